@@ -16,7 +16,7 @@ pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
 /// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE
-/// can tell them from the user's.
+/// can distinguish them from the user's.
 pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 
 /// The variables that belong to one PE alone: removed when it has opened its session, so that
@@ -62,5 +62,5 @@ pub const SLURM_PROCID: &str = "SLURM_PROCID";
 /// Number of processes in this Slurm step.
 pub const SLURM_STEP_NUM_TASKS: &str = "SLURM_STEP_NUM_TASKS";
 
-/// Number of processes asked of Slurm for the whole allocation.
+/// Number of processes requested from Slurm for the whole allocation.
 pub const SLURM_NTASKS: &str = "SLURM_NTASKS";

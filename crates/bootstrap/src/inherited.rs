@@ -122,7 +122,7 @@ fn die_with(pipe: OwnedFd) {
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
     // Where the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
-    if tells_last_writers(&release.release().to_string_lossy())
+    if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
     {
@@ -133,7 +133,7 @@ fn die_with(pipe: OwnedFd) {
 
 /// Whether a kernel of this release sends the signal for the last writer of a pipe alone. Before
 /// 5.6 it does so whenever anybody closes any end, such as a PE that exits.
-fn tells_last_writers(release: &str) -> bool {
+fn reports_last_writers(release: &str) -> bool {
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
     matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (5, 6))
@@ -161,15 +161,15 @@ fn is_memfd(fd: BorrowedFd<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::tells_last_writers;
+    use super::reports_last_writers;
 
     #[test]
     fn kernels_that_signal_every_close_are_known() {
         for release in ["5.6.0", "5.14.0-70.el9.x86_64", "6.1.0-18-amd64", "10.0", "5.6-rc4"] {
-            assert!(tells_last_writers(release), "{release}");
+            assert!(reports_last_writers(release), "{release}");
         }
         for release in ["4.18.0-513.el8", "5.4.0-150-generic", "5.5.19", "4.4.0", "5", "", "x"] {
-            assert!(!tells_last_writers(release), "{release}");
+            assert!(!reports_last_writers(release), "{release}");
         }
     }
 }

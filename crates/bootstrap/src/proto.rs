@@ -36,10 +36,10 @@ const KEPT: usize = 32 * 1024;
 /// Bytes in front of a body.
 const HEADER: usize = 5;
 
-/// What a PE tells its launcher.
+/// A message of a PE to its launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromPe {
-    /// First message of a session: the PE has entered initialisation.
+    /// First message of a session: the PE has entered initialization.
     Hello {
         /// The PE's process, which a wrapper may stand in front of.
         pid: u32,
@@ -53,15 +53,15 @@ pub enum FromPe {
     },
     /// The last finalize is done: the PE may exit as it likes.
     Finalized,
-    /// The PE has entered initialisation again after its last finalize.
+    /// The PE has entered initialization again after its last finalize.
     Resumed,
     /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
     /// exit as it likes.
     Unfinalized,
-    /// The PE asked for symmetric memory that is not there; a program that does not notice fails
+    /// The PE requested symmetric memory that is not there; a program that does not notice fails
     /// soon.
     Refused {
-        /// What was refused, and the cure: the end of a sentence.
+        /// What was refused, and the remedy: the end of a sentence.
         what: String,
     },
     /// The PE ends the job because of an error.
@@ -78,7 +78,7 @@ pub enum FromPe {
     },
 }
 
-/// What a launcher tells a PE.
+/// A message of a launcher to a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
     /// The answer to [`FromPe::Hello`].
@@ -105,7 +105,7 @@ pub enum FrameError {
     /// A body is said to be larger than this side takes.
     TooLarge(usize),
     /// A body holds no message of this version.
-    Garbage,
+    Malformed,
 }
 
 impl fmt::Display for FrameError {
@@ -117,7 +117,7 @@ impl fmt::Display for FrameError {
                  one installation"
             ),
             FrameError::TooLarge(nbytes) => write!(f, "a body of {nbytes} bytes exceeds the limit"),
-            FrameError::Garbage => f.write_str("its body is not a known message"),
+            FrameError::Malformed => f.write_str("its body is not a known message"),
         }
     }
 }
@@ -203,7 +203,7 @@ impl Decoder {
         };
         let message = match postcard::take_from_bytes(body) {
             Ok((message, [])) => message,
-            _ => return Err(FrameError::Garbage),
+            _ => return Err(FrameError::Malformed),
         };
         self.taken += HEADER + nbytes;
         Ok(Some(message))

@@ -1,16 +1,16 @@
-//! The launcher's judgement of one job: what each PE is told, when the job has to end, and with
+//! The launcher's view of one job: what each PE is sent, when the job has to end, and with
 //! which status and words.
 //!
 //! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with
 //! [`Decision`]s. It never sees a socket, a process or a clock, and it must be fed everything a PE
-//! sent before it is told that the PE exited.
+//! sent before it learns that the PE exited.
 //!
 //! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed
 //! job open):
-//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize
+//! - A signal that kills a PE ends the job, and so does an exit between initialization and finalize
 //!   while others run, unless all PEs have agreed on it: where every PE comes to its exit with
 //!   status 0, a warning is all.
-//! - A PE that exits without an initialisation or exchange that another PE has entered ends the
+//! - A PE that exits without an initialization or exchange that another PE has entered ends the
 //!   job, since that one can never complete.
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
@@ -56,12 +56,12 @@ pub enum Decision {
 /// SIGABRT, SIGBUS and SIGSEGV: how a program ends that does not notice a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
-/// Where a PE stands between initialisation and finalize.
+/// Where a PE stands between initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// It has not called shmem_init.
     Silent,
-    /// It is between initialisation and its last finalize.
+    /// It is between initialization and its last finalize.
     Running,
     /// It is at its exit, without its last finalize, as all others are.
     Unfinalized,
@@ -73,7 +73,7 @@ enum Phase {
 struct Pe {
     pid: u32,
     phase: Phase,
-    /// How often it entered initialisation from outside.
+    /// How often it entered initialization from outside.
     inits: u32,
     /// Its record for the exchange that is in flight.
     record: Option<Vec<u8>>,
@@ -91,7 +91,7 @@ pub struct Server {
     pes: Vec<Pe>,
     round: u32,
     records: u32,
-    initialised: u32,
+    initialized: u32,
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
@@ -122,7 +122,7 @@ impl Server {
             pes,
             round: 0,
             records: 0,
-            initialised: 0,
+            initialized: 0,
             status: 0,
             failed: None,
             interrupt: None,
@@ -236,9 +236,9 @@ impl Server {
         self.status
     }
 
-    /// How many PEs have ever entered initialisation.
-    pub fn initialised(&self) -> u32 {
-        self.initialised
+    /// How many PEs have ever entered initialization.
+    pub fn initialized(&self) -> u32 {
+        self.initialized
     }
 
     /// `PE 1 (pid 4711, host a)`.
@@ -288,11 +288,11 @@ impl Server {
         }
     }
 
-    /// `pe` goes through initialisation.
+    /// `pe` goes through initialization.
     fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
         self.pes[pe as usize].phase = Phase::Running;
         self.pes[pe as usize].inits += 1;
-        self.initialised += u32::from(self.pes[pe as usize].inits == 1);
+        self.initialized += u32::from(self.pes[pe as usize].inits == 1);
         decisions.extend(self.left_behind());
     }
 

@@ -48,7 +48,7 @@ impl Session {
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
     /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher
-    /// has told them, which is before the other PEs are met: what goes wrong from then on has to
+    /// has named it, which is before the other PEs are met: what goes wrong from then on has to
     /// end the whole job.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Session {
         self.memory.take()
     }
 
-    /// Tells the launcher that the last finalize is done, so that this PE may exit.
+    /// Reports to the launcher that the last finalize is done, so that this PE may exit.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -176,7 +176,8 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the launcher that this PE has entered initialisation again after its last finalize.
+    /// Reports to the launcher that this PE has entered initialization again after its last
+    /// finalize.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -206,8 +207,8 @@ impl Session {
         Ok(())
     }
 
-    /// Tells `oshrun` that this PE was refused memory, in case that it fails for it. Returns
-    /// whether there is an `oshrun` to tell.
+    /// Reports to `oshrun` that this PE was refused memory, which may be why it fails. Returns
+    /// whether there is an `oshrun`.
     pub fn refused(&self, what: &str) -> bool {
         let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
@@ -219,8 +220,8 @@ impl Session {
     }
 
     /// The process is about to exit, after its last finalize: a process manager takes any other
-    /// exit for a failure. It cannot be told at the last finalize, since no process manager lets a
-    /// process in again.
+    /// exit for a failure. It cannot be reported at the last finalize, since no process manager
+    /// lets a process in again.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();
@@ -258,7 +259,7 @@ pub struct Aborter {
     by: EndedBy,
 }
 
-/// Who ends the job when it is asked to.
+/// Who ends the job on request.
 #[derive(Clone, Debug)]
 enum EndedBy {
     Nobody,
@@ -267,8 +268,9 @@ enum EndedBy {
 }
 
 impl Aborter {
-    /// Asks the launcher to end the job with `status` (0 counts as 1). `oshrun` prints `message`,
-    /// unless another PE was first; where there is no `oshrun`, it is printed on stderr here.
+    /// Requests the launcher to end the job with `status` (0 counts as 1). `oshrun` prints
+    /// `message`, unless another PE was first; where there is no `oshrun`, it is printed on stderr
+    /// here.
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn abort(&self, status: i32, message: &str) -> bool {
@@ -278,7 +280,7 @@ impl Aborter {
                 return true;
             }
         }
-        // A PE without a stderr has nobody to tell.
+        // A PE may have no stderr.
         let _ = writeln!(std::io::stderr(), "{message}");
         match &self.by {
             EndedBy::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
@@ -291,7 +293,8 @@ impl Aborter {
         matches!(self.by, EndedBy::Oshrun(_))
     }
 
-    /// Asks the launcher to end the job with `status`, silently (OpenSHMEM 1.6, shmem_global_exit).
+    /// Requests the launcher to end the job with `status`, silently (OpenSHMEM 1.6,
+    /// shmem_global_exit).
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn global_exit(&self, status: i32) -> bool {

@@ -25,7 +25,7 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
     receive.into_iter().chain(send)
 }
 
-/// The plan by which those that [`broadcast`] writes to tell those that write that they have
+/// The plan by which the receivers of a [`broadcast`] report to the senders that they have
 /// entered: each member signals its parent, and waits for its children.
 pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);

@@ -10,9 +10,9 @@
 
 use crate::Step;
 
-/// The plan of an all-reduce over the counter of member 0: whoever arrives last combines what all
-/// gave to the counter, in the order of the indices. Nobody ends it before everybody has entered
-/// it.
+/// The plan of an all-reduce over the counter of member 0: the last member to arrive combines what
+/// all gave to the counter, in the order of the indices. Nobody ends it before everybody has
+/// entered it.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end.
 pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_no_share_still_syncs() {
+    fn a_member_without_a_share_still_syncs() {
         let sync = SyncAlgorithm::Dissemination;
         assert_eq!(all_reduce(4, 0, 2, sync).count(), 2 * sync.plan(4, 0).count());
         assert_eq!(all_reduce(4, 1, 2, sync).count(), 2 * sync.plan(4, 1).count() + 1);

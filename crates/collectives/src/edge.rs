@@ -17,7 +17,7 @@ pub enum Edge {
     Exchange(u8),
     /// From any member to any other one. In a plan that uses it each member gets one such message
     /// of each other one, and nobody ends the plan before everybody has entered it: so messages can
-    /// be counted instead of told apart, by two counters in turn.
+    /// be counted instead of distinguished, by two alternating counters.
     Any,
     /// Between any two members. An executor needs a flag for each two of them: it has these for
     /// each two PEs, not for each team.

@@ -1,4 +1,4 @@
-//! Neighbor exchange: an all-gather in half as many rounds as the ring, between neighbours only.
+//! Neighbor exchange: an all-gather in half as many rounds as the ring, between neighbors only.
 //!
 //! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on
 //! terascale Linux cluster with fast Ethernet. High-Performance Computing in Asia-Pacific Region
@@ -12,7 +12,7 @@ use crate::{Place, Step};
 /// member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it
 /// before everybody has entered it.
 ///
-/// Members exchange with each of their two neighbours in turn. The blocks of a pair of members stay
+/// Members exchange with each of their two neighbors in turn. The blocks of a pair of members stay
 /// together: in each round but the first a member passes on the pair that it got in the one before.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_multiple_of(2));

@@ -7,7 +7,7 @@
 //! Computing Applications 19 (1), 2005.
 //!
 //! Distances double while the vector is halved, so a partial result always stands for a run of
-//! neighbouring indices, and the operation needs to be associative only. No buffers are needed
+//! neighboring indices, and the operation needs to be associative only. No buffers are needed
 //! besides source and destination, and no acknowledgements:
 //!
 //! - In round `k` of the halving, two partners whose partial results are in the same range of the
@@ -45,7 +45,7 @@ pub(crate) fn of_contributions_in(
     let core = Core::of(n);
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
-    // Whoever has folded in a contribution goes on with its destination.
+    // A member that has folded in a contribution continues with its destination.
     let held = move |member| if core.folded_onto(member).is_some() { Place::Dest } else { place };
 
     let alone = (n == 1 && place == Place::Source && parts > 0).then_some(Step::Copy {

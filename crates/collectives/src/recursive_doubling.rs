@@ -7,7 +7,7 @@
 //! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM 29
 //!       (12), 1986.
 //!
-//! A partial result always stands for a run of neighbouring indices, and the lower run is the left
+//! A partial result always stands for a run of neighboring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
@@ -67,9 +67,9 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// The plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own contribution at
 /// the start, those of the indices `0..=me` combined at the end.
 ///
-/// A member may end it before a higher one has entered it, hence the
-/// credits: each member first tells those that will put to it that it has entered, so that all its
-/// scan landings are free.
+/// A member may end it before a higher one has entered it, hence the credits: each member first
+/// announces to those that will put to it that it has entered, so that all its scan landings are
+/// free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     let rounds = rounds(n).flat_map(move |k| {
@@ -95,7 +95,7 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan by which the results of an inclusive scan move up by one index. In the scan the
-/// neighbour's credit was taken, which holds for this landing as well.
+/// neighbor's credit was taken, which holds for this landing as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let landing = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));

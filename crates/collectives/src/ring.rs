@@ -1,4 +1,4 @@
-//! The ring (bucket): every byte moves between neighbours only, good for long blocks and vectors.
+//! The ring (bucket): every byte moves between neighbors only, good for long blocks and vectors.
 //!
 //! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
 //! workstations. Journal of Parallel and Distributed Computing 69 (2), 2009. All-gather: E. Chan,
@@ -27,13 +27,13 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// 1/n of a vector, and puts as much. Nobody ends it before everybody has entered it.
 ///
 /// Each share goes around the ring: it begins at the member after the one whose share it is, and
-/// each member combines its own contribution with what its left neighbour has. So contributions are
+/// each member combines its own contribution with what its left neighbor has. So contributions are
 /// combined around the circle, and the operation needs to be commutative. Then the finished shares
 /// go around.
 ///
-/// What a member has of a share is read by its right neighbour alone, after a signal, and written
-/// again in the all-gather, by its left neighbour. The share was finished by then, so the right
-/// neighbour had read it. A source may be the destination.
+/// What a member has of a share is read by its right neighbor alone, after a signal, and written
+/// again in the all-gather, by its left neighbor. The share was finished by then, so the right
+/// neighbor had read it. A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
@@ -44,7 +44,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
         count: parts,
     });
     let rounds = (1..n).flat_map(move |age| {
-        // The left neighbour, with which the first share begins, has it in its source.
+        // The left neighbor, with which the first share begins, has it in its source.
         let from = if age == 1 { Place::Source } else { Place::Dest };
         let with = Operand { place: Place::Source, is_left: false };
         let share = share(behind(n, me, age + 1));

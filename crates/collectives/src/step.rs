@@ -81,8 +81,8 @@ pub enum Step {
     },
     /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
     /// with an own operand, and store the result there. Nobody is signalled: the plan has heard
-    /// that the parts are there, and tells their owner that they were read before it ends or writes
-    /// to them.
+    /// that the parts are there, and notifies their owner that they were read before it ends or
+    /// writes to them.
     Get {
         /// Whose parts.
         peer: u32,

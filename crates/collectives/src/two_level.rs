@@ -4,9 +4,9 @@
 //! access protocols on clusters. International Parallel and Distributed Processing Symposium
 //! (IPDPS), 2003.
 //!
-//! Members of a node need not be neighbours in the team, and nodes may have different numbers of
-//! them: [`Nodes`] tells a plan who is where, and all else is the plan of one level over the
-//! members of a node or over leaders. All messages go along [`Edge::Pair`](crate::Edge::Pair),
+//! Members of a node need not be neighbors in the team, and nodes may have different numbers of
+//! them: [`Nodes`] gives a plan the node of each member, and all else is the plan of one level over
+//! the members of a node or over leaders. All messages go along [`Edge::Pair`](crate::Edge::Pair),
 //! because leaders are at other distances than members.
 
 use crate::{Step, binomial, dissemination};

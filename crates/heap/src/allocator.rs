@@ -80,7 +80,7 @@ impl fmt::Display for Overwritten {
 
 impl Allocator {
     /// An allocator of the `nbytes` bytes at `base`, which every PE aligns to `max_alignment`: what
-    /// is asked to be aligned to more would not be symmetric and is not to be had.
+    /// must be aligned to more would not be symmetric and cannot be allocated.
     ///
     /// # Safety
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the

@@ -33,7 +33,7 @@ pub struct NodeMemory {
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
 unsafe impl Send for NodeMemory {}
-// SAFETY: as above; no method accesses the memory.
+// SAFETY: no method accesses the memory.
 unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
@@ -68,7 +68,7 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // All PEs of the node ask for the same size, so whoever comes later changes nothing; and
+        // All PEs of the node request the same size, so later ones change nothing; and
         // where static data are there already, it is larger.
         let size =
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;

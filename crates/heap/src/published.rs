@@ -34,12 +34,12 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// The range of a node's memory for so many bytes, which only the first PE of the node writes.
+    /// The range of a node's memory for `nbytes` bytes, which only the first PE of the node writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
     }
 
-    /// Maps the range at `offset` of a node's memory, which is for so many bytes.
+    /// Maps the range at `offset` of a node's memory, which has `room` bytes.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -95,8 +95,8 @@ impl Published {
             // signal.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
-        // SAFETY: published with this length, within the range. Whoever publishes again knows that
-        // nobody uses it any more.
+        // SAFETY: published with this length, within the range. A caller that publishes again knows
+        // that nobody uses it any more.
         unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }
     }
 }

@@ -343,7 +343,7 @@ const CALLING_CHILD: &str = "
 ";
 
 #[test]
-fn a_child_that_calls_the_library_is_told_so() {
+fn a_child_that_calls_the_library_ends_with_a_message() {
     let program = |flags: &[&str]| compile_text("calling_child.c", CALLING_CHILD, tmpdir(), flags);
     let (dynamic, fixed) = (program(&[]), program(&["-static"]));
     let jobs = [
@@ -359,9 +359,9 @@ fn a_child_that_calls_the_library_is_told_so() {
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), CALLS.len(), "{outcome}");
         for (message, call) in messages.iter().zip(CALLS) {
-            let told = message.starts_with("PE 0's child process ")
+            let is_right = message.starts_with("PE 0's child process ")
                 && message.contains(&format!(": {call}: only the process that called shmem_init"));
-            assert!(told, "{call}: {message}\n{outcome}");
+            assert!(is_right, "{call}: {message}\n{outcome}");
         }
     }
     let alone = CALLS.iter().fold(Job::direct(&dynamic), Job::arg).run();

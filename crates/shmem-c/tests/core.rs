@@ -20,12 +20,12 @@ fn a_core_file_holds_only_what_was_used() {
         .folder(folder.path())
         .run();
     outcome.assert_fails(&["PE 0", "SIGABRT"]);
-    let told = |name: &str| -> u64 {
+    let value = |name: &str| -> u64 {
         let number = outcome.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
         number.unwrap_or_else(|| panic!("PE 0 did not say: {name}\n{outcome}"))
     };
-    assert!(told("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
-    assert!(told("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
+    assert!(value("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
+    assert!(value("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
 
     // Where the kernel writes core files into the working directory the file itself is looked at as
     // well.

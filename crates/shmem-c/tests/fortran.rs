@@ -108,7 +108,7 @@ fn lines_leave_as_they_are_printed() {
 }
 
 /// A message names the routine as programs do, and the argument.
-fn misuse_is_told_in_the_words_of_fortran() {
+fn misuse_is_reported_in_the_words_of_fortran() {
     let cases = [
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
         ("call shpalloc(at, huge(code), code, 1)", &["SHPALLOC", "SHMEM_SYMMETRIC_SIZE"]),
@@ -170,7 +170,7 @@ testkit::tests! {
     a_global_exit_writes_what_units_hold_back,
     a_misuse_writes_what_units_hold_back,
     lines_leave_as_they_are_printed,
-    misuse_is_told_in_the_words_of_fortran,
+    misuse_is_reported_in_the_words_of_fortran,
     a_tool_can_take_the_place_of_a_routine,
     common_blocks_are_symmetric_however_a_program_is_linked,
     the_example_finds_the_maximum_of_the_even_pes,

@@ -322,7 +322,7 @@ mod hydra {
         runs_beside_mpi(&launcher, "mpich");
     }
 
-    /// The PEs of a host are either neighbours or every second one; the manager's values are short
+    /// The PEs of a host are either neighbors or every second one; the manager's values are short
     /// for such records.
     pub fn on_two_hosts() {
         let hosts = Hosts::new("y");

@@ -143,7 +143,7 @@ fn splits_in_cray_s_form() {
         ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
         ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
         ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),
-        ("colour_negative", ["shmemx_team_split", "color", "-2"]),
+        ("color_negative", ["shmemx_team_split", "color", "-2"]),
         ("destroy_null", ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"]),
         ("destroy_node", ["shmemx_team_destroy", "team", "predefined"]),
         ("packed_target_short", ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"]),
@@ -196,8 +196,8 @@ fn words_that_are_not_aligned() {
 #[test]
 fn contexts_that_are_none() {
     for (how, words) in [
-        ("garbage_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
-        ("quiet_garbage_ctx", ["PE 1", "shmem_ctx_quiet", "not a context"]),
+        ("invalid_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
+        ("quiet_invalid_ctx", ["PE 1", "shmem_ctx_quiet", "not a context"]),
         ("destroyed_team_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
         ("destroy_ctx_twice", ["PE 1", "shmem_ctx_destroy", "not a context"]),
     ] {
@@ -292,7 +292,7 @@ fn waits_signals_and_configurations() {
     }
 }
 
-/// The deprecated forms are told apart from collectives of teams, and from those on other sets.
+/// The deprecated forms are distinguished from collectives of teams, and from those on other sets.
 #[test]
 fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
     let others = |call| format!("PE 1, PE 2 in {call}");
@@ -380,10 +380,10 @@ fn threads_that_may_not_call() {
 fn threads_that_call_in_turn() {
     let outcome = checked_misuse("barriers_by_another_thread");
     assert_eq!(outcome.code(), 98, "{outcome}");
-    let told =
+    let is_of =
         |pe| move |line: &&str| line.starts_with(&format!("warning: PE {pe}: shmem_barrier_all: "));
     for pe in 0..3 {
-        assert_eq!(outcome.stderr.lines().filter(told(pe)).count(), 1, "{outcome}");
+        assert_eq!(outcome.stderr.lines().filter(is_of(pe)).count(), 1, "{outcome}");
     }
     assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 3, "{outcome}");
 }

@@ -50,7 +50,7 @@ const POINTS: [(u32, Where); 86] = [
     (
         32,
         Not(
-            "Overlapping arrays are undefined behaviour of the caller; the only allowed overlap is point 58",
+            "Overlapping arrays are undefined behavior of the caller; the only allowed overlap is point 58",
         ),
     ),
     (33, In("programs/info.c")),
@@ -132,7 +132,7 @@ fn every_place_carries_its_number() {
     }
 }
 
-/// docs/semantics.md tells users what has no test.
+/// docs/semantics.md lists for users what has no test.
 #[test]
 fn what_has_no_test_is_in_the_docs() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/semantics.md");

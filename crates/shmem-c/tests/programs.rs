@@ -76,7 +76,7 @@ struct Network {
     /// Queues and buffers of the library so small that everything waits for room, with what they
     /// are of: the same.
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
-    /// Jobs of which each program runs with one, different ones for neighbours in the list: the
+    /// Jobs of which each program runs with one, different ones for neighbors in the list: the
     /// tier `--providers`.
     sample: &'static [(&'static str, Nodes)],
 }
@@ -181,7 +181,7 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
     runs(source, n, &environment);
 }
 
-/// Over one profile, another for neighbours in the list.
+/// Over one profile, another for neighbors in the list.
 fn strict_sample(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let profile = STRICT[place % STRICT.len()];
@@ -408,7 +408,7 @@ fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }
 
-/// Where the order of a PE's calls tells nothing, since several threads make them.
+/// Where the order of a PE's calls means nothing, since several threads make them.
 fn active_sets_at_the_highest_thread_level() {
     for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {

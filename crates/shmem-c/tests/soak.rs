@@ -50,7 +50,7 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-/// So many of each kind. Tests of this file look at the same shared places, so that one of them
+/// How many of each kind. Tests of this file look at the same shared places, so that one of them
 /// runs at a time.
 fn leave_nothing_behind(jobs: usize) {
     static ALONE: Mutex<()> = Mutex::new(());

@@ -202,7 +202,7 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
     library.display().to_string()
 }
 
-/// A tool that starts a thread before any other library is initialised.
+/// A tool that starts a thread before any other library is initialized.
 fn busy_tool() -> String {
     let text = "
         #include <pthread.h>
@@ -463,7 +463,7 @@ fn under_a_debugger() {
     assert!(outcome.lines().any(|line| line.starts_with("$1 = ")), "no variable\n{outcome}");
 }
 
-fn pes_of_different_programs_are_told_apart() {
+fn pes_of_different_programs_are_distinguished() {
     let (one, other) = (program!("statics.c"), program!("rma.c"));
     let command =
         format!("[ $SHMEM_LOCAL_ID = 0 ] && exec {}; exec {}", one.display(), other.display());
@@ -499,6 +499,6 @@ testkit::tests! {
     the_programs_threads_may_run_before_init,
     four_gib_of_variables,
     under_a_debugger,
-    pes_of_different_programs_are_told_apart,
+    pes_of_different_programs_are_distinguished,
     a_static_program_names_the_transports_that_it_has,
 }

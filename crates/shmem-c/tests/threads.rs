@@ -65,7 +65,7 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
 }
 
 /// The program is instrumented, the library is not: what threads of the program do to each other is
-/// seen, through the library's functions too, which are told of by the C library's copies. The step
+/// seen, through the library's functions too, which the C library's copies report. The step
 /// `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")

@@ -1,5 +1,6 @@
-//! The choice of a transport: what is asked for and cannot be had, what PEs see differently, what
-//! libraries' own variables change, what is told; and whether AMOs compose over every transport.
+//! The choice of a transport: what is requested and cannot be used, what PEs see differently, what
+//! libraries' own variables change, what is reported; and whether AMOs compose over every
+//! transport.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -48,11 +49,12 @@ fn spoilt(library: &str) -> PathBuf {
     folder
 }
 
-fn a_library_that_is_missing_is_named_with_the_cure() {
+fn a_library_that_is_missing_is_named_with_the_remedy() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         let outcome = job(2, &forced(transport)).env("LD_LIBRARY_PATH", spoilt(library).display());
-        let cure = ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
-        outcome.run().assert_fails(&cure);
+        let remedy =
+            ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
+        outcome.run().assert_fails(&remedy);
     }
 }
 
@@ -138,7 +140,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
         if transport != "tcp" && !is_here(library) {
             continue;
         }
-        let told = |name: &str, value: &str| {
+        let set = |name: &str, value: &str| {
             let job = || {
                 let job = job(2, &forced(transport)).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
                 job.env("UCX_TLS", "tcp,self").env(name, value)
@@ -167,10 +169,10 @@ fn who_carries_out_atomic_operations_is_one_setting() {
             assert!(lines.len() == 1 && lines[0].contains(said), "{said}: {stderr}");
         };
         for value in ["auto", "software", "network"] {
-            told("SHMEM_AMOS", value);
+            set("SHMEM_AMOS", value);
         }
-        told("SHMEM_UCX_AMOS", "network");
-        told("SHMEM_OFI_AMOS", "software");
+        set("SHMEM_UCX_AMOS", "network");
+        set("SHMEM_OFI_AMOS", "software");
     }
 }
 
@@ -194,8 +196,8 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
     assert!(!succeeded && said.contains("SHMEM_AMOS is pigeon"), "{said}");
 }
 
-fn what_is_found_and_chosen_is_told_on_request() {
-    let told = |variables: &[(&str, &str)]| {
+fn what_is_found_and_chosen_is_reported_on_request() {
+    let report = |variables: &[(&str, &str)]| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(4);
         outcome.stderr
@@ -204,15 +206,15 @@ fn what_is_found_and_chosen_is_told_on_request() {
         let holds = |line: &&str| words.iter().all(|word| line.contains(word));
         assert_eq!(text.lines().filter(holds).count(), 1, "{words:?} in\n{text}");
     };
-    let auto = told(&[OFF]);
+    let auto = report(&[OFF]);
     line(&auto, &["transport ucx:"]);
     line(&auto, &["transport ofi:"]);
     line(&auto, &["transport tcp:", "chosen, and every PE moved data"]);
     line(&auto, &["atomic operations", "CPU of the target"]);
-    let tcp = told(&forced("tcp"));
+    let tcp = report(&forced("tcp"));
     line(&tcp, &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"]);
     // A job on one node has no transport.
-    assert!(!told(&[]).contains("transport "));
+    assert!(!report(&[]).contains("transport "));
     let chosen = |variables: &[(&str, &str)], path: &str| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
         outcome.assert_ok(4);
@@ -288,8 +290,8 @@ fn atomics_of_the_network_are_the_nodes_too() {
 
 /// Libraries have words of their own for a peer that is gone; the job's are who was killed.
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    // Some take the process's signals when they are opened: one that aborts is to be told by its
-    // signal.
+    // Some take the process's signals when they are opened: one that aborts is to be recognized by
+    // its signal.
     const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
         ("tcp", "", "kill", "SIGKILL", 137),
         ("ucx", UCX, "kill", "SIGKILL", 137),
@@ -404,7 +406,7 @@ fn no_flag_overtakes_its_data_on_a_busy_machine() {
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
 }
 
-/// A script that runs a program whose PE 1 may open so many files alone.
+/// A script that runs a program in which PE 1 alone may open this many files.
 fn with_few_files(files: u32) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{files}"));
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && ulimit -n {files}\nexec \"$@\"\n");
@@ -455,12 +457,12 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
 }
 
 testkit::tests! {
-    a_library_that_is_missing_is_named_with_the_cure,
+    a_library_that_is_missing_is_named_with_the_remedy,
     who_saw_what_is_said_when_pes_differ,
     a_static_program_has_no_transport_that_opens_libraries,
     variables_of_ucx_and_ours_are_heard,
     variables_of_libfabric_and_ours_are_heard,
-    what_is_found_and_chosen_is_told_on_request,
+    what_is_found_and_chosen_is_reported_on_request,
     who_carries_out_atomic_operations_is_one_setting,
     what_is_found_here_names_who_carries_out_atomic_operations,
     atomics_compose_on_one_node_and_over_tcp,

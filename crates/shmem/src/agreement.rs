@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Allocate([u64; 4]),
     /// It drops the block that begins there.
     Drop(u64),
-    /// It finalizes the library when it was initialised so often.
+    /// It finalizes the library as often as it was initialized.
     Finalize(u32),
 }
 
@@ -42,7 +42,7 @@ impl Entered {
     pub(crate) fn new(call: Call) -> Entered {
         let number = STEPS.fetch_add(1, Relaxed) + 1;
         let barriers = BARRIERS.load(Relaxed) as u32;
-        step::tell(call, Progress { steps: number as u32, barriers });
+        step::report(call, Progress { steps: number as u32, barriers });
         Entered { call, number }
     }
 

@@ -20,7 +20,7 @@
 //! program names it by a [`SymSlice`] or a [`SymRef`], copies elements in and out, and gets a value
 //! that some PE wrote, or bytes of several of them when it did not synchronize: elements of 1, 2, 4
 //! or 8 bytes are never torn, larger ones may be. Whatever peers do, this is not undefined
-//! behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only in
+//! behavior, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only in
 //! an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
 //! This holds for threads of one PE, too, and for the library's own threads that carry out puts of
@@ -49,7 +49,7 @@
 //!
 //! What a program can handle is a [`Result`]. A wrong argument that the types cannot exclude (a PE
 //! that does not exist, a range out of bounds) ends the job with one message that names the PE, the
-//! call and the cure, as in C. A panic while symmetric objects exist ends the job, too, since the
+//! call and the remedy, as in C. A panic while symmetric objects exist ends the job, too, since the
 //! others would wait for this PE for ever.
 //!
 //! Nothing here knows how a call is carried out: that is the runtime's.

@@ -56,7 +56,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Take a lock if it is free (`shmem_test_lock`, §9.13.1).
     pub fn try_lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =
             unsafe { lock::test(Call(&"Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
         (is_held == 0).then(|| LockGuard { lock, thread: PhantomData })
@@ -65,7 +65,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object, which only lock routines access.
         unsafe {
             lock::clear(Call(&"drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
         };

@@ -122,7 +122,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: u32) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();
-        // SAFETY: an element of a symmetric object, whose bits are a value whoever wrote them.
+        // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
         unsafe { rma::g(Call(&"g"), self.handle(), from, number(pe)) }.0
     }
 }

@@ -168,7 +168,8 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     ) {
         let at = dest.into().as_ptr().cast::<T>();
         let (call, context, pe) = (Call(&"compare_swap_nbi"), self.context.handle(), number(pe));
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object; `fetched` is borrowed until the end of the scope,
+        // which completes the operation.
         unsafe { amo::compare_swap_nbi(call, context, fetched, at, condition, value, pe) }
     }
 

@@ -62,7 +62,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         match update {
             // SAFETY: a signal of a symmetric object.
             SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },
-            // SAFETY: as above.
+            // SAFETY: a signal of a symmetric object.
             SignalOp::Add(value) => unsafe { signal::add(call, self.handle(), at, value, pe) },
         }
     }

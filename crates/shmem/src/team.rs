@@ -47,7 +47,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         u32::try_from(number).ok()
     }
 
-    /// What was asked for when the team was split off (`shmem_team_get_config`, §9.4.4).
+    /// The configuration that was requested when the team was split off (`shmem_team_get_config`,
+    /// §9.4.4).
     pub fn config(&self) -> TeamConfig {
         let config = team::config(Call(&"Team::config"), self.handle);
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an
-/// argument initialises the library itself, for example at another thread level. Attributes, such
+/// argument initializes the library itself, for example at another thread level. Attributes, such
 /// as `#[ignore]`, stand before the name. Tests are items of a module: one inside a function, where
 /// no harness could find it, does not compile.
 ///
@@ -86,7 +86,7 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     match std::env::var(TEST) {
         Ok(test) if test == name => body(),
-        Ok(test) => panic!("the PEs of the test {test} were asked for the test {name}"),
+        Ok(test) => panic!("the PEs of the test {test} were started for the test {name}"),
         // A runner of cargo's has started this program as a job: one of its processes starts the
         // jobs of tests.
         Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
@@ -167,7 +167,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
             return Some(status);
         }
         if start.elapsed() > limit {
-            // Whoever has ended already cannot be killed.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
             return None;

@@ -17,11 +17,11 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
-/// After so many polls in vain a transfer waits: others that are issued on its context meanwhile
-/// could keep that busy for ever.
+/// After this number of idle polls a transfer waits: others that are issued on its context
+/// meanwhile could keep that busy for ever.
 const POLLS: u32 = 1000;
 
-/// What tells whether operations are complete; of a context but in tests of this file.
+/// Checks whether operations are complete; in the tests of this file not those of a context.
 trait Completion {
     fn is_complete(&self) -> bool;
     fn complete(&self);
@@ -60,7 +60,7 @@ struct Elements<T> {
 
 // SAFETY: it owns the elements as a vector does.
 unsafe impl<T: Send> Send for Elements<T> {}
-// SAFETY: as above.
+// SAFETY: it gives out references to the elements as a vector does.
 unsafe impl<T: Sync> Sync for Elements<T> {}
 
 impl<T, C: Completion> Owning<T, C> {
@@ -172,7 +172,7 @@ mod tests {
     use std::cell::Cell;
     use std::task::Waker;
 
-    /// A network that is quick to say so after some polls, and then writes where it was told to.
+    /// A network that is quick to say so after some polls, and then writes to its destination.
     struct Slow<'t> {
         polls_left: &'t Cell<u32>,
         written: &'t Cell<*mut u64>,

@@ -68,7 +68,7 @@ fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -
 
 /// Wait for a future on this thread, which needs no executor. This has no form in the standard.
 ///
-/// It is polled again when it has asked for it: at once at first, less and less often later.
+/// It is polled again when it has requested that: immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::new(Woken { thread: thread::current(), woken: AtomicBool::new(false) });
@@ -139,6 +139,6 @@ mod tests {
             Poll::Pending
         });
         block_on(heard);
-        speaker.expect("it was asked").join().expect("it has said so");
+        speaker.expect("it was polled").join().expect("it has said so");
     }
 }

@@ -25,7 +25,7 @@ shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
 
     let mut got = vec![0; 1000];
     let mut old = [0; 6];
-    let told = shmem.scope(|s| {
+    let result = shmem.scope(|s| {
         s.get_nbi(&mut got, &numbers, next);
         if me == 0 {
             let [swapped, fetched, added, one, compared, or] = &mut old;
@@ -38,7 +38,7 @@ shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
         }
         "done"
     });
-    assert_eq!((told, got), ("done", of(me)));
+    assert_eq!((result, got), ("done", of(me)));
     if me == 0 {
         assert_eq!(old[0], 0);
         assert_eq!(shmem.fetch(&counter, n - 1), 7);

@@ -130,7 +130,7 @@ impl Loaded {
         // SAFETY: a loaded topology; a depth that does not exist has no objects.
         let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
         (0..count).filter_map(move |at| {
-            // SAFETY: as above; null beyond the last.
+            // SAFETY: a loaded topology; the result is null beyond the last object.
             let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, at) };
             // SAFETY: an object lives, unchanged, as long as the topology, which is borrowed.
             unsafe { object.as_ref() }
@@ -307,7 +307,7 @@ fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
     let info = |at: c_uint| {
         // SAFETY: `infos` has `infos_count` entries.
         let info = unsafe { device.infos.add(at as usize) };
-        // SAFETY: as above.
+        // SAFETY: one of the `infos_count` entries, which the library has filled.
         unsafe { info.read() }
     };
     let infos = (0..device.infos_count).map(info);

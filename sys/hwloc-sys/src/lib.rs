@@ -40,7 +40,7 @@ pub fn open() -> Result<&'static Hwloc, String> {
 }
 
 fn load() -> Result<Hwloc, String> {
-    // SAFETY: the library's initialisers may run at any time; the types of its functions are those
+    // SAFETY: the library's initializers may run at any time; the types of its functions are those
     // of its headers.
     let hwloc = unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);

@@ -76,8 +76,8 @@ calls! {
     /// `fi_mr_reg`.
     fn fi_mr_reg(domain: *mut fid_domain, base: *const c_void, nbytes: usize, access: u64, key: u64, mr: &mut *mut fid_mr) -> c_int =
         (*(*domain).mr).reg.expect(FILLED)(&raw mut (*domain).fid, base, nbytes, access, 0, key, 0, mr, null_mut());
-    /// `fi_mr_raw_attr`: the base address, and the key in so many bytes; how many it has is stored
-    /// in any case.
+    /// `fi_mr_raw_attr`: the base address, and the key and its number of bytes; how many it has is
+    /// stored in any case.
     fn fi_raw_key(mr: *mut fid_mr, base: &mut u64, key: *mut u8, nbytes: &mut usize) -> c_int = {
         let mut attr = fi_mr_raw_attr { flags: 0, base_addr: base, raw_key: key, key_size: nbytes };
         (*(*mr).fid.ops).control.expect(FILLED)(&raw mut (*mr).fid, GET_RAW_MR, (&raw mut attr).cast())

@@ -21,7 +21,7 @@ pub use calls::*;
 use core::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// The version of the interface that is asked for: the oldest that has all that is used.
+/// The version of the interface that is requested: the oldest with everything that is used.
 pub const API_VERSION: u32 = version(1, 11);
 /// The oldest library that has it.
 pub const OLDEST: u32 = API_VERSION;
@@ -60,7 +60,7 @@ impl Libfabric {
     /// # Errors
     /// What is missing, in words.
     pub fn open() -> Result<Libfabric, String> {
-        // SAFETY: libfabric's initialisers are those that every program linked with it runs.
+        // SAFETY: libfabric's initializers are those that every program linked with it runs.
         let library = unsafe { libloading::os::unix::Library::new("libfabric.so.1") };
         let library = library.map_err(|error| {
             let source = std::error::Error::source(&error).map(ToString::to_string);

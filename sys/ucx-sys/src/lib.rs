@@ -43,7 +43,7 @@ pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
 }
 
 fn load() -> Result<Ucp, String> {
-    // SAFETY: UCX's initialisers may run at any time; the types of its functions are those of its
+    // SAFETY: UCX's initializers may run at any time; the types of its functions are those of its
     // headers.
     let ucp = unsafe { Ucp::new(LIBRARY) }.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);

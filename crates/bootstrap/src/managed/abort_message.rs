@@ -1,6 +1,6 @@
-//! Lets the process manager read what this process has printed before it is asked to end the job:
-//! Hydra's proxies end without reading what is left in their pipes, and the message that says why
-//! would be lost.
+//! Lets the process manager read what this process has printed before it is requested to end the
+//! job: Hydra's proxies end without reading what is left in their pipes, and the message that says
+//! why would be lost.
 //!
 //! It must never know what was printed.
 
@@ -27,7 +27,7 @@ pub(super) fn wait_until_read() {
     }
 }
 
-/// Whether this is a pipe that holds something; both of its ends can be asked.
+/// Whether this is a pipe that holds something; both of its ends can be queried.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

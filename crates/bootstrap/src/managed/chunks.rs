@@ -92,7 +92,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_never_panics(text in "[ -~]{0,40}") {
+        fn invalid_input_never_panics(text in "[ -~]{0,40}") {
             let _ = join(|index| if index < 9 { Ok(text.clone()) } else { Err(()) });
         }
     }

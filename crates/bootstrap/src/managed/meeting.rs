@@ -1,4 +1,4 @@
-//! How the PEs of one node find each other if `oshrun` has not told them who they are.
+//! How the PEs of one node find each other if they were not started by `oshrun`.
 //!
 //! Each PE listens on its node socket. Once all PEs of the job do so, a PE connects to those with
 //! lower numbers, in order: the lowest one that listens on this node is the first PE of the node,
@@ -138,8 +138,8 @@ impl Meeting {
     /// A PE that has ended will not come.
     fn check_present(&self, awaited: &BTreeSet<u32>) -> Result<(), Error> {
         for &pe in awaited {
-            // Where this cannot be told, for want of a descriptor that an unproven connection
-            // holds, it is told later.
+            // Where this cannot be reported, for lack of a descriptor that an unproven connection
+            // holds, it is reported later.
             if let Ok(false) = self.socket.is_there(pe) {
                 return Err(Error::NodePeer { pe, cause: ErrorKind::ConnectionRefused.into() });
             }
@@ -188,7 +188,7 @@ impl Meeting {
                     let lifelines = vec![Lifeline { pe: first, stream: Arc::new(stream) }];
                     return Ok(NodePeers::new(seat, Some(memory), lifelines));
                 }
-                // It has ended, or closed this connection in favour of others.
+                // It has ended, or closed this connection in favor of others.
                 Err(error) if is_end(&error) => {
                     limit.spend(|_| sleep(PAUSE)).ok_or_else(silent)?;
                     stream = self.connect(first)?.ok_or_else(|| failed(error))?;
@@ -243,8 +243,9 @@ impl Meeting {
     }
 }
 
-/// Raises the soft limit of descriptors to what the first PE of a node needs for so many others, as
-/// far as the hard limit allows. Where that is too low, the call that is refused says so.
+/// Raises the soft limit of descriptors to what the first PE of a node needs for that number of
+/// others, as far as the hard limit allows. Where that is too low, the call that is refused says
+/// so.
 fn make_room(n_others: usize) {
     let needed = 2 * n_others as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

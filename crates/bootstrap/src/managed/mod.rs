@@ -228,7 +228,7 @@ impl Managed {
         self.watch.finalized();
     }
 
-    /// Initialisation is entered again.
+    /// Initialization is entered again.
     pub(crate) fn resumed(&self) {
         self.watch.resumed();
     }

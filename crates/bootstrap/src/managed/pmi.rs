@@ -24,7 +24,7 @@ const PMI_2_VALUE: usize = 1024;
 /// Shortest longest value that makes sense.
 const LEAST_VALUE: usize = 64;
 
-/// The sending half, shared with whoever ends the job.
+/// The sending half, shared with the thread that ends the job.
 #[derive(Debug)]
 struct PmiSender {
     socket: OwnedFd,
@@ -32,7 +32,7 @@ struct PmiSender {
     turn: Mutex<()>,
     /// PMI-2 requests have their own form.
     is_two: AtomicBool,
-    /// The manager was told that this process leaves.
+    /// The manager knows that this process leaves.
     left: AtomicBool,
 }
 
@@ -213,7 +213,7 @@ impl Pmi {
             match self.decoder.take() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(wire::Garbage) => return Err(Error::Unexpected("bytes that are not PMI")),
+                Err(wire::Malformed) => return Err(Error::Unexpected("bytes that are not PMI")),
             }
             wait(&self.sender.socket).map_err(Error::ManagerLost)?;
             match rustix::io::read(&self.sender.socket, &mut bytes) {

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 /// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
 const SEGMENT_PARTS: u32 = 128;
 
-/// Whether an algorithm can be used for so many bytes; a table says what that counts.
+/// Whether an algorithm can be used for a number of bytes; the table says which bytes count.
 pub type Limit = fn(usize, &Facts) -> bool;
 
 /// One of the algorithms of an operation.

@@ -28,12 +28,12 @@ impl fmt::Display for Origin {
 /// Where which algorithm is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<A> {
-    /// For so many bytes: of the message or vector, of a block of an all-to-all, of the whole
+    /// The range of bytes: of the message or vector, of a block of an all-to-all, of the whole
     /// result of an all-gather.
     bytes: Bounds,
     /// These are bytes for each member.
     bytes_per_member: bool,
-    /// On teams of so many members.
+    /// The range of team sizes.
     members: Bounds,
     /// Whether all of them share one node's memory.
     one_node: Option<bool>,
@@ -41,7 +41,7 @@ pub struct Row<A> {
     per_node: Bounds,
     /// Whether PEs of the job share CPUs.
     oversubscribed: Option<bool>,
-    /// In this job it holds on every team, for so many bytes.
+    /// In this job it holds on every team, for these bytes.
     everywhere: bool,
     /// What is wanted.
     pub algorithm: A,
@@ -145,7 +145,7 @@ impl<A: Algorithm> Row<A> {
             && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
     }
 
-    /// The sizes at which it may begin or cease to hold for so many members.
+    /// The sizes at which it may begin or cease to hold for a number of members.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
         let factor = if self.bytes_per_member { members as usize } else { 1 };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))

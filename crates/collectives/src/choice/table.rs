@@ -15,7 +15,7 @@ const BUILT_IN: &str = include_str!("built_in.txt");
 pub struct Listed {
     /// The operation.
     pub operation: &'static str,
-    /// From so many bytes on.
+    /// The least number of bytes.
     pub from: usize,
     /// The algorithm.
     pub algorithm: &'static str,
@@ -173,7 +173,7 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where
+    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are requested only where
     /// a row depends on them.
     ///
     /// # Panics

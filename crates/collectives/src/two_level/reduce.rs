@@ -59,8 +59,8 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 /// members, and those of [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before
 /// everybody has entered it.
 ///
-/// Where other teams use the same landings, each leader tells the others that it has entered; they
-/// hear that while they wait for their nodes. A source may be the destination.
+/// Where other teams use the same landings, each leader announces to the others that it has
+/// entered; they hear that while they wait for their nodes. A source may be the destination.
 pub fn all_reduce_piece(
     at: impl Nodes,
     are_landings_shared: bool,
@@ -87,14 +87,14 @@ pub fn all_reduce_piece(
         .chain(spread(at, 1, 1))
 }
 
-/// How many lanes pay for a vector of so many parts: each of them costs messages.
+/// How many lanes pay for a vector of `parts` parts: each of them costs messages.
 pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
     let most = at.levels().lanes;
     let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
     paid.clamp(1, u64::from(most)) as u32
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts: each of so many lanes combines its share
+/// The plan of an all-reduce of a vector of `parts` parts: each lane combines its share
 /// of them on each node and then runs [`rabenseifner::all_reduce`] over the nodes. Nobody ends it
 /// before everybody has entered it.
 ///
@@ -131,7 +131,7 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });
         // From the own contribution to the last one, then down to the first: always those of
-        // neighbours.
+        // neighbors.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
             let place = if turn == 0 { Place::Source } else { Place::Dest };

@@ -12,7 +12,7 @@ pub enum Call {
     Dissemination,
     GatherSync,
     CentralSync,
-    /// An all-reduce of vectors of so many parts, from sources to destinations, which may be the
+    /// An all-reduce of vectors of this many parts, from sources to destinations, which may be the
     /// same.
     Reduce {
         by: Reduction,
@@ -25,7 +25,7 @@ pub enum Call {
     Broadcast {
         root: u32,
     },
-    /// A broadcast of so many parts.
+    /// A broadcast of this many parts.
     LongBroadcast {
         by: Broadcasting,
         root: u32,

@@ -6,7 +6,7 @@ use crate::value::Value;
 use rushmem_collectives::{Place, Span};
 use std::collections::HashMap;
 
-/// A run of parts, in the memory of whoever is meant.
+/// A run of parts, in the memory of the member that is meant.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,

@@ -160,7 +160,7 @@ proptest! {
     ) {
         let heap = if guarded { guarded_heap } else { heap };
         let mut pes = [heap(256 << 10), heap(256 << 10)];
-        // Offsets agree where bases agree modulo the largest alignment asked for.
+        // Offsets agree where bases agree modulo the largest alignment requested.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
         let mut live: Vec<(usize, usize, u8)> = Vec::new();
         for (step, op) in ops.into_iter().enumerate() {

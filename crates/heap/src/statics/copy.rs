@@ -175,7 +175,7 @@ unsafe fn copy_words(to: *mut u64, from: *mut u64, n: usize) {
     for i in 0..n {
         // SAFETY: one of the words, valid and aligned by contract.
         let word = unsafe { AtomicU64::from_ptr(from.wrapping_add(i)) }.load(Relaxed);
-        // SAFETY: as above.
+        // SAFETY: one of the words at `to`, valid and aligned by contract.
         unsafe { to.wrapping_add(i).write(word) };
     }
 }

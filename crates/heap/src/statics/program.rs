@@ -27,7 +27,7 @@ pub(super) struct Part {
     pub(super) executable: bool,
 }
 
-/// A program header: what the linker asked for at a range of addresses.
+/// A program header: what the linker requires at a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     kind: u32,

@@ -40,8 +40,8 @@ impl Progress {
     }
 }
 
-/// Tell the next PE how far this one has come, before it waits for others in a step.
-pub fn tell(call: Call, progress: Progress) {
+/// Report to the next PE how far this one has come, before it waits for others in a step.
+pub fn report(call: Call, progress: Progress) {
     let area = flags::area();
     area.raise(next(job::require(call)), area.areas().progress(), progress.word());
 }

@@ -2,7 +2,7 @@
 //! and a few that other libraries have (ci/spec/fortran.csv).
 //!
 //! Fortran compilers find `SHMEM_PUT8` under the symbol `shmem_put8_`: gfortran, flang, ifx,
-//! nvfortran and Cray's do so without being asked. One underscore is appended whatever the name
+//! nvfortran and Cray's do so by default. One underscore is appended whatever the name
 //! holds, so gfortran's `-fsecond-underscore` and `-fno-underscoring` are not for programs that
 //! call us.
 //!

@@ -74,7 +74,7 @@ impl<'s> Block<'s> {
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
             // SAFETY: a word of the header, which nothing else accesses.
             unsafe { signal::set(call, World, flag, self.barriers, peer as i32) };
-            // SAFETY: as above.
+            // SAFETY: a word of the header, to which only a peer writes, atomically.
             unsafe { barrier.wait(call, flag, self.barriers) };
         }
     }

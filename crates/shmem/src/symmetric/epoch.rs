@@ -21,7 +21,7 @@ impl<T: Pod> SymArray<'_, T> {
         let call = Call(&"SymArray::epoch");
         self.block.barrier(call);
         let len = self.len();
-        // SAFETY: this PE's elements, aligned and initialised, whatever their bits. All PEs are in
+        // SAFETY: this PE's elements, aligned and initialized, whatever their bits. All PEs are in
         // this method of this object: the barrier is the object's own. Each has it borrowed
         // exclusively, so none has a view of it; a view is what every access needs. What was issued
         // before the barrier is complete.

@@ -126,7 +126,7 @@ impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
     #[inline]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
         self.check(shmem);
-        // SAFETY: as above, `N` elements.
+        // SAFETY: `N` elements of a static variable, which was checked to be symmetric.
         unsafe { SymSlice::new(self.0.get().cast(), N) }
     }
 }

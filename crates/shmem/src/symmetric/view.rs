@@ -28,11 +28,11 @@ pub struct SymRef<'a, T> {
 
 // SAFETY: a view gives access to plain data by copies alone, which any thread may make at any time.
 unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Sync for SymSlice<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Send for SymRef<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Sync for SymRef<'_, T> {}
 
 impl<T> Clone for SymSlice<'_, T> {
@@ -206,7 +206,7 @@ impl<T: Pod> SymRef<'_, T> {
     /// This PE's copy.
     #[inline(always)]
     pub fn load(self) -> T {
-        // SAFETY: an aligned element of a symmetric object, whose bits are a value whoever wrote
+        // SAFETY: an aligned element of a symmetric object, whose bits are a value, whatever wrote
         // them.
         unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
     }

@@ -73,7 +73,7 @@ fn the_nodes_memory_is_one_file() {
         assert!(node_peers.take_memory().is_none());
         if pe == 4 {
             file.write_all_at(b"here", 0).expect("written");
-            node_peers.spread_several(Some(true)).expect("told");
+            node_peers.spread_several(Some(true)).expect("sent");
         } else {
             assert!(node_peers.spread_several(None).expect("heard"));
             let mut text = [0; 4];

@@ -70,7 +70,7 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct Pe {
+struct PeState {
     pid: u32,
     phase: Phase,
     /// How often it entered initialization from outside.
@@ -88,7 +88,7 @@ struct Pe {
 pub struct Server {
     nodes: NodeMap,
     hosts: Vec<String>,
-    pes: Vec<Pe>,
+    pes: Vec<PeState>,
     round: u32,
     records: u32,
     initialized: u32,
@@ -106,7 +106,7 @@ impl Server {
     /// When a node has no name.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
         assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
-        let silent = || Pe {
+        let silent = || PeState {
             pid: 0,
             phase: Phase::Silent,
             inits: 0,
@@ -192,10 +192,11 @@ impl Server {
     /// called shmem_init.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
-        let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {
+        let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
+        else {
             return None;
         };
-        let has_failed = |pe: &&Pe| pe.exit.is_some_and(|exit| exit.status() != 0);
+        let has_failed = |pe: &&PeState| pe.exit.is_some_and(|exit| exit.status() != 0);
         let others = match self.pes.iter().filter(has_failed).count() - 1 {
             0 => String::new(),
             1 => "; 1 other PE failed, too".to_owned(),
@@ -311,9 +312,9 @@ impl Server {
     /// Ends the job if a PE has exited without something collective that another PE has entered.
     fn left_behind(&mut self) -> Option<Decision> {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
-        let left = |pe: &Pe| pe.exit.is_some() && (pe.inits < most || self.records > 0);
+        let left = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
         let behind = self.pes.iter().position(left)?;
-        let Pe { exit: Some(exit), inits, .. } = self.pes[behind] else {
+        let PeState { exit: Some(exit), inits, .. } = self.pes[behind] else {
             return None;
         };
         if let Some(signal) = self.interrupt {

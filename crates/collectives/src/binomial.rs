@@ -8,18 +8,18 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{behind, rounds};
-use crate::{Place, Step};
+use crate::{Buffer, Step};
 
 /// The plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives in
 /// `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let from = if rank == 0 { Place::Source } else { Place::Dest };
+    let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
     let receive = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
     let send = to_children(n, rank).rev().map(move |k| Step::Put {
         peer: to_ahead(n, me, k),
         from: from.at(0),
-        to: Place::Dest.at(0),
+        to: Buffer::Dest.at(0),
         count: 1,
     });
     receive.into_iter().chain(send)

@@ -11,12 +11,12 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
-use crate::{Place, Span, Step};
+use crate::{Buffer, Span, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
 /// of `Dest` everywhere. Nobody ends it before everybody has entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
@@ -25,8 +25,8 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let sender = from_ahead(n, me, k);
         let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
             peer: receiver,
-            from: Place::Dest.at(first),
-            to: Place::Dest.at(first),
+            from: Buffer::Dest.at(first),
+            to: Buffer::Dest.at(first),
             count,
         });
         let waits = runs(n, sender.index, count).map(move |_| Step::Wait { peer: sender });
@@ -50,26 +50,26 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// distance is set. A member packs the blocks that go on, in the order of distances, out of its
 /// source and the landings in which they came.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Place::Source.at(me), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
         let pack = (1..n).filter(move |distance| (distance >> k) & 1 == 1).map(move |distance| {
             Step::Copy {
                 from: after(n, me, distance, distance & ((1 << k) - 1)),
-                to: Place::Accumulator.at(below(distance, k)),
+                to: Buffer::Accumulator.at(below(distance, k)),
                 count: 1,
             }
         });
         let put = Step::Put {
             peer: to_ahead(n, me, k),
-            from: Place::Accumulator.at(0),
-            to: Place::Landing(k).at(0),
+            from: Buffer::Accumulator.at(0),
+            to: Buffer::Landing(k).at(0),
             count: below(n, k),
         };
         pack.chain([put, Step::Wait { peer: from_behind(n, me, k) }])
     });
     let unpack = (1..n).map(move |distance| Step::Copy {
         from: after(n, me, distance, distance),
-        to: Place::Dest.at(behind(n, me, distance)),
+        to: Buffer::Dest.at(behind(n, me, distance)),
         count: 1,
     });
     std::iter::once(own).chain(rounds).chain(unpack)
@@ -91,8 +91,8 @@ pub fn landing_parts(n: u32) -> u32 {
 /// came there in the round of the highest bit of that.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
-        None => Place::Source.at(ahead(n, me, distance)),
-        Some(k) => Place::Landing(k as u8).at(below(distance, k as u8)),
+        None => Buffer::Source.at(ahead(n, me, distance)),
+        Some(k) => Buffer::Landing(k as u8).at(below(distance, k as u8)),
     }
 }
 

@@ -15,5 +15,5 @@ pub use algorithms::{
     ScanAlgorithm, SyncAlgorithm,
 };
 pub use facts::{Facts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
-pub use row::{Mistake, Origin, Row};
+pub use row::{Mistake, Row, RowOrigin};
 pub use table::{Listed, Table, Tabled};

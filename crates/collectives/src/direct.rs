@@ -11,7 +11,7 @@
 use crate::choice::SyncAlgorithm;
 use crate::index::ahead;
 use crate::share::share;
-use crate::{Place, Step};
+use crate::{Buffer, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts between two syncs: member `me` combines
 /// its share of the parts, and stores them in everybody's destination. The contributions are
@@ -59,11 +59,11 @@ pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = 
 /// A part of everybody's source, beginning with the own one: so members load from different peers
 /// at a time.
 fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
-    let from = Place::Source.at(part);
-    let own = Step::Copy { from, to: Place::Dest.at(me), count: 1 };
+    let from = Buffer::Source.at(part);
+    let own = Step::Copy { from, to: Buffer::Dest.at(me), count: 1 };
     let gets = (1..n).map(move |distance| {
         let peer = ahead(n, me, distance);
-        Step::Get { peer, from, to: Place::Dest.at(peer), count: 1, with: None }
+        Step::Get { peer, from, to: Buffer::Dest.at(peer), count: 1, with: None }
     });
     sync.plan(n, me).chain([own]).chain(gets).chain(sync.plan(n, me))
 }

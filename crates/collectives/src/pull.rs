@@ -5,18 +5,18 @@
 //! (EuroPVM/MPI), LNCS 5205, 2008.
 
 use crate::index::behind;
-use crate::{Place, Step, binomial};
+use crate::{Buffer, Step, binomial};
 
 /// The plan of a broadcast of `parts` parts of `Source` of `root` in 2 ⌈log2 n⌉ rounds: all other
 /// members get them at once. They arrive in `Dest` of every other member; `Dest` of the root itself
 /// is not touched. The root ends it when all have them.
 pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    get_from(Place::Source, n, me, root, parts)
+    get_from(Buffer::Source, n, me, root, parts)
 }
 
 /// The same of what the root has at any place.
 pub(crate) fn get_from(
-    place: Place,
+    place: Buffer,
     n: u32,
     me: u32,
     root: u32,
@@ -26,7 +26,7 @@ pub(crate) fn get_from(
     let get = (rank != 0 && parts > 0).then_some(Step::Get {
         peer: root,
         from: place.at(0),
-        to: Place::Dest.at(0),
+        to: Buffer::Dest.at(0),
         count: parts,
         with: None,
     });

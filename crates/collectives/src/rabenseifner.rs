@@ -23,7 +23,7 @@
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
 use crate::share::share;
-use crate::{Operand, Place, Step};
+use crate::{Buffer, Operand, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless
 /// `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power
@@ -32,12 +32,12 @@ use crate::{Operand, Place, Step};
 ///
 /// A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    of_contributions_in(Place::Source, n, me, parts)
+    of_contributions_in(Buffer::Source, n, me, parts)
 }
 
 /// The same of contributions that may be in `Dest` already.
 pub(crate) fn of_contributions_in(
-    place: Place,
+    place: Buffer,
     n: u32,
     me: u32,
     parts: u32,
@@ -46,11 +46,11 @@ pub(crate) fn of_contributions_in(
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
     // A member that has folded in a contribution continues with its destination.
-    let held = move |member| if core.folded_onto(member).is_some() { Place::Dest } else { place };
+    let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { place };
 
-    let alone = (n == 1 && place == Place::Source && parts > 0).then_some(Step::Copy {
-        from: Place::Source.at(0),
-        to: Place::Dest.at(0),
+    let alone = (n == 1 && place == Buffer::Source && parts > 0).then_some(Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(0),
         count: parts,
     });
     let fold_in = folds.then(|| from_ahead(n, me, 0)).into_iter().flat_map(move |peer| {
@@ -61,7 +61,7 @@ pub(crate) fn of_contributions_in(
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
-            let place = |member| if k == 0 { held(member) } else { Place::Dest };
+            let place = |member| if k == 0 { held(member) } else { Buffer::Dest };
             let with = Operand { place: place(me), is_left: me < peer.index };
             let kept = range(position, k + 1, parts);
             let combine = Step::get_combined(peer.index, place(peer.index), kept, with);
@@ -72,10 +72,10 @@ pub(crate) fn of_contributions_in(
         (0..core.rounds()).rev().flat_map(move |k| {
             let peer = core.partner(position, k);
             let kept = range(position, k + 1, parts);
-            [Step::put_to_dest(peer, Place::Dest, kept), Step::Wait { peer }]
+            [Step::put_to_dest(peer, Buffer::Dest, kept), Step::Wait { peer }]
         })
     });
-    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Place::Dest, (0, parts)));
+    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, (0, parts)));
     let passive = position.is_none().then(|| {
         [Step::Signal { peer: to_behind(n, me, 0) }, Step::Wait { peer: from_behind(n, me, 0) }]
     });
@@ -122,13 +122,13 @@ mod tests {
     fn two_members_keep_a_half_each() {
         let peer = Peer::exchange(0, 0);
         let steps: Vec<_> = all_reduce(2, 1, 4).collect();
-        let kept = Place::Dest.at(2);
+        let kept = Buffer::Dest.at(2);
         let combine = Step::Get {
             peer: 0,
-            from: Place::Source.at(2),
+            from: Buffer::Source.at(2),
             to: kept,
             count: 2,
-            with: Some(Operand { place: Place::Source, is_left: false }),
+            with: Some(Operand { place: Buffer::Source, is_left: false }),
         };
         let put = Step::Put { peer, from: kept, to: kept, count: 2 };
         let (signal, wait) = (Step::Signal { peer }, Step::Wait { peer });

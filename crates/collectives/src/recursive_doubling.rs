@@ -13,9 +13,9 @@
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
 use crate::index::{log2_ceil, rounds};
-use crate::{Peer, Place, Span, Step};
+use crate::{Buffer, Peer, Span, Step};
 
-const ACCUMULATOR: Span = Place::Accumulator.at(0);
+const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
 /// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
@@ -40,7 +40,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         [
             put(peer, fold_landing),
             Step::Wait { peer },
-            Step::Copy { from: Place::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
 
@@ -102,7 +102,7 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive = (me > 0).then(|| {
         [
             Step::Wait { peer: from_behind(n, me, 0) },
-            Step::Copy { from: Place::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
     send.into_iter().chain(receive.into_iter().flatten())
@@ -113,18 +113,18 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// before everybody has entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
         let peer = Peer::exchange(me ^ (1 << k), k);
         let first = me >> k << k;
-        [Step::put_to_dest(peer, Place::Dest, (first, first + (1 << k))), Step::Wait { peer }]
+        [Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))), Step::Wait { peer }]
     });
     std::iter::once(own).chain(rounds)
 }
 
 /// Send the accumulator to a landing of `peer`.
 pub(crate) const fn put(peer: Peer, landing: u8) -> Step {
-    Step::Put { peer, from: ACCUMULATOR, to: Place::Landing(landing).at(0), count: 1 }
+    Step::Put { peer, from: ACCUMULATOR, to: Buffer::Landing(landing).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.

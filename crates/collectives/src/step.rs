@@ -4,7 +4,7 @@ use crate::edge::{Edge, Peer};
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Buffer {
     /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and
     /// [`Step::ScanDirect`] alone.
     Source,
@@ -20,7 +20,7 @@ pub enum Place {
     Landing(u8),
 }
 
-impl Place {
+impl Buffer {
     /// The run of parts of this buffer that starts with part `first`.
     pub const fn at(self, first: u32) -> Span {
         Span { place: self, first }
@@ -32,7 +32,7 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The buffer.
-    pub place: Place,
+    pub place: Buffer,
     /// The first part.
     pub first: u32,
 }
@@ -41,7 +41,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The own buffer that holds it, in the parts where the result goes in the destination.
-    pub place: Place,
+    pub place: Buffer,
     /// Whether it holds the contribution of the lower indices, and so is the left operand.
     pub is_left: bool,
 }
@@ -160,10 +160,10 @@ pub enum Step {
 impl Step {
     /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
     /// If there are none, what is left of it is a signal.
-    pub(crate) const fn put_to_dest(peer: Peer, from: Place, (first, end): (u32, u32)) -> Step {
+    pub(crate) const fn put_to_dest(peer: Peer, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
-            count => Step::Put { peer, from: from.at(first), to: Place::Dest.at(first), count },
+            count => Step::Put { peer, from: from.at(first), to: Buffer::Dest.at(first), count },
         }
     }
 
@@ -171,11 +171,11 @@ impl Step {
     /// `Dest`, if there are any.
     pub(crate) fn get_combined(
         peer: u32,
-        from: Place,
+        from: Buffer,
         (first, end): (u32, u32),
         with: Operand,
     ) -> Option<Step> {
-        let (from, to) = (from.at(first), Place::Dest.at(first));
+        let (from, to) = (from.at(first), Buffer::Dest.at(first));
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 

@@ -48,7 +48,7 @@ pub struct NotABlock;
 
 /// What an address of the heap is.
 #[derive(Debug)]
-pub enum Place {
+pub enum AddressKind {
     /// The start of a block.
     Block,
     /// Within a block.
@@ -146,11 +146,11 @@ impl Allocator {
     }
 
     /// What `address` is.
-    pub fn place(&self, address: *const u8) -> Place {
+    pub fn kind(&self, address: *const u8) -> AddressKind {
         match self.blocks.up_to(address.addr()) {
-            Some(block) if block.start.addr() == address.addr() => Place::Block,
-            Some(block) if address.addr() < block.end() => Place::Inside(block.clone()),
-            _ => Place::Free,
+            Some(block) if block.start.addr() == address.addr() => AddressKind::Block,
+            Some(block) if address.addr() < block.end() => AddressKind::Inside(block.clone()),
+            _ => AddressKind::Free,
         }
     }
 

@@ -22,7 +22,7 @@ mod published;
 mod reservation;
 pub mod statics;
 
-pub use allocator::{Allocator, Misplaced, Overwritten, Place};
+pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten};
 pub use error::Error;
 pub use layout::Layout;
 pub use node::NodeMemory;

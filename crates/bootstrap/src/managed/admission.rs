@@ -44,7 +44,7 @@ struct Unproven {
 }
 
 /// What has become of it.
-enum Progress {
+enum ProofState {
     Unproven(Unproven),
     Proven(u32, UnixStream),
     Over,
@@ -56,26 +56,26 @@ impl Unproven {
     }
 
     /// Reads what is there, never more than a hello and never waiting.
-    fn progress(mut self, socket: &NodeSocket) -> Progress {
+    fn advance(mut self, socket: &NodeSocket) -> ProofState {
         while self.filled < HELLO {
             match self.stream.read(&mut self.hello[self.filled..]) {
-                Ok(0) => return Progress::Over,
+                Ok(0) => return ProofState::Over,
                 Ok(nbytes) => self.filled += nbytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let is_late = self.since.elapsed() > PROVING;
-                    return if is_late { Progress::Over } else { Progress::Unproven(self) };
+                    return if is_late { ProofState::Over } else { ProofState::Unproven(self) };
                 }
-                Err(_) => return Progress::Over,
+                Err(_) => return ProofState::Over,
             }
         }
         let (pe, proof) = self.hello.split_first_chunk::<4>().expect("a hello is longer");
         let pe = u32::from_le_bytes(*pe);
         let is_proven = socket.key().is_proof(pe, socket.pe(), proof);
         if is_proven && self.stream.set_nonblocking(false).is_ok() {
-            Progress::Proven(pe, self.stream)
+            ProofState::Proven(pe, self.stream)
         } else {
-            Progress::Over
+            ProofState::Over
         }
     }
 }
@@ -124,10 +124,10 @@ impl<'a> Admission<'a> {
     }
 
     fn look_at(&mut self, one: Unproven, proven: &mut Vec<(u32, UnixStream)>) {
-        match one.progress(self.socket) {
-            Progress::Proven(pe, stream) => proven.push((pe, stream)),
-            Progress::Over => {}
-            Progress::Unproven(one) => {
+        match one.advance(self.socket) {
+            ProofState::Proven(pe, stream) => proven.push((pe, stream)),
+            ProofState::Over => {}
+            ProofState::Unproven(one) => {
                 if self.unproven.len() == MOST {
                     self.unproven.pop_front();
                 }

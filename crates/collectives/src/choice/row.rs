@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Who wants a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum RowOrigin {
     /// A user, everywhere.
     Forced,
     /// A user's file, in this line.
@@ -15,12 +15,12 @@ pub enum Origin {
     BuiltIn,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for RowOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Forced => f.write_str("forced"),
-            Origin::File(line) => write!(f, "line {line} of SHMEM_COLL_TUNING"),
-            Origin::BuiltIn => f.write_str("built in"),
+            RowOrigin::Forced => f.write_str("forced"),
+            RowOrigin::File(line) => write!(f, "line {line} of SHMEM_COLL_TUNING"),
+            RowOrigin::BuiltIn => f.write_str("built in"),
         }
     }
 }
@@ -46,7 +46,7 @@ pub struct Row<A> {
     /// What is wanted.
     pub algorithm: A,
     /// Who wants it.
-    pub origin: Origin,
+    pub origin: RowOrigin,
 }
 
 /// What is wrong with a row, and what to write instead.
@@ -69,7 +69,7 @@ pub(super) type Conditions<'a> = [&'a str; 5];
 
 impl<A: Algorithm> Row<A> {
     /// The row that always holds.
-    pub(super) const fn always(algorithm: A, origin: Origin) -> Row<A> {
+    pub(super) const fn always(algorithm: A, origin: RowOrigin) -> Row<A> {
         Row {
             bytes: Bounds::ANY,
             bytes_per_member: false,
@@ -87,7 +87,7 @@ impl<A: Algorithm> Row<A> {
     pub(super) fn parse(
         [bytes, members, nodes, per_node, oversubscribed]: Conditions<'_>,
         algorithm: &str,
-        origin: Origin,
+        origin: RowOrigin,
     ) -> Result<Row<A>, String> {
         let per_member = bytes.strip_suffix(PER_MEMBER);
         let Some(algorithm) = A::named(algorithm) else {

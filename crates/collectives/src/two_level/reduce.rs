@@ -13,9 +13,9 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::log2_ceil;
 use crate::recursive_doubling::put;
 use crate::share::share;
-use crate::{Operand, Place, Span, Step, binomial, rabenseifner, recursive_doubling};
+use crate::{Buffer, Operand, Span, Step, binomial, rabenseifner, recursive_doubling};
 
-const ACCUMULATOR: Span = Place::Accumulator.at(0);
+const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
 /// Parts that the member of a lane combines at least, those of each member of its node counted,
 /// where there is more than one lane.
@@ -43,7 +43,7 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         let k = binomial::to_parent(local);
         let receive = [
             Step::Wait { peer: from_behind(members, local, k) },
-            Step::Copy { from: Place::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
         ];
         [put(to_behind(members, local, k), from_below + k)].into_iter().chain(receive)
     });
@@ -75,8 +75,8 @@ pub fn all_reduce_piece(
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
     let leaders = is_leader.into_iter().flat_map(move |()| {
         let (start, end) = (
-            Step::Copy { from: Place::Dest.at(0), to: ACCUMULATOR, count: 1 },
-            Step::Copy { from: ACCUMULATOR, to: Place::Dest.at(0), count: 1 },
+            Step::Copy { from: Buffer::Dest.at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: ACCUMULATOR, to: Buffer::Dest.at(0), count: 1 },
         );
         [start].into_iter().chain(recursive_doubling::all_reduce(nodes, node)).chain([end])
     });
@@ -104,7 +104,7 @@ pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item 
     let Levels { nodes, node, local, .. } = at.levels();
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
-        rabenseifner::of_contributions_in(Place::Dest, nodes, node, end - first)
+        rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
             .map(move |step| step.parts_after(first))
     });
     entered(at, lanes)
@@ -128,13 +128,13 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     let blocks = (first..end).step_by(BLOCK_PARTS as usize);
     let combine = blocks.flat_map(move |first| {
         let count = BLOCK_PARTS.min(end - first);
-        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });
         // From the own contribution to the last one, then down to the first: always those of
         // neighbors.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
-            let place = if turn == 0 { Place::Source } else { Place::Dest };
+            let place = if turn == 0 { Buffer::Source } else { Buffer::Dest };
             let with = Some(Operand { place, is_left: peer > local });
             Step::Get { peer, from, to, count, with }
         });
@@ -151,7 +151,7 @@ fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> 
     let several = lanes > 1;
     let gets = (0..lanes).filter(move |&lane| lane != local).filter_map(move |lane| {
         let (first, end) = share(lanes, lane, parts);
-        let (from, to) = (Place::Dest.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Dest.at(first), Buffer::Dest.at(first));
         let get = Step::Get { peer: lane, from, to, count: end - first, with: None };
         (first < end).then_some(get)
     });

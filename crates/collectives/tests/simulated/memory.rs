@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::clock::{Clock, Event};
 use crate::value::Value;
-use rushmem_collectives::{Place, Span};
+use rushmem_collectives::{Buffer, Span};
 use std::collections::HashMap;
 
 /// A run of parts, in the memory of the member that is meant.
@@ -81,7 +81,7 @@ impl Memory {
                 Content::Empty => true,
                 Content::UnderWay => false,
                 Content::Holds { written, .. } => {
-                    area.span.place == Place::Dest && writer.clock.knows(written)
+                    area.span.place == Buffer::Dest && writer.clock.knows(written)
                 }
             };
             if !is_free || !cell.reads.drain(..).all(|read| writer.clock.knows(read)) {
@@ -112,7 +112,7 @@ impl Memory {
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
             cell.reads.push(reader.event);
-            if matches!(area.span.place, Place::Landing(_)) {
+            if matches!(area.span.place, Buffer::Landing(_)) {
                 cell.content = Content::Empty;
             }
         }
@@ -144,13 +144,13 @@ impl Memory {
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
         let part = (area.span.first + part) as usize;
         let cell = match area.span.place {
-            Place::Dest => self.dest[area.call].get_mut(part),
-            Place::Landing(k) => {
+            Buffer::Dest => self.dest[area.call].get_mut(part),
+            Buffer::Landing(k) => {
                 let parts = self.program[area.call].landing_parts(self.n, k);
                 let exists = part < parts as usize;
                 exists.then(|| self.landings.entry((area.copy, k, part)).or_default())
             }
-            Place::Source | Place::Accumulator => None,
+            Buffer::Source | Buffer::Accumulator => None,
         };
         cell.ok_or_else(|| format!("{area:?} is not there to be accessed"))
     }

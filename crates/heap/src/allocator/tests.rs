@@ -118,12 +118,12 @@ fn foreign_and_freed_pointers_are_refused() {
 fn an_address_has_a_place() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
-    assert!(matches!(h.allocator.place(block), Place::Block));
-    assert!(matches!(h.allocator.place(block.wrapping_add(99)), Place::Inside(_)));
-    assert!(matches!(h.allocator.place(block.wrapping_add(100)), Place::Free));
-    assert!(matches!(h.allocator.place(block.wrapping_sub(1)), Place::Free));
+    assert!(matches!(h.allocator.kind(block), AddressKind::Block));
+    assert!(matches!(h.allocator.kind(block.wrapping_add(99)), AddressKind::Inside(_)));
+    assert!(matches!(h.allocator.kind(block.wrapping_add(100)), AddressKind::Free));
+    assert!(matches!(h.allocator.kind(block.wrapping_sub(1)), AddressKind::Free));
     h.allocator.free(BY, block).expect("a block");
-    assert!(matches!(h.allocator.place(block), Place::Free));
+    assert!(matches!(h.allocator.kind(block), AddressKind::Free));
 }
 
 #[test]

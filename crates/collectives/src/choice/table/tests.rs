@@ -111,8 +111,8 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     assert_eq!(table.choose::<AllReduceAlgorithm>(8, || FACTS), AllReduceAlgorithm::Central);
     assert_eq!(table.choose::<AllReduceAlgorithm>(17, || FACTS), AllReduceAlgorithm::Direct);
     let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
-    let origins: Vec<Origin> = listed.map(|row| row.origin).collect();
-    assert_eq!(origins, [Origin::Forced, Origin::File(1)]);
+    let origins: Vec<RowOrigin> = listed.map(|row| row.origin).collect();
+    assert_eq!(origins, [RowOrigin::Forced, RowOrigin::File(1)]);
 }
 
 #[test]
@@ -210,5 +210,5 @@ fn a_list_shows_where_the_choice_changes() {
     let listed = table.listed(&FACTS);
     let collect: Vec<_> = listed.iter().filter(|row| row.operation == "collect").collect();
     let listed: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
-    assert_eq!(listed, [(0, "bruck", Origin::BuiltIn), (7 * 8192, "ring", Origin::File(1))]);
+    assert_eq!(listed, [(0, "bruck", RowOrigin::BuiltIn), (7 * 8192, "ring", RowOrigin::File(1))]);
 }

@@ -14,9 +14,9 @@ pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item =
     get_from(Buffer::Source, n, me, root, parts)
 }
 
-/// The same of what the root has at any place.
+/// The same of what the root has in any buffer.
 pub(crate) fn get_from(
-    place: Buffer,
+    buffer: Buffer,
     n: u32,
     me: u32,
     root: u32,
@@ -25,7 +25,7 @@ pub(crate) fn get_from(
     let rank = behind(n, me, root);
     let get = (rank != 0 && parts > 0).then_some(Step::Get {
         peer: root,
-        from: place.at(0),
+        from: buffer.at(0),
         to: Buffer::Dest.at(0),
         count: parts,
         with: None,

@@ -37,7 +37,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
 
 /// The same of contributions that may be in `Dest` already.
 pub(crate) fn of_contributions_in(
-    place: Buffer,
+    buffer: Buffer,
     n: u32,
     me: u32,
     parts: u32,
@@ -46,25 +46,25 @@ pub(crate) fn of_contributions_in(
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
     // A member that has folded in a contribution continues with its destination.
-    let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { place };
+    let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { buffer };
 
-    let alone = (n == 1 && place == Buffer::Source && parts > 0).then_some(Step::Copy {
+    let alone = (n == 1 && buffer == Buffer::Source && parts > 0).then_some(Step::Copy {
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(0),
         count: parts,
     });
     let fold_in = folds.then(|| from_ahead(n, me, 0)).into_iter().flat_map(move |peer| {
-        let with = Operand { place, is_left: true };
-        let combine = Step::get_combined(peer.index, place, (0, parts), with);
+        let with = Operand { buffer, is_left: true };
+        let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
         [Step::Wait { peer }].into_iter().chain(combine)
     });
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
-            let place = |member| if k == 0 { held(member) } else { Buffer::Dest };
-            let with = Operand { place: place(me), is_left: me < peer.index };
+            let buffer = |member| if k == 0 { held(member) } else { Buffer::Dest };
+            let with = Operand { buffer: buffer(me), is_left: me < peer.index };
             let kept = range(position, k + 1, parts);
-            let combine = Step::get_combined(peer.index, place(peer.index), kept, with);
+            let combine = Step::get_combined(peer.index, buffer(peer.index), kept, with);
             [Step::Signal { peer }, Step::Wait { peer }].into_iter().chain(combine)
         })
     });
@@ -128,7 +128,7 @@ mod tests {
             from: Buffer::Source.at(2),
             to: kept,
             count: 2,
-            with: Some(Operand { place: Buffer::Source, is_left: false }),
+            with: Some(Operand { buffer: Buffer::Source, is_left: false }),
         };
         let put = Step::Put { peer, from: kept, to: kept, count: 2 };
         let (signal, wait) = (Step::Signal { peer }, Step::Wait { peer });

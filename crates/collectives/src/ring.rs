@@ -46,7 +46,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
     let rounds = (1..n).flat_map(move |age| {
         // The left neighbor, with which the first share begins, has it in its source.
         let from = if age == 1 { Buffer::Source } else { Buffer::Dest };
-        let with = Operand { place: Buffer::Source, is_left: false };
+        let with = Operand { buffer: Buffer::Source, is_left: false };
         let share = share(behind(n, me, age + 1));
         let combine = Step::get_combined(left.index, from, share, with);
         [Step::Signal { peer: right }, Step::Wait { peer: left }].into_iter().chain(combine)
@@ -81,7 +81,7 @@ mod tests {
     fn a_share_begins_after_its_owner_and_ends_there() {
         let gets = |me| -> Vec<(u32, Buffer)> {
             let get = |step| match step {
-                Step::Get { from, .. } => Some((from.first, from.place)),
+                Step::Get { from, .. } => Some((from.first, from.buffer)),
                 _ => None,
             };
             all_reduce(3, me, 3).filter_map(get).collect()

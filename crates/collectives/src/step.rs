@@ -23,7 +23,7 @@ pub enum Buffer {
 impl Buffer {
     /// The run of parts of this buffer that starts with part `first`.
     pub const fn at(self, first: u32) -> Span {
-        Span { place: self, first }
+        Span { buffer: self, first }
     }
 }
 
@@ -32,7 +32,7 @@ impl Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The buffer.
-    pub place: Buffer,
+    pub buffer: Buffer,
     /// The first part.
     pub first: u32,
 }
@@ -41,7 +41,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The own buffer that holds it, in the parts where the result goes in the destination.
-    pub place: Buffer,
+    pub buffer: Buffer,
     /// Whether it holds the contribution of the lower indices, and so is the left operand.
     pub is_left: bool,
 }
@@ -211,7 +211,7 @@ impl Step {
 
     /// The same step of a plan for the parts from part `first` on.
     pub(crate) fn parts_after(self, first: u32) -> Step {
-        let moved = |span: Span| span.place.at(first + span.first);
+        let moved = |span: Span| span.buffer.at(first + span.first);
         match self {
             Step::Put { peer, from, to, count } => {
                 Step::Put { peer, from: moved(from), to: moved(to), count }

@@ -19,7 +19,7 @@ use crate::model::{Nic, NicKind, Numa, Topology};
 
 /// Components of hwloc that query accelerators and displays: we do not need the answers, and they
 /// take long.
-const NOT_ASKED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
+const NOT_NEEDED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
 /// The maker of Slingshot's NICs on the PCI bus.
 const SLINGSHOT: u16 = 0x17db;
@@ -92,7 +92,7 @@ impl Loaded {
         if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
-        for name in NOT_ASKED {
+        for name in NOT_NEEDED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
             // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is
             // fine.

@@ -7,7 +7,7 @@
 //! so that all who ask it about the same machine and the same number of PEs agree without
 //! communication. This crate must never start, bind or move anything: launchers and the runtime do.
 
-/// The variable that tells a PE which NIC to prefer, in the form of [`Nic::hint`].
+/// The variable that names the NIC that a PE should prefer, in the form of [`Nic::hint`].
 pub const NIC_VARIABLE: &str = "SHMEM_NIC";
 
 mod cpus;

@@ -10,7 +10,6 @@ const NOT_YET: &[&str] = &[
     "benches/",
     "ci/",
     "crates/runtime/",
-    "crates/topology/",
     "crates/transport",
     // benches/scale writes it.
     "docs/scale/",

@@ -134,8 +134,8 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         // neighbors.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
-            let place = if turn == 0 { Buffer::Source } else { Buffer::Dest };
-            let with = Some(Operand { place, is_left: peer > local });
+            let buffer = if turn == 0 { Buffer::Source } else { Buffer::Dest };
+            let with = Some(Operand { buffer, is_left: peer > local });
             Step::Get { peer, from, to, count, with }
         });
         alone.into_iter().chain(gets)

@@ -81,7 +81,7 @@ impl Memory {
                 Content::Empty => true,
                 Content::UnderWay => false,
                 Content::Holds { written, .. } => {
-                    area.span.place == Buffer::Dest && writer.clock.knows(written)
+                    area.span.buffer == Buffer::Dest && writer.clock.knows(written)
                 }
             };
             if !is_free || !cell.reads.drain(..).all(|read| writer.clock.knows(read)) {
@@ -112,7 +112,7 @@ impl Memory {
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
             cell.reads.push(reader.event);
-            if matches!(area.span.place, Buffer::Landing(_)) {
+            if matches!(area.span.buffer, Buffer::Landing(_)) {
                 cell.content = Content::Empty;
             }
         }
@@ -143,7 +143,7 @@ impl Memory {
 
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
         let part = (area.span.first + part) as usize;
-        let cell = match area.span.place {
+        let cell = match area.span.buffer {
             Buffer::Dest => self.dest[area.call].get_mut(part),
             Buffer::Landing(k) => {
                 let parts = self.program[area.call].landing_parts(self.n, k);

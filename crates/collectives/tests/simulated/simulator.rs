@@ -240,8 +240,8 @@ impl<'a> Simulation<'a> {
             }
             Step::Get { peer, from, to, count, with } => {
                 let mut values = self.read_of(me, peer, from, count)?;
-                if let Some(Operand { place, is_left }) = with {
-                    let own = self.read(me, place.at(to.first), count)?;
+                if let Some(Operand { buffer, is_left }) = with {
+                    let own = self.read(me, buffer.at(to.first), count)?;
                     for (value, own) in values.iter_mut().zip(own) {
                         let (left, right) = if is_left { (own, *value) } else { (*value, own) };
                         *value = left.combine(right, self.team.n)?;
@@ -251,7 +251,7 @@ impl<'a> Simulation<'a> {
             }
             Step::Copy { from, to, count } => {
                 let values = self.read(me, from, count)?;
-                if to.place == Buffer::Accumulator {
+                if to.buffer == Buffer::Accumulator {
                     let accumulator = &mut self.members[me as usize].accumulator;
                     accumulator.truncate(to.first as usize);
                     accumulator.extend(values);
@@ -415,11 +415,11 @@ impl<'a> Simulation<'a> {
         let member = &self.members[me as usize];
         let call = member.call;
         let is_in_place = self.team.program[call].is_in_place();
-        let area = match span.place {
+        let area = match span.buffer {
             Buffer::Source if is_in_place => self.area(me, Buffer::Dest.at(span.first), count),
             _ => self.area(me, span, count),
         };
-        match span.place {
+        match span.buffer {
             Buffer::Source if owner != me => {
                 let entered = self.entered[owner as usize].get(call);
                 if !entered.is_some_and(|&event| member.clock.knows(event)) {
@@ -434,7 +434,7 @@ impl<'a> Simulation<'a> {
             }
             _ => {}
         }
-        match span.place {
+        match span.buffer {
             Buffer::Source if !is_in_place => {
                 let parts = self.team.program[call].source_parts(self.team.n);
                 let end = span.first + count;
@@ -475,7 +475,7 @@ impl<'a> Simulation<'a> {
     ) -> Result<Data, String> {
         let area = self.area(me, span, values.len() as u32);
         let member = &self.members[me as usize];
-        if let Some(entry) = self.must_have_entered(member.call, span.place) {
+        if let Some(entry) = self.must_have_entered(member.call, span.buffer) {
             let entered = self.entered[owner as usize].get(entry);
             if !entered.is_some_and(|&event| member.clock.knows(event)) {
                 return Err(format!("{area:?} is written before {owner} entered, or may be"));
@@ -486,12 +486,12 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// The call that the owner of a place must be known to have entered before a peer writes to it,
-    /// if any.
-    fn must_have_entered(&self, call: usize, place: Buffer) -> Option<usize> {
+    /// The call that the owner of a buffer must be known to have entered before a peer writes to
+    /// it, if any.
+    fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
-        match place {
+        match buffer {
             Buffer::Landing(_) if !program[call].has_own_landings() => first(),
             Buffer::Dest if program[call] == Call::Words => Some(call),
             _ => None,

@@ -85,10 +85,10 @@ impl Execution<'_> {
             match step {
                 Step::Put { peer, from, to, count } => {
                     let pe = self.team.members().world_pe(peer.index);
-                    let source = self.own_buffer(from.place);
-                    let dest = match to.place {
+                    let source = self.own_buffer(from.buffer);
+                    let dest = match to.buffer {
                         Buffer::Landing(landing) => self.landing_at(peer, landing),
-                        place => self.own_buffer(place),
+                        buffer => self.own_buffer(buffer),
                     };
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.channels.put_signal(peer, source, dest),
@@ -125,11 +125,11 @@ impl Execution<'_> {
                     self.get(peer, (from, to, count), with);
                 }
                 Step::Copy { from, to, count } => {
-                    let source = match from.place {
+                    let source = match from.buffer {
                         Buffer::Landing(landing) => self.landing_of(heard, landing),
-                        place => self.own_buffer(place),
+                        buffer => self.own_buffer(buffer),
                     };
-                    let dest = self.own_buffer(to.place);
+                    let dest = self.own_buffer(to.buffer);
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
@@ -160,14 +160,14 @@ impl Execution<'_> {
     /// Copy parts of a member to the own ones, or combine them with an operand into these.
     fn get(&self, peer: u32, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let pe = self.team.members().world_pe(peer);
-        let (source, dest) = (self.own_buffer(from.place), self.own_buffer(to.place));
+        let (source, dest) = (self.own_buffer(from.buffer), self.own_buffer(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("strided parts are put, never got");
-        let Some(Operand { place, is_left }) = with else {
+        let Some(Operand { buffer, is_left }) = with else {
             return dest.copy_from(pe, source);
         };
-        let own = self.own_buffer(place).part(self.offset(place.at(to.first)), dest.nbytes());
+        let own = self.own_buffer(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
         let op = self.combine.expect("a reduction has an operation");
         direct::combine_with(pe, source, (own, is_left), dest, op);
     }
@@ -277,10 +277,10 @@ impl Execution<'_> {
         internal.range(at, nbytes)
     }
 
-    /// Where a span begins in its place.
+    /// Where a span begins in its buffer.
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
-        match (span.place, self.parts) {
+        match (span.buffer, self.parts) {
             (_, Parts::Equal(nbytes)) => first * nbytes,
             (Buffer::Accumulator | Buffer::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Vector) => first * DIRECT_PART,

@@ -253,7 +253,7 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
 }
 
 fn landing_of(span: Span) -> u8 {
-    match span.place {
+    match span.buffer {
         Buffer::Landing(landing) => landing,
         place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
     }

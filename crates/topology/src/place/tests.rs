@@ -45,7 +45,7 @@ fn each_word_deals_in_its_way() {
 }
 
 #[test]
-fn a_pe_is_confined_to_what_was_asked() {
+fn a_pe_is_confined_to_what_was_requested() {
     let bound = |bind_to| mapped(&machine(), 2, MapBy::Spread, bind_to);
     assert_eq!(bound(BindTo::None), ["-", "-"]);
     assert_eq!(bound(BindTo::Core), ["0,4", "2,6"]);

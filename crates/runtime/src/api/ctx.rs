@@ -50,7 +50,7 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
             );
         }
         if network::is_open() {
-            network::on_used(call, ctx, |endpoint| endpoint.quiet());
+            endpoints::on_used(call, ctx, |endpoint| endpoint.quiet());
         }
         contexts::remove(ctx);
         endpoints::forget(ctx);

@@ -103,7 +103,7 @@ impl Own {
     /// The number to add to an address in the segment to get that of a PE that is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
-        look_up(&self.deltas, pe)?
+        look_up(&self.deltas, pe)
     }
 }
 
@@ -119,15 +119,15 @@ impl Map {
     }
 }
 
-/// The number of a PE in a table of deltas, if there is such a PE, and if it is mapped here.
+/// The number of a PE in a table of deltas, if there is such a PE and it is mapped here.
 #[inline(always)]
-fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<Option<isize>> {
+fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
         return None;
     }
     // SAFETY: every table has `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    Some((delta != UNMAPPED).then_some(delta))
+    (delta != UNMAPPED).then_some(delta)
 }
 
 /// Publish which PEs are mapped here. The tables have one entry per PE, `None` if its memory is not mapped.
@@ -177,48 +177,16 @@ pub(crate) fn close() {
     }
 }
 
-/// Where a PE's copy of symmetric bytes is.
-pub(crate) enum Located<T> {
-    /// In memory mapped here.
-    Mapped(*mut T),
-    /// In the PE's heap, which is not mapped here.
-    InHeap,
-    /// Elsewhere, or nowhere: [`remote`] finds it or reports why there is none.
-    Elsewhere,
-}
-
-impl<T> Located<T> {
-    #[inline(always)]
-    fn mapped(self) -> Option<*mut T> {
-        match self {
-            Located::Mapped(at) => Some(at),
-            Located::InHeap | Located::Elsewhere => None,
-        }
-    }
-}
-
-/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`.
-#[inline(always)]
-pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Located<T> {
-    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
-        match look_up(&MAP.heap.deltas, pe) {
-            Some(Some(delta)) => delta,
-            Some(None) => return Located::InHeap,
-            None => return Located::Elsewhere,
-        }
-    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
-        let Some(delta) = MAP.statics.delta(pe) else { return Located::Elsewhere };
-        delta
-    } else {
-        return Located::Elsewhere;
-    };
-    Located::Mapped(address.wrapping_byte_offset(delta).cast_mut())
-}
-
-/// As [`find`], where only a pointer into memory mapped here is of use.
+/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    find(address, nbytes, pe).mapped()
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        MAP.heap.delta(pe)?
+    } else {
+        MAP.statics.offset(address.addr(), nbytes)?;
+        MAP.statics.delta(pe)?
+    };
+    Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
@@ -289,60 +257,46 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    word(address, pe, |own| &own.deltas).mapped()
+    word(address, pe, |own| &own.deltas)
 }
 
-/// As [`find`] for a word of an atomic operation: none is mapped where the network carries these out.
+/// As [`mapped_word`] for an atomic operation: no word is mapped where the network carries these out.
 #[inline(always)]
-pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Located<T> {
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// As [`find_atomic`], where only a pointer into memory mapped here is of use.
 #[inline(always)]
-pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    find_atomic(address, pe).mapped()
-}
-
-#[inline(always)]
-fn word<T>(address: *const T, pe: c_int, table: impl Fn(&Own) -> &AtomicPtr<isize>) -> Located<T> {
+fn word<T>(
+    address: *const T,
+    pe: c_int,
+    table: impl Fn(&Own) -> &AtomicPtr<isize>,
+) -> Option<*mut T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
-        match look_up(table(&MAP.heap), pe) {
-            Some(Some(delta)) => delta,
-            Some(None) => return Located::InHeap,
-            None => return Located::Elsewhere,
-        }
+        look_up(table(&MAP.heap), pe)?
     } else {
-        less_often();
-        if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
-            return Located::Elsewhere;
+        cold_path();
+        if !is_aligned(address) {
+            return None;
         }
-        match look_up(table(&MAP.statics), pe) {
-            Some(Some(delta)) => not_merged(delta),
-            _ => return Located::Elsewhere,
-        }
+        MAP.statics.offset(address.addr(), size_of::<T>())?;
+        opaque(look_up(table(&MAP.statics), pe)?)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
-    Located::Mapped(there)
+    Some(there)
 }
 
-/// How far into the heap an address is that is in it.
-#[inline(always)]
-pub(crate) fn offset_in_heap(addr: usize) -> u64 {
-    addr.wrapping_sub(MAP.heap.start.load(Relaxed)) as u64
-}
-
-/// Marks a path, so that the other one runs without a jump.
+/// Marks a path as cold, so that the other one runs without a jump.
 #[cold]
 #[inline]
-fn less_often() {}
+fn cold_path() {}
 
-/// The same number, of which the compiler does not know where it comes from. Else it may load it by the same instruction as the
+/// The same number, opaque to the compiler. Otherwise it may load it by the same instruction as the
 /// number of another path, whose address then has to be computed first.
 #[inline(always)]
-fn not_merged(mut number: isize) -> isize {
+fn opaque(mut number: isize) -> isize {
     // SAFETY: no instruction at all.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));

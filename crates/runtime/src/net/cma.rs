@@ -9,7 +9,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalAccess, LocalBuf, OldValue,
@@ -135,10 +135,9 @@ impl CmaPath {
         ctx: ContextHandle,
         verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
     ) {
-        network::on(self.call, ctx, |endpoint| {
-            verb(endpoint)?;
-            endpoint.pe_quiet(self.pe)
-        });
+        let mut endpoint = endpoints::of(self.call, ctx);
+        network::or_fail(self.call, verb(&mut *endpoint));
+        network::or_fail(self.call, endpoint.pe_quiet(self.pe));
     }
 
     fn expect(self, copied: std::io::Result<()>, access: LocalAccess, memory: LocalBuf) {

@@ -28,12 +28,6 @@ use std::sync::atomic::{
 pub trait Context: Copy {
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
-    /// Whether `pe` is a world PE already, without a look at any table.
-    fn is_of_world(self) -> bool;
-    /// The same context, with world PEs.
-    fn of_world(self) -> OfWorld {
-        OfWorld(self.handle())
-    }
     /// Its handle.
     fn handle(self) -> ContextHandle;
     /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an error if there is no
@@ -52,11 +46,6 @@ impl Context for World {
     }
 
     #[inline(always)]
-    fn is_of_world(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn handle(self) -> ContextHandle {
         ContextHandle::DEFAULT
     }
@@ -67,42 +56,10 @@ impl Context for World {
     }
 }
 
-/// A context that is used with world PEs, however it numbers them. Routines that number PEs out of line, so that where that is needless
-/// their arguments stay in registers, use it there.
-#[derive(Clone, Copy, Debug)]
-pub struct OfWorld(ContextHandle);
-
-impl Context for OfWorld {
-    #[inline(always)]
-    fn world_pe(self, _: Call, pe: c_int) -> c_int {
-        pe
-    }
-
-    #[inline(always)]
-    fn is_of_world(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn handle(self) -> ContextHandle {
-        self.0
-    }
-
-    #[inline(always)]
-    fn is_valid(self, call: Call) -> bool {
-        self.0.is_valid(call)
-    }
-}
-
 impl Context for ContextHandle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
         if self.is_of_world() { pe } else { numbered(call, self, pe) }
-    }
-
-    #[inline(always)]
-    fn is_of_world(self) -> bool {
-        ContextHandle::is_of_world(self)
     }
 
     #[inline(always)]

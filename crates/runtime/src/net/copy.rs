@@ -3,7 +3,7 @@
 
 use crate::base::handle::ContextHandle;
 use crate::memory::range::SymmetricRange;
-use crate::net::{cma, network};
+use crate::net::{cma, endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
 use std::mem::MaybeUninit;
@@ -35,7 +35,7 @@ impl SymmetricRange {
                 let dest = LocalBuf { base: self.start(), nbytes };
                 let get = Get { dest, source: source.remote(0), completion: Completion::Now };
                 // SAFETY: symmetric memory of this PE.
-                network::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
+                endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
             }
         }
     }
@@ -53,7 +53,7 @@ impl SymmetricRange {
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
         // SAFETY: symmetric memory of this PE.
-        network::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
+        endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
     /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the other.
@@ -67,7 +67,7 @@ impl SymmetricRange {
             match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
                 // SAFETY: there is room for that many bytes, as was just found.
                 Some(path) => unsafe { path.get(ContextHandle::DEFAULT, to, nbytes) },
-                None => network::on_library(|endpoint| {
+                None => endpoints::on_library(|endpoint| {
                     let dest = LocalBuf { base: to, nbytes };
                     let get = Get { dest, source: self.remote(0), completion };
                     // SAFETY: as above; the memory is there until the copies are complete below, or the job ends.
@@ -135,7 +135,7 @@ impl SymmetricRange {
 /// Wait until the copies that were started are complete, locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
-        network::on_library(|endpoint| endpoint.quiet());
+        endpoints::on_library(|endpoint| endpoint.quiet());
     }
 }
 
@@ -151,7 +151,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion: Completion::Now };
             // SAFETY: valid by contract.
-            network::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
+            endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
         }
     }
 }

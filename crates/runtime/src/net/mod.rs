@@ -3,7 +3,6 @@
 //!
 //! It names no transport, and waits for nothing but the transport.
 
-mod access;
 pub(crate) mod cma;
 pub mod contexts;
 pub(crate) mod copy;

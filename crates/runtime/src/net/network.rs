@@ -5,12 +5,9 @@
 //! PE ends the job.
 
 use crate::base::call::{Call, fail};
-use crate::base::handle::ContextHandle;
 use crate::base::job;
-use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, Nic, Pe, Transport};
-use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -35,29 +32,22 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
-pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
-    endpoints::set_library(library);
+/// Opens the network over a transport that is connected to its peers and whose library endpoint is
+/// set.
+pub(crate) fn open(transport: Box<dyn Transport>) {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
-/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer
-/// still has to answer this PE, and it may leave.
-pub(crate) fn complete(call: Call) {
-    or_lose(call, endpoints::on_all(|endpoint| endpoint.quiet()));
+/// From now on calls find no network: it is being closed, or the parent process has its connections
+/// and threads.
+pub(crate) fn refuse_calls() {
+    OPEN.store(false, Ordering::Release);
 }
 
-/// Close it, once all PEs have completed what they issued.
+/// Drops the transport, after all endpoints.
 pub(crate) fn close() {
-    OPEN.store(false, Ordering::Release);
-    endpoints::clear();
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
-}
-
-/// Leave the network to the parent process, which has the connections and the threads.
-pub(crate) fn leave_to_parent() {
-    OPEN.store(false, Ordering::Release);
 }
 
 /// Whether the process's first thread must not end for now.
@@ -66,51 +56,9 @@ pub(crate) fn needs_first_thread() -> bool {
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// Do something with the endpoint of a context; ends the job with an error when it fails.
-#[inline(always)]
-pub(crate) fn on<R>(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
-) -> R {
-    let done = endpoints::on(ctx, || make_endpoint(call, ctx), |it| or_lose(call, verb(it)));
-    done.unwrap_or_else(|| refuse(call))
-}
-
-/// As [`on`], for a context that has its endpoint to itself; `None` for any other.
-#[inline(always)]
-pub(crate) fn at_once<R>(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Box<Error>>,
-) -> Option<R> {
-    endpoints::alone(ctx, |endpoint| or_lose(call, verb(endpoint)))
-}
-
-/// The first use of a context, or that of one which does not exist.
-#[cold]
-#[inline(never)]
-fn make_endpoint(call: Call, ctx: ContextHandle) {
-    contexts::require_for_network(call, ctx);
-    with(call, |transport| {
-        endpoints::make(ctx, || transport.endpoint());
-        Ok(())
-    });
-}
-
-/// As [`on`], unless nothing was ever issued on the context.
-pub(crate) fn on_used(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
-) {
-    endpoints::on(ctx, || (), |endpoint| or_lose(call, verb(endpoint)));
-}
-
-/// Do something with the library's own endpoint; ends the job with an error when it fails.
-pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let done = endpoints::on_library(|endpoint| or_lose(LIBRARY, verb(endpoint)));
-    done.unwrap_or_else(|| refuse(LIBRARY))
+/// A new endpoint, if the transport has one more.
+pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
+    with(call, |transport| Ok(transport.endpoint()))
 }
 
 /// Make the network progress, without blocking. Whether there was work for peers.
@@ -137,21 +85,21 @@ pub(crate) const LIBRARY: Call = Call(&"transport");
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     let Some(transport) = &*transport else { refuse(call) };
-    or_lose(call, act(&**transport))
+    or_fail(call, act(&**transport))
 }
 
 /// What an operation yields; ends the job with an error when it failed.
 #[inline(always)]
-fn or_lose<R, E: Borrow<Error>>(call: Call, done: Result<R, E>) -> R {
+pub(crate) fn or_fail<R>(call: Call, done: Result<R, Error>) -> R {
     match done {
         Ok(done) => done,
-        Err(error) => lose(call, error.borrow()),
+        Err(error) => lose(call, &error),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn refuse(call: Call) -> ! {
+pub(crate) fn refuse(call: Call) -> ! {
     call.require_no_exit();
     fail!(call, "called without a transport")
 }
@@ -178,7 +126,7 @@ fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
 /// delay the message.
 #[cold]
 #[inline(never)]
-pub(crate) fn lose_over(call: Call, error: &Error, access: LocalAccess, memory: LocalBuf) -> ! {
+pub(crate) fn fail_over(call: Call, error: &Error, access: LocalAccess, memory: LocalBuf) -> ! {
     if !is_of_another(error, job::known().map(|job| job.me())) {
         check_memory(call, access, memory);
     } else if let Some(fault) = Fault::at_ends(access, memory) {

@@ -11,7 +11,7 @@ use crate::base::job;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
 
@@ -21,7 +21,7 @@ use rushmem_transport::{Endpoint, Error};
 pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), order_both_ways);
+        endpoints::on_used(call, ctx.handle(), order_both_ways);
     }
 }
 
@@ -35,7 +35,7 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+        endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
     }
     complete();
 }
@@ -54,7 +54,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let mut is_quiet = true;
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), |endpoint| {
+        endpoints::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
             Ok(())
         });
@@ -68,7 +68,7 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
-        network::complete(call);
+        endpoints::complete(call);
     }
 }
 
@@ -87,7 +87,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
         if network::is_open() {
-            network::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
         }
     }
     if npes > 0 {

@@ -4,9 +4,8 @@
 //! some thousand bytes here. Others are transfers of their own, which the network carries out at the same time.
 #![allow(unsafe_code)]
 
-use crate::net::access::By;
-use crate::net::network;
-use crate::net::remote::{Access, Completion};
+use crate::net::remote::{Access, By, Completion};
+use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
 
@@ -53,15 +52,14 @@ impl Access {
             }
         }
         let (dest, pe) = (remote.at, network::pe(self.pe));
-        network::on(self.call, self.ctx, |endpoint| {
-            for (at, source) in blocks {
-                let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
-                let source = LocalBuf::source(source, block);
-                // SAFETY: a block of the source.
-                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
-            }
-            Ok(())
-        })
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        for (at, source) in blocks {
+            let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
+            let source = LocalBuf::source(source, block);
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: a block of the source.
+            network::or_fail(self.call, unsafe { endpoint.put(pe, put) });
+        }
     }
 
     /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
@@ -103,15 +101,15 @@ impl Access {
             }
         }
         let (source, pe) = (remote.at, network::pe(self.pe));
-        network::on(self.call, self.ctx, |endpoint| {
-            for (at, dest) in blocks {
-                let source = RemoteAddr { offset: source.offset + at as u64, ..source };
-                let dest = LocalBuf { base: dest, nbytes: block };
-                // SAFETY: a block of the destination, which is valid until the quiet below.
-                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
-            }
-            endpoint.pe_quiet(pe)
-        })
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        for (at, dest) in blocks {
+            let source = RemoteAddr { offset: source.offset + at as u64, ..source };
+            let dest = LocalBuf { base: dest, nbytes: block };
+            let get = Get { dest, source, completion: Completion::AtQuiet };
+            // SAFETY: a block of the destination, which is valid until the quiet below.
+            network::or_fail(self.call, unsafe { endpoint.get(pe, get) });
+        }
+        network::or_fail(self.call, endpoint.pe_quiet(pe));
     }
 
     /// Blocks that are side by side there, and `sst` bytes apart here.

@@ -33,5 +33,5 @@ extern "C" fn in_child() {
     }
     process::become_child();
     address::close();
-    network::leave_to_parent();
+    network::refuse_calls();
 }

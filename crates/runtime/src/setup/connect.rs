@@ -16,6 +16,7 @@ use crate::base::settings::Settings;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
+use crate::net::endpoints;
 use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
@@ -85,7 +86,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         match ways.and_then(|ways| first_that_works(call, job, provider, ways)) {
             Ok((Tried { endpoint, transport }, way)) => {
                 address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
-                network::open(transport, endpoint);
+                endpoints::set_library(endpoint);
+                network::open(transport);
                 let why = why_chosen(asked, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);

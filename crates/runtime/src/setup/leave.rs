@@ -15,7 +15,7 @@ use crate::base::call::Call;
 use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use crate::sync::flags;
 use core::ffi::{c_int, c_void};
 use rushmem_transport::Pe;
@@ -162,7 +162,7 @@ fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            network::complete(Call(&"exit"));
+            endpoints::complete(Call(&"exit"));
         }
         // Nobody waits any more if it took too long.
         let _ = done.send(job.session().barrier().is_ok());
@@ -175,7 +175,7 @@ fn all_exit(job: &'static Job) -> bool {
 /// other PEs, because they may have ended.
 fn end_unfinalized(job: &Job) {
     process::end_job();
-    network::close();
+    endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";
         // Without a stderr there is no place for the warning.

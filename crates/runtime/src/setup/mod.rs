@@ -46,7 +46,7 @@ use crate::memory::blocks;
 use crate::memory::statics;
 use crate::net::cma;
 use crate::net::cma::Probe;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use crate::sync::flags::{self, FlagArea};
 use crate::teams::active_set;
 use crate::teams::team::{self, Teams};
@@ -420,11 +420,11 @@ fn close(call: Call) {
     if network::is_open() {
         // No PE leaves while others still complete operations on its memory, including the flags of
         // the barrier.
-        network::complete(call);
+        endpoints::complete(call);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }
-        network::close();
+        endpoints::close();
     }
     active_set::clear();
     team::teams().clear();

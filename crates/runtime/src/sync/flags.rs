@@ -9,7 +9,7 @@ use crate::base::primitive::AtomicU32;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
-use crate::net::network;
+use crate::net::endpoints;
 use crate::sync::bell::Bell;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
@@ -185,7 +185,7 @@ impl FlagArea {
                     self.word(delta, at + i * 8).store(word, Ordering::Relaxed);
                 }
             }
-            None => network::on_library(|endpoint| {
+            None => endpoints::on_library(|endpoint| {
                 let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
                 let put = Put { dest: remote(at), source, completion: Completion::Now };
                 // SAFETY: the words are there during the call.
@@ -289,14 +289,14 @@ fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), s
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: memory of this PE that stays as it is during the call.
-    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 #[cold]
 fn signal_remote(pe: Pe, signal: Signal) {
     let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: there are no data.
-    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 /// What a network does to a flag, which only grows: so an earlier value must not come later.

@@ -6,7 +6,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::in_force::InForce;
-use crate::base::process::{depth, is_child, lock};
+use crate::base::process::{inits, is_child, lock};
 use crate::base::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -65,7 +65,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 #[inline]
 pub(crate) fn require(call: Call) -> &'static Job {
     match JOB.get() {
-        Some(job) if depth() > 0 => job,
+        Some(job) if inits() > 0 => job,
         _ => not_initialised(call),
     }
 }
@@ -83,7 +83,7 @@ fn not_initialised(call: Call) -> ! {
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
-        Some(job) if depth() > 0 => job,
+        Some(job) if inits() > 0 => job,
         _ => inherited(call),
     }
 }

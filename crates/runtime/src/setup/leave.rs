@@ -68,7 +68,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     if is_exiting() || !process::is_this_process() {
         return;
     }
-    if process::depth() == 0 {
+    if process::inits() == 0 {
         // If another thread still holds the session, it has not left the library.
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
@@ -113,7 +113,7 @@ fn grace(job: &Job) -> Duration {
 /// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0
 /// only if all the others come soon. If they do not, this ends the job.
 pub(super) fn may_finalize(status: c_int) -> bool {
-    let is_due = process::depth() > 0 && process::is_this_process() && !is_exiting();
+    let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
     ends();
     // What a launcher sees of it.

@@ -1,4 +1,5 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by the transport.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by
+//! the transport.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

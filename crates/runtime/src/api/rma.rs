@@ -1,7 +1,8 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the blocking ones,
-//! since a copy that is done is the fastest one. `remote` handles memory that is not mapped.
+//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the
+//! blocking ones, since a copy that is done is the fastest one. `remote` handles memory that is not
+//! mapped.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -171,8 +172,8 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
     }
 }
 
-/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
-/// apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
+/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
+/// elements apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
 ///
 /// # Safety
 /// `source` is valid for reads of every block.
@@ -208,8 +209,8 @@ pub unsafe fn ibput<T: Element, C: Context>(
     }
 }
 
-/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
-/// apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
+/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
+/// elements apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
 ///
 /// # Safety
 /// `dest` is valid for writes of every block.

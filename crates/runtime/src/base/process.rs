@@ -1,7 +1,8 @@
-//! This process: which PE it is, whether it is a child of the PE, and how often the library was initialised.
+//! This process: which PE it is, whether it is a child of the PE, and how often the library was
+//! initialised.
 //!
-//! Messages and the end of a job need this before the job is known, and in processes that have left it. It must
-//! know nothing else of the job.
+//! Messages and the end of a job need this before the job is known, and in processes that have left
+//! it. It must know nothing else of the job.
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
@@ -66,8 +67,8 @@ pub(crate) fn is_this_process() -> bool {
     IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
-/// The handle that ends the job; none before the session is open, and none in a child process, whose errors end
-/// only the child.
+/// The handle that ends the job; none before the session is open, and none in a child process,
+/// whose errors end only the child.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
     IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }

@@ -1,11 +1,9 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
-//! On-node, every access completes by itself, so a context contains only the numbering of its team. The lower half
-//! of a handle says whether PEs are numbered as in the world, in which case no table is read. Otherwise the upper half names
-//! a slot of `SLOTS` and its generation, so that an invalid or destroyed context is recognised. With `SHMEM_CHECK`, no
-//! lower half says so, and every use goes through the registry.
-//!
-//! It must not know how a context is created and destroyed; `api::ctx` does that.
+//! The lower half of a handle says whether PEs are numbered as in the world; then no table is read.
+//! Otherwise the upper half names a slot of `SLOTS` and its generation, so that an invalid or
+//! destroyed context is recognized. With `SHMEM_CHECK` every use goes through the registry.
+//! `api::ctx` creates and destroys contexts.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -30,8 +28,8 @@ pub trait Context: Copy {
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.
     fn handle(self) -> ContextHandle;
-    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an error if there is no
-    /// such context.
+    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an
+    /// error if there is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -84,8 +82,9 @@ struct Slot {
     stride: AtomicI32,
     /// It is a context of `SHMEM_TEAM_SHARED`.
     of_shared: AtomicBool,
-    /// It has an entry for each PE of the job, is made at first use and never freed, so it also serves any later team. Until
-    /// then it is null: slots that are zero take no room in a program's file.
+    /// It has an entry for each PE of the job, is made at first use and never freed, so it also
+    /// serves any later team. Until then it is null: slots that are zero take no room in a
+    /// program's file.
     list: AtomicPtr<AtomicU32>,
 }
 
@@ -193,8 +192,8 @@ impl Entry {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
 
-    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them out, and the network those of the
-    /// world.
+    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them
+    /// out, and the network those of the world.
     fn is_domain(&self) -> bool {
         self.team == TeamHandle::SHARED && address::are_atomics_by_network()
     }
@@ -206,8 +205,8 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(process::lock(&REGISTRY).get_or_insert_default())
 }
 
-/// The members of a context's team; ends the job with an error if there is no such context, and with `SHMEM_CHECK`
-/// if it belongs to another thread.
+/// The members of a context's team; ends the job with an error if there is no such context, and
+/// with `SHMEM_CHECK` if it belongs to another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
         fail!(call, "argument ctx is SHMEM_CTX_INVALID");
@@ -262,7 +261,8 @@ impl Registry {
     }
 }
 
-/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity domain of their own.
+/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity
+/// domain of their own.
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
@@ -283,7 +283,8 @@ pub(crate) fn add(
     })
 }
 
-/// Whether no two threads use a context at once: it is private or serialized, or threads are not in the library at once.
+/// Whether no two threads use a context at once: it is private or serialized, or threads are not in
+/// the library at once.
 pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
     if !are_threads_at_once() {
         return true;

@@ -56,7 +56,8 @@ impl SymmetricRange {
         endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the other.
+    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the
+    /// other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -70,7 +71,8 @@ impl SymmetricRange {
                 None => endpoints::on_library(|endpoint| {
                     let dest = LocalBuf { base: to, nbytes };
                     let get = Get { dest, source: self.remote(0), completion };
-                    // SAFETY: as above; the memory is there until the copies are complete below, or the job ends.
+                    // SAFETY: as above; the memory is there until the copies are complete below, or
+                    // the job ends.
                     unsafe { endpoint.get(pe, get) }
                 }),
             }
@@ -80,8 +82,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on
-    /// `pe`.
+    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest`
+    /// on `pe`.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -107,11 +109,18 @@ impl SymmetricRange {
         };
         macro_rules! of {
             ($t:ty) => {
-                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough for
-                // the last element.
+                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough
+                // for the last element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<mem::Atomic, $t>(start.cast(), from.cast(), dst, sst, 1, nelems)
+                    mem::copy_strided::<mem::Atomic, $t>(
+                        start.cast(),
+                        from.cast(),
+                        dst,
+                        sst,
+                        1,
+                        nelems,
+                    )
                 }
             };
         }
@@ -125,7 +134,8 @@ impl SymmetricRange {
                 let (to, from) = (i * dst * elem_bytes, i * sst * elem_bytes);
                 let from = self.start().wrapping_add(from);
                 let to = start.wrapping_add(to);
-                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped one.
+                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped
+                // one.
                 unsafe { mem::copy_bytes::<mem::Atomic>(to, from, elem_bytes) }
             }),
         }

@@ -166,8 +166,8 @@ pub(crate) fn used(ctx: ContextHandle) -> Option<EndpointUse> {
     place.locked_for(ctx)
 }
 
-/// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the job
-/// with an error when it fails.
+/// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
+/// job with an error when it fails.
 pub(crate) fn on_used(
     call: Call,
     ctx: ContextHandle,
@@ -191,9 +191,9 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
     *PLACES[LIBRARY].claimed().endpoint = Some(endpoint);
 }
 
-/// Makes the endpoint of a context that exists, unless another thread was faster. If the network has
-/// no more, the context uses that of the default context, and at worst that of the library; then it
-/// completes more than it must.
+/// Makes the endpoint of a context that exists, unless another thread was faster. If the network
+/// has no more, the context uses that of the default context, and at worst that of the library;
+/// then it completes more than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let place = &PLACES[ctx.place()];
     let mut own = place.claimed();

@@ -1,7 +1,5 @@
-//! Access to memory that is not mapped here: the open transport, contexts and their endpoints, cross-memory attach,
-//! ordering and completion.
-//!
-//! It names no transport, and waits for nothing but the transport.
+//! Access to memory that is not mapped here: the open transport, contexts and their endpoints,
+//! cross-memory attach, ordering and completion. It names no transport.
 
 pub(crate) mod cma;
 pub mod contexts;

@@ -1,6 +1,8 @@
-//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do if `address` has no
-//! pointer for them. This is cold code beside what is mapped, but short, since a NIC takes a request within some hundred
-//! instructions.
+//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, with
+//! `SHMEM_CHECK`, this CPU after the checks.
+//!
+//! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
+//! few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -35,13 +37,13 @@ pub(super) struct RemoteBytes {
     pub(super) by: By,
 }
 
-/// Who accesses them.
+/// Who accesses symmetric bytes.
 #[derive(Clone, Copy)]
 pub(super) enum By {
     Network,
-    /// The kernel: they are static data of a node peer that are not mapped here.
+    /// The kernel: static data of a node peer that are not mapped here.
     Kernel(CmaPath),
-    /// This CPU: they are mapped here.
+    /// This CPU: mapped memory.
     Cpu(*mut u8),
 }
 
@@ -111,7 +113,7 @@ impl Access {
         unsafe { self.put_to(remote, source, nbytes, completion) }
     }
 
-    /// As [`put`](Access::put), to bytes that were found.
+    /// As [`put`](Access::put), to bytes whose place is known.
     ///
     /// # Safety
     /// The same.
@@ -130,7 +132,7 @@ impl Access {
                 let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
                 if let Err(error) = unsafe { endpoint.put(network::pe(self.pe), put) } {
-                    network::fail_over(self.call, &error, LocalAccess::Read, source)
+                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
                 }
             }
             // SAFETY: valid by contract.
@@ -160,7 +162,7 @@ impl Access {
                 let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
                 if let Err(error) = unsafe { endpoint.get(network::pe(self.pe), get) } {
-                    network::fail_over(self.call, &error, LocalAccess::Write, dest)
+                    network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
             }
             // SAFETY: valid by contract.
@@ -259,7 +261,7 @@ impl Access {
         self.update_at(self.remote_word(dest, width.nbytes()), width, op, operand);
     }
 
-    /// As [`update`](Access::update), of a word that was found.
+    /// As [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
     fn update_at(self, remote: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
         match remote.by {
@@ -335,7 +337,7 @@ impl Access {
             let mut endpoint = endpoints::of(self.call, self.ctx);
             // SAFETY: valid by contract.
             if let Err(error) = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) } {
-                network::fail_over(self.call, &error, LocalAccess::Read, source)
+                network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
             }
             return;
         }

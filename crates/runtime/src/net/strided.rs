@@ -1,7 +1,8 @@
-//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7).
+//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and
+//! §9.6.1.7).
 //!
-//! Where the blocks lie side by side at the peer, they travel together: each message and each round trip costs more than copying
-//! some thousand bytes here. Others are transfers of their own, which the network carries out at the same time.
+//! Blocks that are contiguous at the peer are packed into one transfer, since a message costs more
+//! than copying some thousand bytes. Other blocks are one transfer each.
 #![allow(unsafe_code)]
 
 use crate::net::remote::{Access, By, Completion};
@@ -136,7 +137,7 @@ impl Access {
         for (first, n) in pieces(block, nblocks) {
             for i in 0..n {
                 let from = source.wrapping_add((first + i) * sst);
-                // SAFETY: a block of the source, and as many of them as the pack has room for.
+                // SAFETY: a block of the source; the pack has room for `n` blocks.
                 unsafe {
                     mem::copy_bytes::<mem::Volatile>(pack.wrapping_add(i * block), from, block)
                 };
@@ -168,11 +169,11 @@ impl Access {
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
-            // SAFETY: the pack has room for as many blocks.
+            // SAFETY: the pack has room for `n` blocks.
             unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
             for i in 0..n {
                 let to = dest.wrapping_add((first + i) * dst);
-                // SAFETY: a block of the destination; the get has written as many of them.
+                // SAFETY: a block of the destination, and one of the `n` that the get has written.
                 unsafe {
                     mem::copy_bytes::<mem::Volatile>(to, pack.wrapping_add(i * block), block)
                 };
@@ -186,7 +187,7 @@ fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// The first block of each piece and how many blocks it has, as many as fit.
+/// The first block of each piece, and its number of blocks, which fit into the pack.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
     (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))

@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs exchange what they found and try the same candidates in the same order. A candidate is chosen if every
-//! PE could open it and transfer data over it. Every step ends with an exchange of its result, so that no PE
-//! continues alone.
+//! All PEs exchange what they found and try the same candidates in the same order. A candidate is
+//! chosen if every PE could open it and transfer data over it. Every step ends with an exchange of
+//! its result, so that no PE continues alone.
 #![allow(unsafe_code)]
 
 use super::amos::{Way, ways};
@@ -207,7 +207,8 @@ fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String>
     Ok(has.expect("what this PE lacks was said"))
 }
 
-/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
+/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped
+/// first.
 struct Tried {
     endpoint: Box<dyn Endpoint>,
     transport: Box<dyn Transport>,
@@ -257,7 +258,8 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     })?;
     if publishes {
         let bytes = Directory::encode(records.iter().map(Announced::record));
-        // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
+        // SAFETY: transports that read what was published before are closed on all PEs that are at
+        // this step.
         unsafe { job.memory.publish(&bytes) };
     }
     drop(records);
@@ -265,7 +267,7 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     let mut transport = transport.expect("what this PE lacks was said");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
-    host.settle();
+    host.set_chosen();
     Ok(Tried { endpoint, transport })
 }
 
@@ -354,7 +356,8 @@ fn connected(
     transport.endpoint().map_err(|error| error.to_string())
 }
 
-/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows no peers answers none.
+/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
+/// no peers answers none.
 fn probed(
     call: Call,
     job: &Job,

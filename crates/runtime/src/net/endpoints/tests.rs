@@ -24,8 +24,8 @@ fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
     used(ctx).map(|mut endpoint| endpoint.quiet())
 }
 
-/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and goes
-/// on when the user has left.
+/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and
+/// goes on when the user has left.
 fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     let done = Mutex::new(Vec::new());
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));

@@ -15,7 +15,7 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Error, LocalBuf, OldValue, Pe, Put, RemoteAddr,
+    AmoRequest, AmoWidth, Completion, Error, LocalAccess, LocalBuf, OldValue, Pe, Put, RemoteAddr,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -531,6 +531,7 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Read, source)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
@@ -594,7 +595,7 @@ impl OfiEndpoint {
         pe: Pe,
     ) -> Result<Post, Failure> {
         let shared = self.shared();
-        let is_one_read = dest.nbytes.wrapping_sub(1) < shared.tuning.max_bytes;
+        let is_one_read = dest.nbytes.wrapping_sub(1) < shared.reads_at_once_up_to;
         if !is_one_read || pe == shared.me {
             return Ok(Post::Later);
         }
@@ -634,6 +635,7 @@ impl OfiEndpoint {
                 return Ok(());
             }
         }
+        self.shared().check_memory(LocalAccess::Write, dest)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;

@@ -23,7 +23,9 @@ use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Completion, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
+use rushmem_transport::{
+    Amos, Completion, Error, Fault, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
+};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -115,6 +117,8 @@ pub(crate) struct Shared {
     /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
     copies_up_to: usize,
     copies_before_waiting_up_to: usize,
+    /// Longest get that is one read with nothing to do before it.
+    pub(crate) reads_at_once_up_to: usize,
     pub(crate) host: Arc<dyn Host>,
     /// With their descriptors, as numbers.
     pub(crate) segments: Segments<usize>,
@@ -140,6 +144,7 @@ impl Shared {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let pins_copies = service.fabric().facts.asks(fi::FI_MR_LOCAL);
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
+        let unchecked = if service.fabric().facts.copies() { Fault::LONG } else { usize::MAX };
         Ok(Shared {
             registrations: Mutex::default(),
             spare: Mutex::default(),
@@ -156,6 +161,7 @@ impl Shared {
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
+            reads_at_once_up_to: max_bytes.min(unchecked),
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
@@ -165,6 +171,14 @@ impl Shared {
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
         })
+    }
+
+    /// Checks the local memory of a long transfer, unless a NIC accesses it, which reports a fault.
+    pub(crate) fn check_memory(&self, access: LocalAccess, memory: LocalBuf) -> Result<(), Error> {
+        match self.fabric.facts.copies() {
+            true => self.loss.check_memory(access, memory),
+            false => Ok(()),
+        }
     }
 
     /// Something failed: from now on everything does. Returns the first loss.

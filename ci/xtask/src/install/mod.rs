@@ -64,16 +64,32 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The files of a release build.
+pub struct Release(Vec<PathBuf>);
+
+impl Release {
+    /// Builds the release and `others`, packages that are not installed. Together cargo compiles what they share once.
+    pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
+        let packages = [LIBRARY, PERF].iter().chain(&PROGRAMS).chain(others);
+        let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
+        Ok(Self(workspace.build(&[&["build", "--release"][..], &packages].concat())?))
+    }
+
+    /// The file of this name.
+    pub fn file(&self, name: &str) -> Result<&Path> {
+        let found = self.0.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+        found.map(PathBuf::as_path).with_context(|| format!("the release build made no {name}"))
+    }
+}
+
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let packages = [LIBRARY, PERF].into_iter().chain(PROGRAMS).flat_map(|package| ["-p", package]);
-    let packages: Vec<&str> = packages.collect();
-    let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
-    let built = |name: &str| {
-        made.iter()
-            .find(|path| path.file_name().is_some_and(|file| file == name))
-            .with_context(|| format!("the release build made no {name}"))
-    };
+    place_all(workspace, &Release::build(workspace, &[])?, prefix)
+}
+
+/// Installs a release that was built.
+pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
+    let built = |name: &str| release.file(name);
     let mut prefix = Prefix::new(prefix);
 
     // Links first: where file names differ in case alone, oshCC gives way to oshcc.

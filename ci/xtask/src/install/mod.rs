@@ -1,12 +1,9 @@
 //! `cargo xtask install --prefix DIR`: the release as one folder that can be moved.
 //!
-//! This file says what lies where; [`files`] puts it there. Man pages and completions are made of what the installed
-//! programs print about themselves ([`help`]), so that there is one source for both.
+//! This file says what lies where; [`files`] puts it there.
 
-mod completions;
+mod documents;
 mod files;
-mod help;
-mod man;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +15,6 @@ use workbench::workspace::Workspace;
 
 use crate::archive;
 use files::{MANIFEST, Prefix};
-use help::Help;
 
 pub use files::{place, place_tree};
 
@@ -142,25 +138,21 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
     Ok(())
 }
 
-/// Man pages and completions, of what the installed programs say.
+/// Man pages and completions.
 fn documents(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
-    let version = format!("Rushmem {VERSION}");
-    for name in WRAPPERS.into_iter().chain(PROGRAMS).chain([PERF]) {
-        let help = Help::of(&prefix.path(&format!("bin/{name}")))?;
-        let page = man::command(name, &help, &version)?;
-        prefix.write(&format!("share/man/man1/{name}.1"), &page)?;
-        if !WRAPPERS.contains(&name) {
-            for (file, text) in completions::of(name, &help.options()) {
-                prefix.write(&file, &text)?;
-            }
-        }
+    for name in PROGRAMS.into_iter().chain([PERF]) {
+        documents::of_program(prefix, name)?;
     }
-    for (name, wrapper) in OTHER_NAMES {
+    let [wrapper, others @ ..] = WRAPPERS;
+    for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
+        let page = format!("{name}.{section}");
+        let template = read(workspace, &page)?;
+        documents::page(prefix, &format!("share/man/man{section}/{page}"), &template)?;
+    }
+    for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
     }
-    let settings = Help::parse(&help::printed(&prefix.path("bin/shmem-info"), &[])?);
-    let page = man::library(&read(workspace, "rushmem.7")?, &settings, &version)?;
-    prefix.write("share/man/man7/rushmem.7", &page)
+    Ok(())
 }
 
 fn read(workspace: &Workspace, template: &str) -> Result<String> {

@@ -14,7 +14,9 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Completion, Error, Get, LocalAccess, Pe, Put, RemoteAddr,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -427,6 +429,7 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Read, source)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
@@ -469,6 +472,7 @@ impl OfiEndpoint {
         if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Write, dest)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;

@@ -72,10 +72,7 @@ fn opened(
     }
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
-    let said = |code| {
-        let cure = quirks::cure(&fabric.facts.provider, code);
-        format!("an endpoint was refused: {}{cure}", fabric.library.strerror(code))
-    };
+    let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
     let native = match with.amos {

@@ -374,8 +374,9 @@ impl Access {
     #[cold]
     #[inline(never)]
     fn other_remote(self, addr: usize, nbytes: usize, local: Local, is_open: bool) -> RemoteBytes {
-        let other = if self.argument == "dest" { "source" } else { "dest" };
-        address::check_local(self.call, other, local.0.addr(), local.1);
+        let is_read = self.argument == "dest";
+        let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
+        address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
         let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
         let by_kernel = || cma::path(self.call, self.pe, at).map_or(By::Network, By::Kernel);
         let mapped = address::mapped_if_checked(addr, at.segment, self.pe);

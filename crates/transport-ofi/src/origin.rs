@@ -3,16 +3,16 @@
 #![allow(unsafe_code)]
 
 mod requests;
-mod routes;
 
 use crate::ep::{Failure, FiEndpoint, Post, Wanted};
 use crate::message::Update;
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
-use routes::Routes;
+use requests::Route;
 use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Error, LocalBuf, OldValue, Pe, Put, RemoteAddr,
@@ -51,7 +51,7 @@ pub(crate) struct OfiEndpoint {
     fences: u32,
     /// How many fences there were at the last quiet: nothing needs to follow them.
     settled: u32,
-    routes: Routes,
+    routes: PeMap<Route>,
     /// The PEs that are not known to have carried out all that they were asked.
     owing: Vec<u32>,
     /// It waits for an answer, which comes to the service.
@@ -82,7 +82,7 @@ impl OfiEndpoint {
             unflushed,
             fences: 0,
             settled: 0,
-            routes: Routes::new(n_pes),
+            routes: PeMap::new(n_pes),
             owing: Vec::new(),
             listens: false,
             polls: 0,

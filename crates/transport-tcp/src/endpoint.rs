@@ -9,6 +9,7 @@ use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
 use crate::shared::Shared;
+use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, LocalAccess, OldValue, Pe, Put,
@@ -23,14 +24,20 @@ const POLLS: usize = 4;
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
     progress: Arc<Progress>,
-    /// Per PE, the number of the last request that is not known to be done; 0 when there is none.
-    last: Vec<u64>,
-    /// The PEs of which it is not 0.
+    routes: PeMap<Route>,
+    /// The PEs to which some request is not known to be done.
     touched: Vec<Pe>,
     /// Those of them for which something may be held back since the last fence.
     held: Vec<Pe>,
-    /// Per PE, whether it is one of those.
-    is_held: Vec<bool>,
+}
+
+/// What was issued to one PE.
+#[derive(Default)]
+struct Route {
+    /// The number of the last request that is not known to be done; 0 if there is none.
+    last: u64,
+    /// The PE is among those for which something may be held back.
+    is_held: bool,
 }
 
 /// When a request leaves.
@@ -54,9 +61,8 @@ impl Leave {
 
 impl TcpEndpoint {
     pub(crate) fn new(progress: Arc<Progress>) -> TcpEndpoint {
-        let last = vec![0; progress.shared.peers.n_pes()];
-        let is_held = vec![false; last.len()];
-        TcpEndpoint { progress, last, touched: Vec::new(), held: Vec::new(), is_held }
+        let routes = PeMap::new(progress.shared.peers.n_pes());
+        TcpEndpoint { progress, routes, touched: Vec::new(), held: Vec::new() }
     }
 
     fn shared(&self) -> &Shared {
@@ -129,7 +135,7 @@ impl TcpEndpoint {
         leave: Leave,
         mut append: impl FnMut(&mut Connection) -> u64,
     ) -> Result<u64, Error> {
-        if self.last[pe.index()] == 0 {
+        if self.routes[pe].last == 0 {
             self.wait(|shared| Ok(shared.reach(pe)?.then_some(())))?;
         }
         self.touch(pe);
@@ -148,18 +154,18 @@ impl TcpEndpoint {
             }
             Ok(Some((seq, connection.has_unsent())))
         })?;
-        self.last[pe.index()] = seq;
-        if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
+        self.routes[pe].last = seq;
+        if unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
             self.held.push(pe);
         }
         Ok(seq)
     }
 
     fn touch(&mut self, pe: Pe) {
-        if self.last[pe.index()] == 0 {
+        if self.routes[pe].last == 0 {
             self.touched.push(pe);
             // A number that no link reaches before the request has got its own.
-            self.last[pe.index()] = u64::MAX;
+            self.routes[pe].last = u64::MAX;
         }
     }
 
@@ -216,7 +222,7 @@ impl TcpEndpoint {
     fn ask(&mut self) -> Result<(), Error> {
         for i in 0..self.touched.len() {
             let pe = self.touched[i];
-            let seq = self.last[pe.index()];
+            let seq = self.routes[pe].last;
             let asked = self.shared().with_link(pe, |connection| {
                 if connection.origin.acked() >= seq {
                     return Ok(());
@@ -249,7 +255,7 @@ impl TcpEndpoint {
     /// After an error: the links that know memory of this endpoint's callers are used no more.
     fn abandon(&mut self) {
         for pe in self.touched.drain(..) {
-            self.last[pe.index()] = 0;
+            self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
         }
     }
@@ -355,7 +361,7 @@ impl Endpoint for TcpEndpoint {
     fn fence(&mut self) -> Result<(), Error> {
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
-            self.is_held[pe.index()] = false;
+            self.routes[pe].is_held = false;
             let sent = self.shared().with_link(pe, |connection| match connection.has_unsent() {
                 true => connection.flush(),
                 false => Ok(()),
@@ -374,8 +380,8 @@ impl Endpoint for TcpEndpoint {
             self.ask()?;
         }
         while let Some(&pe) = self.touched.last() {
-            self.done(pe, self.last[pe.index()])?;
-            self.last[pe.index()] = 0;
+            self.done(pe, self.routes[pe].last)?;
+            self.routes[pe].last = 0;
             self.touched.pop();
         }
         self.shared().loss.check()
@@ -385,7 +391,7 @@ impl Endpoint for TcpEndpoint {
         self.ask()?;
         self.progress.poll()?;
         while let Some(&pe) = self.touched.last() {
-            let seq = self.last[pe.index()];
+            let seq = self.routes[pe].last;
             let shared = self.shared();
             match shared.with_link(pe, |connection| {
                 connection.receive(&shared.segments, &shared.buffers)?;
@@ -398,19 +404,21 @@ impl Endpoint for TcpEndpoint {
                     return Err(error);
                 }
             }
-            self.last[pe.index()] = 0;
+            self.routes[pe].last = 0;
             self.touched.pop();
         }
         self.shared().loss.check().map(|()| true)
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.last.get(pe.index()) {
-            None => return Err(Error::Unreachable(pe)),
-            Some(0) => return self.shared().loss.check(),
-            Some(&seq) => self.done(pe, seq)?,
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
         }
-        self.last[pe.index()] = 0;
+        match self.routes[pe].last {
+            0 => return self.shared().loss.check(),
+            seq => self.done(pe, seq)?,
+        }
+        self.routes[pe].last = 0;
         self.touched.retain(|&other| other != pe);
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 mod held;
 mod order;
-mod routes;
+mod route;
 
 use crate::connect;
 use crate::pending::{Connection, Pending, Slot, broken, noted, operated, replied, sent};
@@ -13,8 +13,9 @@ use crate::proto::{REQUEST, Request, Update};
 use crate::shared::Shared;
 use crate::target::{PUTS_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{Atomic, Context, UcpRequest, Worker, callback, plain, said, started};
-use routes::{Open, Routes};
+use route::{Open, Route};
 use rushmem_transport::kit::answers::{Answers, Stream};
+use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -41,7 +42,7 @@ pub(crate) struct Origin {
     worker: Worker,
     /// Its number among this PE's.
     number: u32,
-    routes: Routes,
+    routes: PeMap<Route>,
     pending: Rc<Pending>,
     /// The PEs towards which UCX may have something to do, or an old value is due.
     touched: Vec<u32>,
@@ -96,7 +97,7 @@ impl Origin {
         let arg = Rc::as_ptr(&pending).cast_mut().cast();
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let routes = Routes::new(answers.n_pes());
+        let routes = PeMap::new(answers.n_pes());
         let (touched, owing, fences) = (Vec::new(), Vec::new(), 0);
         let (closed, given_up) = (Vec::new(), Vec::new());
         Ok(Origin { worker, number, routes, pending, touched, owing, fences, closed, given_up })
@@ -130,10 +131,10 @@ impl Origin {
     #[inline]
     fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
-        if pe.index() >= self.routes.n_pes() || self.routes[pe.index()].open.is_none() {
+        if pe.index() >= self.routes.n_pes() || self.routes[pe].open.is_none() {
             self.connect(shared, pe)?;
         }
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         let Some(open) = &route.open else { return Err(Error::Unreachable(pe)) };
         if let Some(status) = open.connection.broken() {
             return Err(self.fails(shared, pe)(status));
@@ -144,7 +145,7 @@ impl Origin {
     /// UCX may have something to do towards a PE.
     #[inline]
     fn touch(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe.index()].touched, true) {
+        if !std::mem::replace(&mut self.routes[pe].touched, true) {
             self.touched.push(pe.0);
         }
     }
@@ -157,14 +158,14 @@ impl Origin {
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
         let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
-        self.routes[pe.index()].open = Some(Open { endpoint, connection });
+        self.routes[pe].open = Some(Open { endpoint, connection });
         Ok(())
     }
 
     /// The key to a segment of a PE that is connected.
     #[inline]
     fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
-        let open = self.routes[pe.index()].open.as_ref();
+        let open = self.routes[pe].open.as_ref();
         match open.map(|open| open.endpoint.keys[segment as usize]) {
             Some(key) if !key.is_null() => Ok(key),
             _ => self.unpack(shared, pe, segment),
@@ -174,7 +175,7 @@ impl Origin {
     #[cold]
     fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
-        let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let open = self.routes[pe].open.as_mut().ok_or(Error::Unreachable(pe))?;
         let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
         let key = open.endpoint.unpack(ucp, &connect::key(pe, record, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
@@ -290,7 +291,7 @@ impl Origin {
             }
             self.follow_requests(shared, pe)?;
             self.follow_puts(shared, pe, &connection, self.worker.orders())?;
-            self.routes[pe.index()].dirty = true;
+            self.routes[pe].dirty = true;
         }
         let blocks = matches!(kind, Transfer::Put | Transfer::Get);
         let params = if blocks { plain() } else { noted(&connection) };
@@ -384,11 +385,11 @@ impl Origin {
         let width = update.map_or(AmoWidth::Eight, |update| update.width);
         let slot = self.pending.slot(&connection, fetched, width);
         let data = match kind {
-            PUTS_KIND => slot.keep_data(&mut self.routes[pe.index()].held),
+            PUTS_KIND => slot.keep_data(&mut self.routes[pe].held),
             _ => data,
         };
         let (told, window) = (self.pending.told(pe), shared.tuning.window());
-        let asked = &mut self.routes[pe.index()].asked;
+        let asked = &mut self.routes[pe].asked;
         let header = slot.keep(
             Request {
                 stream: Stream { pe: shared.me, origin: self.number },
@@ -453,7 +454,7 @@ impl Origin {
         self.room(shared)?;
         self.follow_requests(shared, pe)?;
         self.follow_puts(shared, pe, &connection, self.worker.orders())?;
-        self.routes[pe.index()].dirty = true;
+        self.routes[pe].dirty = true;
         let slot = self.pending.slot(&connection, fetched, width);
         let turn = slot.turn();
         let atomic = Atomic::new(op, operand, condition);

@@ -10,9 +10,11 @@
 //! | [`biased`] | a lock that one thread takes often and others seldom |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
-//! | [`peers`] | the table of connected PEs; checks of addresses |
+//! | [`pe_map`] | a table with an entry for each PE that one thread uses |
+//! | [`peers`] | the peers that were used; checks of addresses |
 //! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
 //! | [`service`] | starts, wakes and joins the service thread |
+//! | [`shared_pe_map`] | a table with an entry for each PE that several threads use without a lock |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`variables`] | what a library of C is told by variables of the environment |
@@ -32,10 +34,12 @@ mod bias;
 pub mod biased;
 pub mod lock;
 pub mod loss;
+pub mod pe_map;
 pub mod peers;
 mod primitive;
 pub mod segments;
 pub mod service;
+pub mod shared_pe_map;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;

@@ -4,13 +4,22 @@
 //! This file must never know who polls.
 #![allow(unsafe_code)]
 
-use super::routes::Route;
 use super::{Due, OfiEndpoint};
 use crate::ep::Wanted;
 use crate::message::{Data, Message, Request, Update};
-use rushmem_transport::kit::answers::Stream;
+use rushmem_transport::kit::answers::{Asked, Stream};
 use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
+
+/// What was issued to one PE.
+#[derive(Default)]
+pub(super) struct Route {
+    /// How many fences there were when something was last written to it.
+    followed: u32,
+    asked: Asked,
+    /// It is among the owing.
+    is_owing: bool,
+}
 
 impl OfiEndpoint {
     /// What is written to a PE or asked of it from now on comes after what was before. Messages are carried out some time after
@@ -54,7 +63,9 @@ impl OfiEndpoint {
 
     /// What was issued to a PE.
     fn route(&mut self, pe: Pe) -> &mut Route {
-        self.routes.of(pe, self.ep.told.by(pe))
+        let told = self.ep.told.by(pe);
+        let new = || Route { asked: Asked::after(told), ..Route::default() };
+        self.routes.get_or_insert_with(pe, new)
     }
 
     /// All that was issued is complete, so nothing needs to follow the fences up to now.

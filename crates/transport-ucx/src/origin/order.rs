@@ -25,7 +25,7 @@ impl Origin {
         connection: &Connection,
         ordered: bool,
     ) -> Result<(), Error> {
-        match self.routes[pe.index()].put_before && !ordered {
+        match self.routes[pe].put_before && !ordered {
             true => self.end_puts(shared, pe, connection),
             false => Ok(()),
         }
@@ -33,7 +33,7 @@ impl Origin {
 
     /// What goes to a PE next follows all puts there, as if there were a fence.
     pub(super) fn follow_all_puts(&mut self, pe: Pe) {
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         route.put_before |= route.dirty || route.flush.is_some();
     }
 
@@ -42,7 +42,7 @@ impl Origin {
         self.until(shared, |origin| {
             !origin.is_flushing(shared, pe) && connection.transfers() == 0
         })?;
-        self.routes[pe.index()].put_before = false;
+        self.routes[pe].put_before = false;
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Origin {
 
     fn is_before_fence_done(&mut self, pe: Pe) -> bool {
         let told = self.told(pe);
-        self.routes[pe.index()].asked.is_before_fence_done(self.fences, told)
+        self.routes[pe].asked.is_before_fence_done(self.fences, told)
     }
 
     /// How many requests a PE has told to have carried out.
@@ -69,7 +69,7 @@ impl Origin {
     }
 
     fn unanswered(&self, pe: Pe) -> u32 {
-        self.routes[pe.index()].asked.unanswered(self.told(pe))
+        self.routes[pe].asked.unanswered(self.told(pe))
     }
 
     /// Waits until a PE may be asked for one more thing.
@@ -85,7 +85,7 @@ impl Origin {
     /// A PE may owe an answer.
     #[inline]
     pub(super) fn owes(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe.index()].owing, true) {
+        if !std::mem::replace(&mut self.routes[pe].owing, true) {
             self.owing.push(pe.0);
         }
     }
@@ -93,7 +93,7 @@ impl Origin {
     /// Has a PE tell when it has carried out all requests, unless it does so anyway.
     fn ask_for_answer(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         let told = self.told(pe);
-        if !self.routes[pe.index()].asked.must_ask(told) {
+        if !self.routes[pe].asked.must_ask(told) {
             return Ok(());
         }
         // SAFETY: there is no data, and nothing is fetched.
@@ -112,7 +112,7 @@ impl Origin {
     fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         let Some(open) = route.open.as_ref().filter(|_| route.dirty) else { return Ok(()) };
         route.dirty = false;
         if let Some(older) = route.flush.take() {
@@ -126,7 +126,7 @@ impl Origin {
     /// Whether a flush towards a PE goes on. One that failed has ended: its connection is broken.
     fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
         let ucp = self.ucp();
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         let Some(flush) = route.flush else { return false };
         let Some(status) = flush.status(ucp) else { return true };
         flush.free(ucp);
@@ -139,13 +139,13 @@ impl Origin {
 
     /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush has begun.
     fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
-        let route = &self.routes[pe.index()];
+        let route = &self.routes[pe];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
         is_idle && !self.is_flushing(shared, pe)
     }
 
     fn forget_touched(&mut self, pe: Pe) {
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         route.touched = false;
         route.put_before = false;
     }
@@ -156,7 +156,7 @@ impl Origin {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        let route = &self.routes[pe.index()];
+        let route = &self.routes[pe];
         if route.touched || route.owing {
             self.begin_quiet(shared, pe)?;
             self.await_quiet(shared, pe)?;
@@ -171,7 +171,7 @@ impl Origin {
     fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.until(shared, |origin| origin.unanswered(pe) == 0 && origin.is_settled(shared, pe))?;
         self.forget_touched(pe);
-        self.routes[pe.index()].owing = false;
+        self.routes[pe].owing = false;
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Origin {
             self.touched.pop();
         }
         while let Some(&pe) = self.owing.last() {
-            if self.routes[pe as usize].owing {
+            if self.routes[Pe(pe)].owing {
                 self.await_quiet(shared, Pe(pe))?;
             }
             self.owing.pop();
@@ -210,7 +210,7 @@ impl Origin {
         let is_answered = self.owing.iter().all(|&pe| self.unanswered(Pe(pe)) == 0);
         if is_answered && !self.is_unfinished() {
             while let Some(pe) = self.owing.pop() {
-                self.routes[pe as usize].owing = false;
+                self.routes[Pe(pe)].owing = false;
             }
         }
         Ok(is_answered && !self.is_unfinished())
@@ -225,7 +225,7 @@ impl Origin {
         self.fences = self.fences.wrapping_add(1);
         let mut any = false;
         for &pe in &self.touched {
-            let route = &mut self.routes[pe as usize];
+            let route = &mut self.routes[Pe(pe)];
             route.put_before |= route.dirty || route.flush.is_some();
             any |= route.put_before;
         }
@@ -246,7 +246,7 @@ impl Origin {
                 break;
             }
             let pe = Pe(self.touched[i]);
-            if !flush && self.routes[pe.index()].dirty {
+            if !flush && self.routes[pe].dirty {
                 continue;
             }
             self.start_flush(shared, pe)?;

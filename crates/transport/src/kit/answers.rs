@@ -9,8 +9,9 @@
 //! a message travels.
 
 use crate::Pe;
+use crate::kit::shared_pe_map::SharedPeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// No origin has more requests of a stream on their way.
 pub const MOST: u32 = 1 << 16;
@@ -119,38 +120,13 @@ impl Asked {
     }
 }
 
-/// Entries of a table that take memory together.
+/// Counts of neighboring PEs that share an allocation.
 const TOGETHER: usize = 64;
-
-/// An entry for each PE, made with its neighbours when it is first changed.
-#[derive(Debug)]
-struct Table<T>(Box<[OnceLock<Box<[T]>>]>);
-
-impl<T: Default> Table<T> {
-    fn new(n_pes: usize) -> Table<T> {
-        Table((0..n_pes.div_ceil(TOGETHER)).map(|_| OnceLock::new()).collect())
-    }
-
-    /// The entry of a PE, if it was made.
-    #[inline]
-    fn get(&self, pe: Pe) -> Option<&T> {
-        let together = self.0.get(pe.index() / TOGETHER)?.get()?;
-        together.get(pe.index() % TOGETHER)
-    }
-
-    /// The entry of a PE; `None` if it is none of the job.
-    #[inline]
-    fn make(&self, pe: Pe) -> Option<&T> {
-        let together = self.0.get(pe.index() / TOGETHER)?;
-        let made = together.get_or_init(|| (0..TOGETHER).map(|_| T::default()).collect());
-        made.get(pe.index() % TOGETHER)
-    }
-}
 
 /// What targets have told one origin, by PE.
 #[derive(Debug)]
 pub struct ToldCounts {
-    by_pe: Table<AtomicU32>,
+    by_pe: SharedPeMap<AtomicU32, TOGETHER>,
     all: AtomicU32,
 }
 
@@ -168,7 +144,7 @@ impl ToldCounts {
 
     /// A PE tells its count. An older one, which may come later, changes nothing.
     pub fn tell(&self, pe: Pe, count: u32) {
-        let Some(told) = self.by_pe.make(pe) else { return };
+        let Some(told) = self.by_pe.get_or_default(pe) else { return };
         let later = |old| (!has_reached(old, count)).then_some(count);
         if let Ok(old) = told.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
             self.all.fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
@@ -180,8 +156,7 @@ impl ToldCounts {
 #[derive(Debug)]
 pub struct Answers {
     /// For each PE one answer for it that was not told: 0, or the number of an origin, plus one, and its count.
-    untold: Table<AtomicU64>,
-    n_pes: usize,
+    untold: SharedPeMap<AtomicU64, TOGETHER>,
     /// By the number of the origin.
     origins: RwLock<Vec<Arc<ToldCounts>>>,
 }
@@ -189,18 +164,18 @@ pub struct Answers {
 impl Answers {
     /// In a job of so many PEs.
     pub fn new(n_pes: u32) -> Answers {
-        let n_pes = n_pes as usize;
-        Answers { untold: Table::new(n_pes), n_pes, origins: RwLock::default() }
+        Answers { untold: SharedPeMap::new(n_pes as usize), origins: RwLock::default() }
     }
 
     /// How many PEs there are.
     pub fn n_pes(&self) -> usize {
-        self.n_pes
+        self.untold.n_pes()
     }
 
     /// One more origin: its number, and what it is told.
     pub fn origin(&self) -> (u32, Arc<ToldCounts>) {
-        let told = Arc::new(ToldCounts { by_pe: Table::new(self.n_pes), all: AtomicU32::new(0) });
+        let told =
+            Arc::new(ToldCounts { by_pe: SharedPeMap::new(self.n_pes()), all: AtomicU32::new(0) });
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
         origins.push(Arc::clone(&told));
         (origins.len() as u32 - 1, told)
@@ -209,7 +184,7 @@ impl Answers {
     /// This PE has carried out so many requests of a stream: the next message there will tell. If other streams of that PE have
     /// news, too, theirs is told when they ask.
     pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
-        if let Some(untold) = self.untold.make(pe) {
+        if let Some(untold) = self.untold.get_or_default(pe) {
             let answer = (u64::from(origin) + 1) << 32 | u64::from(count);
             untold.store(answer, Ordering::Release);
         }

@@ -32,7 +32,7 @@ struct Wire {
 impl Wire {
     fn new(answers: &Answers, start: u32, window: u32) -> Wire {
         let (origin, told) = answers.origin();
-        told.by_pe.make(THERE).expect("a PE").store(start, Ordering::Relaxed);
+        told.by_pe.get_or_default(THERE).expect("a PE").store(start, Ordering::Relaxed);
         let carried = Carried { count: start, ..Carried::default() };
         Wire {
             asked: Asked::after(start),

@@ -14,6 +14,8 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::check_aligned;
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Error, LocalBuf, OldValue, Pe, Put, RemoteAddr,
 };
@@ -56,8 +58,40 @@ pub(crate) struct OfiEndpoint {
     owing: Vec<u32>,
     /// It waits for an answer, which comes to the service.
     listens: bool,
+    /// The PE for which it waits, if it is one.
+    towards: Option<u32>,
     /// Polls of the ep over all waits: those that are short serve peers, too.
     polls: u32,
+}
+
+impl Waiter for OfiEndpoint {
+    fn state(&self) -> &ProgressState {
+        &self.shared().state
+    }
+
+    fn poll(&mut self, mut worked: bool, backoff: &mut Backoff) -> Result<bool, Error> {
+        if backoff.since_asleep() > UNCONFIRMED_AFTER {
+            backoff.forget_sleep();
+            self.confirm()?;
+        }
+        self.state().polled();
+        self.polls = self.polls.wrapping_add(1);
+        let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
+        let is_expected = self.listens || !self.due.is_empty();
+        if is_expected || in_turn || self.state().oversubscribed() {
+            let served = self.progress.poll_service();
+            worked |= self.or_close(served)?;
+        }
+        worked |= self.collect();
+        if worked {
+            backoff.forget_sleep();
+        }
+        Ok(worked)
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared().sleep(at_most);
+    }
 }
 
 /// The ep was closed.
@@ -85,6 +119,7 @@ impl OfiEndpoint {
             routes: PeMap::new(n_pes),
             owing: Vec::new(),
             listens: false,
+            towards: None,
             polls: 0,
         }
     }
@@ -201,10 +236,12 @@ impl OfiEndpoint {
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<Post, Error> {
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
-        self.wait(Some(pe), |this| {
-            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            let posted = this.post(pe, &mut *post)?;
-            Ok(((posted != Post::Later).then_some(posted), taken > 0))
+        self.wait_for(Some(pe), |this| {
+            let polled = this.poll_ep()?;
+            match this.post(pe, &mut *post)? {
+                Post::Later => Ok(polled),
+                posted => Ok(Attempt::Done(posted)),
+            }
         })
     }
 
@@ -214,77 +251,40 @@ impl OfiEndpoint {
         towards: Option<u32>,
         mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
-        self.wait(towards, |this| {
-            let mut taken = 0;
-            let done = this.with_ep(|ep| {
+        self.wait_for(towards, |this| {
+            this.with_ep(|ep| {
                 // The first time there is most often room, and nothing to take.
                 if let Some(done) = step(ep)? {
-                    return Ok(Some(done));
+                    return Ok(Attempt::Done(done));
                 }
-                taken = ep.poll(|_| ())?;
-                if taken > 0 { step(ep) } else { Ok(None) }
-            })?;
-            Ok((done, taken > 0))
+                match ep.poll(|_| ())? {
+                    0 => Ok(Attempt::Idle),
+                    _ => Ok(step(ep)?.map_or(Attempt::Worked, Attempt::Done)),
+                }
+            })
         })
     }
 
-    /// Attempts something until it yields something; everything works meanwhile. An attempt also tells whether it found work.
-    fn wait<T>(
+    /// Repeats an attempt until it is done; everything works meanwhile. `towards` is the PE that is waited for.
+    fn wait_for<T>(
         &mut self,
         towards: Option<u32>,
-        mut attempt: impl FnMut(&mut OfiEndpoint) -> Result<(Option<T>, bool), Error>,
+        attempt: impl FnMut(&mut OfiEndpoint) -> Result<Attempt<T>, Error>,
     ) -> Result<T, Error> {
-        let mut wait = None;
-        let result = loop {
-            let worked = match attempt(self) {
-                Ok((Some(done), _)) => break Ok(done),
-                Ok((None, worked)) => worked,
-                Err(error) => break Err(error),
-            };
-            let backoff = wait.get_or_insert_with(|| self.progress.begin());
-            if let Err(error) = self.pause(backoff, towards, worked) {
-                break Err(error);
-            }
-        };
-        if wait.is_some() {
-            self.progress.end();
-        }
-        result
+        self.towards = towards;
+        wait(self, attempt)
     }
 
-    /// Between two polls of the ep; `worked` when the last found something.
-    fn pause(
-        &mut self,
-        backoff: &mut Backoff,
-        towards: Option<u32>,
-        mut worked: bool,
-    ) -> Result<(), Error> {
-        self.shared().attendance.polled();
-        self.polls = self.polls.wrapping_add(1);
-        let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
-        let is_expected = self.listens || !self.due.is_empty();
-        if is_expected || in_turn || self.shared().oversubscribed {
-            let served = self.progress.poll_service();
-            worked |= self.or_close(served)?;
-        }
-        worked |= self.collect();
-        if worked {
-            backoff.renew();
-            backoff.forget_sleep();
-            return Ok(());
-        }
-        self.progress.pause(backoff);
-        if backoff.since_asleep() > UNCONFIRMED_AFTER {
-            backoff.forget_sleep();
-            self.confirm(towards)?;
-        }
-        Ok(())
+    /// Polls the ep; whether there was work.
+    fn poll_ep<T>(&mut self) -> Result<Attempt<T>, Error> {
+        let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
+        Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
     }
 
     /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
     /// when a message is lost; a read that fails does.
-    fn confirm(&mut self, towards: Option<u32>) -> Result<(), Error> {
-        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
+    fn confirm(&mut self) -> Result<(), Error> {
+        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
         owing.sort_unstable();
         owing.dedup();
         for pe in owing {
@@ -333,13 +333,12 @@ impl OfiEndpoint {
         most: usize,
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
-        self.wait(None, |this| {
+        self.wait_for(None, |this| {
             this.collect();
-            if this.due.iter().filter(|due| which(due)).count() <= most {
-                return Ok((Some(()), false));
+            match this.due.iter().filter(|due| which(due)).count() <= most {
+                true => Ok(Attempt::Done(())),
+                false => this.poll_ep(),
             }
-            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            Ok((None, taken > 0))
         })
     }
 
@@ -487,12 +486,12 @@ impl OfiEndpoint {
         // One call of libfabric's may take long: a provider over sockets moves a megabyte in one. The service thread leaves the CPU
         // alone meanwhile, for a few of its sleeps at most.
         if is_long {
-            self.shared().attendance.begin_wait();
+            self.shared().state.enter_wait();
         }
         // SAFETY: by contract.
         let done = unsafe { self.put_and_wait(pe, &Put { dest, source, completion }) };
         if is_long {
-            self.shared().attendance.end_wait();
+            self.shared().state.leave_wait();
         }
         done.map_err(Box::new)
     }

@@ -10,16 +10,17 @@ use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, News};
 use crate::fid::Fid;
 use crate::native::Native;
+use crate::progress::LIMITS;
 use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::answers::{Answers, ToldCounts};
-use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::biased::BiasedLock;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
@@ -31,9 +32,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
-
-/// What an endpoint has in flight is polled within about this time, if nobody waits for it.
-pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
 
 /// An ep, and what others than its endpoint see of it.
 pub(crate) struct SharedEp {
@@ -110,7 +108,6 @@ pub(crate) struct Shared {
     pub(crate) amos: Amos,
     /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
-    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
     copies_up_to: usize,
@@ -121,7 +118,7 @@ pub(crate) struct Shared {
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
     pub(crate) answers: Answers,
-    pub(crate) attendance: Attendance,
+    pub(crate) state: ProgressState,
     /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
     pub(crate) loss: Loss,
@@ -152,7 +149,6 @@ impl Shared {
             tag,
             amos: open.amos,
             native,
-            oversubscribed: open.oversubscribed,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
@@ -160,7 +156,7 @@ impl Shared {
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
             answers: Answers::new(open.n_pes),
-            attendance: Attendance::new()?,
+            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
@@ -328,16 +324,12 @@ impl Shared {
     fn note_anew(&self, ep: &Arc<SharedEp>) {
         ep.noted.store(true, Ordering::Relaxed);
         self.unfinished.add(Arc::clone(ep));
-        self.attendance.call_soon(UNATTENDED);
+        self.state.request_flush();
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        let is_left = self.unfinished.finish(|ep| ep.poll(self));
-        if is_left {
-            self.attendance.call_soon(UNATTENDED);
-        }
-        is_left
+        self.unfinished.finish(|ep| ep.poll(self))
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel tells that it may.

@@ -9,13 +9,17 @@ use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
 use crate::shared::Shared;
+use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, LocalAccess, OldValue, Pe, Put,
     RemoteAddr, Signal,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Polls of a link before peers get their turn: what is waited for is likely to come there, and each poll
 /// elsewhere makes it late.
@@ -29,6 +33,8 @@ pub(crate) struct TcpEndpoint {
     touched: Vec<Pe>,
     /// Those of them for which something may be held back since the last fence.
     held: Vec<Pe>,
+    /// The number of events before the last attempt of a wait.
+    seen: u64,
 }
 
 /// What was issued to one PE.
@@ -62,7 +68,7 @@ impl Leave {
 impl TcpEndpoint {
     pub(crate) fn new(progress: Arc<Progress>) -> TcpEndpoint {
         let routes = PeMap::new(progress.shared.peers.n_pes());
-        TcpEndpoint { progress, routes, touched: Vec::new(), held: Vec::new() }
+        TcpEndpoint { progress, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
     }
 
     fn shared(&self) -> &Shared {
@@ -73,7 +79,7 @@ impl TcpEndpoint {
         pe == self.shared().me
     }
 
-    /// Refuses what the peer would take for a lie.
+    /// Checks the range first, so that the peer does not see a protocol violation.
     fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
         let peer = self.shared().peers.get(pe)?;
         check_range(pe, at, nbytes, peer.sizes[at.segment as usize])
@@ -90,9 +96,9 @@ impl TcpEndpoint {
         pe: Pe,
         mut step: impl FnMut(&mut Connection, &Shared) -> Result<Option<T>, End>,
     ) -> Result<T, Error> {
-        // Where PEs outnumber the CPUs, whoever shall answer may need this one.
-        let polls = if self.shared().oversubscribed { 1 } else { POLLS };
-        self.wait(|shared| {
+        // When PEs outnumber the CPUs, the peer may need this one to answer.
+        let polls = if self.shared().state.oversubscribed() { 1 } else { POLLS };
+        self.wait_for(|shared| {
             for _ in 0..polls {
                 let stepped = shared.with_link(pe, |connection| step(connection, shared));
                 if !matches!(stepped, Ok(None)) {
@@ -104,28 +110,15 @@ impl TcpEndpoint {
     }
 
     /// Does `look` until it yields something; peers are served meanwhile.
-    fn wait<T>(
+    fn wait_for<T>(
         &mut self,
         mut look: impl FnMut(&Shared) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let mut wait = None;
-        let result = loop {
-            let news = self.shared().news();
-            let backoff = match look(self.shared()) {
-                Ok(Some(done)) => break Ok(done),
-                Ok(None) => wait.get_or_insert_with(|| self.progress.begin()),
-                Err(error) => break Err(error),
-            };
-            match self.progress.poll() {
-                Ok(true) => backoff.renew(),
-                Ok(false) => self.progress.pause(backoff, news),
-                Err(error) => break Err(error),
-            }
-        };
-        if let Some(backoff) = wait {
-            self.progress.end(&backoff);
-        }
-        result.inspect_err(|_| self.abandon())
+        let done = wait(self, |this| {
+            this.seen = this.shared().events();
+            look(this.shared()).map(Attempt::from)
+        });
+        done.inspect_err(|_| self.abandon())
     }
 
     /// Appends a request as soon as there is room; returns its number.
@@ -136,7 +129,7 @@ impl TcpEndpoint {
         mut append: impl FnMut(&mut Connection) -> u64,
     ) -> Result<u64, Error> {
         if self.routes[pe].last == 0 {
-            self.wait(|shared| Ok(shared.reach(pe)?.then_some(())))?;
+            self.wait_for(|shared| Ok(shared.reach(pe)?.then_some(())))?;
         }
         self.touch(pe);
         let tuning = self.shared().tuning;
@@ -258,6 +251,20 @@ impl TcpEndpoint {
             self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
         }
+    }
+}
+
+impl Waiter for TcpEndpoint {
+    fn state(&self) -> &ProgressState {
+        &self.shared().state
+    }
+
+    fn poll(&mut self, _: bool, _: &mut Backoff) -> Result<bool, Error> {
+        self.progress.poll()
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared().sleep(self.seen, at_most);
     }
 }
 

@@ -15,7 +15,10 @@ use crate::target::{PUTS_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{Atomic, Context, UcpRequest, Worker, callback, plain, said, started};
 use route::{Open, Route};
 use rushmem_transport::kit::answers::{Answers, Stream};
+use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::pe_map::PeMap;
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Waiter, wait};
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -27,6 +30,10 @@ use ucx_sys::{
     UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
     ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
+
+/// Polls of a waiter that spins per poll of the service: what it waits for is likely to come to its own
+/// worker.
+const POLLS_PER_SERVICE: u32 = 4;
 
 /// What a transfer does, and when its call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,6 +65,27 @@ pub(crate) struct Origin {
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
+
+/// An origin whose owner waits.
+struct Waiting<'a> {
+    origin: &'a mut Origin,
+    shared: &'a Shared,
+}
+
+impl Waiter for Waiting<'_> {
+    fn state(&self) -> &ProgressState {
+        &self.shared.state
+    }
+
+    fn poll(&mut self, _: bool, backoff: &mut Backoff) -> Result<bool, Error> {
+        let worked = self.origin.progress(self.shared)?;
+        Ok(worked || backoff.is_in_turn(POLLS_PER_SERVICE) && self.shared.serve())
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared.sleep(Some(&self.origin.worker), at_most);
+    }
+}
 
 /// What a message to be sent consists of.
 struct MessageParts {
@@ -204,22 +232,8 @@ impl Origin {
         shared: &Shared,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
-        if ready(self) {
-            return Ok(());
-        }
-        let mut backoff = shared.begin();
-        let result = loop {
-            match self.progress(shared) {
-                Ok(true) => backoff.renew(),
-                Ok(false) => shared.pause(&mut backoff, &self.worker),
-                Err(error) => break Err(error),
-            }
-            if ready(self) {
-                break Ok(());
-            }
-        };
-        shared.end(&backoff);
-        result
+        let ready = |this: &mut Waiting<'_>| Ok(ready(this.origin).then_some(()).into());
+        wait(&mut Waiting { origin: self, shared }, ready)
     }
 
     /// Waits until an operation has ended.

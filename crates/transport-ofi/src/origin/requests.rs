@@ -8,6 +8,7 @@ use super::{Due, OfiEndpoint};
 use crate::ep::Wanted;
 use crate::message::{Data, Message, Request, Update};
 use rushmem_transport::kit::answers::{Asked, Stream};
+use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
 
@@ -104,12 +105,9 @@ impl OfiEndpoint {
             return Ok(());
         }
         self.listens = true;
-        let heard = self.wait(Some(pe.0), |this| {
-            if is_enough(this) {
-                return Ok((Some(()), false));
-            }
-            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            Ok((None, taken > 0))
+        let heard = self.wait_for(Some(pe.0), |this| match is_enough(this) {
+            true => Ok(Attempt::Done(())),
+            false => this.poll_ep(),
         });
         self.listens = false;
         heard

@@ -6,7 +6,6 @@
 //! | [`alone`] | the exclusion of an only user, who takes no lock, and of threads that claim what it uses |
 //! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
-//! | [`biased`] | a lock that one thread takes often and others seldom |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
@@ -33,8 +32,6 @@
 pub mod alone;
 pub mod answers;
 pub mod backoff;
-mod bias;
-pub mod biased;
 pub mod engine;
 pub mod lock;
 pub mod loss;

@@ -1,4 +1,4 @@
-//! The atomics and fences of `alone`, `bias` and `wakeup`, named in one place: the models in `ci/loom`
+//! The atomics and fences of `alone` and `wakeup`, named in one place: the models in `ci/loom`
 //! compile these files with loom's instead.
 //!
 //! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the kernel carry out a barrier on every

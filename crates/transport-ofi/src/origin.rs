@@ -1,37 +1,20 @@
-//! What the verbs of a context are made of: starting operations on its ep, waiting for them, and taking
-//! replies. Whoever waits lets everything work.
-#![allow(unsafe_code)]
+//! What the verbs of a context use: an ep, on which they start operations, and the waits for these.
 
+mod amos;
 mod requests;
+mod transfers;
+mod waits;
 
-use crate::ep::{Failure, FiEndpoint, Post, Wanted};
-use crate::message::Update;
+use crate::ep::{Failure, FiEndpoint, Post};
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
-use requests::Route;
-use rushmem_transport::Amos;
-use rushmem_transport::kit::backoff::Backoff;
+use amos::Due;
+use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;
-use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::kit::progress_state::ProgressState;
-use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
-use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
+use rushmem_transport::kit::requests::IssuedRequests;
+use rushmem_transport::kit::wait::Attempt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// Polls of the ep between two polls of the service, while no reply is due.
-const POLLS_PER_SERVICE: u32 = 16;
-/// A wait that has slept for so long without news is unconfirmed: the peer is asked, and again after as long.
-const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
-
-/// An atomic operation whose old value is due.
-pub(crate) struct Due {
-    slot: u32,
-    pub(crate) pe: u32,
-    wanted: Wanted,
-}
 
 /// One context's endpoint.
 pub(crate) struct OfiEndpoint {
@@ -46,50 +29,18 @@ pub(crate) struct OfiEndpoint {
     flushes: bool,
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
-    /// Counts the fences; and for each PE, how many there were when something was last written to it, so that what follows a fence
-    /// waits for what went to the same PE before, and for nothing else.
-    fences: u32,
+    issued: IssuedRequests,
+    /// For each PE, how many fences there were when something was last written to it, so that what follows
+    /// a fence waits for what went to the same PE before, and for nothing else.
+    followed: PeMap<u32>,
     /// How many fences there were at the last quiet: nothing needs to follow them.
     settled: u32,
-    routes: PeMap<Route>,
-    /// The PEs that are not known to have carried out all that they were asked.
-    owing: Vec<u32>,
-    /// It waits for an answer, which comes to the service.
-    listens: bool,
+    /// It waits for an acknowledgment, which comes to the service.
+    awaits_ack: bool,
     /// The PE for which it waits, if it is one.
     towards: Option<u32>,
     /// Polls of the ep over all waits: those that are short serve peers, too.
     polls: u32,
-}
-
-impl Waiter for OfiEndpoint {
-    fn state(&self) -> &ProgressState {
-        &self.shared().state
-    }
-
-    fn poll(&mut self, mut worked: bool, backoff: &mut Backoff) -> Result<bool, Error> {
-        if backoff.since_asleep() > UNCONFIRMED_AFTER {
-            backoff.forget_sleep();
-            self.confirm()?;
-        }
-        self.state().polled();
-        self.polls = self.polls.wrapping_add(1);
-        let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
-        let is_expected = self.listens || !self.due.is_empty();
-        if is_expected || in_turn || self.state().oversubscribed() {
-            let served = self.progress.poll_service();
-            worked |= self.or_close(served)?;
-        }
-        worked |= self.collect();
-        if worked {
-            backoff.forget_sleep();
-        }
-        Ok(worked)
-    }
-
-    fn sleep(&mut self, at_most: Duration) {
-        self.shared().sleep(at_most);
-    }
 }
 
 /// The ep was closed.
@@ -99,11 +50,13 @@ fn given_up() -> Failure {
 
 impl OfiEndpoint {
     pub(crate) fn new(progress: Arc<Progress>, ep: Arc<SharedEp>) -> OfiEndpoint {
-        let slots = (0..progress.shared.tuning.amos as u32).collect();
+        let window = progress.shared.tuning.amos as u32;
+        let slots = (0..window).collect();
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
         let flushes = !progress.shared.fabric.facts.delivery;
         let n_pes = progress.shared.peers.n_pes();
+        let issued = IssuedRequests::new(ep.number(), Arc::clone(&ep.acks), n_pes, window);
         OfiEndpoint {
             progress,
             ep,
@@ -112,11 +65,10 @@ impl OfiEndpoint {
             seen,
             flushes,
             unflushed,
-            fences: 0,
+            issued,
+            followed: PeMap::new(n_pes),
             settled: 0,
-            routes: PeMap::new(n_pes),
-            owing: Vec::new(),
-            listens: false,
+            awaits_ack: false,
             towards: None,
             polls: 0,
         }
@@ -223,297 +175,5 @@ impl OfiEndpoint {
                 posted => Ok(Attempt::Done(posted)),
             }
         })
-    }
-
-    /// Does `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
-    fn until<T>(
-        &mut self,
-        towards: Option<u32>,
-        mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
-    ) -> Result<T, Error> {
-        self.wait_for(towards, |this| {
-            this.with_ep(|ep| {
-                // The first time there is most often room, and nothing to take.
-                if let Some(done) = step(ep)? {
-                    return Ok(Attempt::Done(done));
-                }
-                match ep.poll(|_| ())? {
-                    0 => Ok(Attempt::Idle),
-                    _ => Ok(step(ep)?.map_or(Attempt::Worked, Attempt::Done)),
-                }
-            })
-        })
-    }
-
-    /// Repeats an attempt until it is done; everything works meanwhile. `towards` is the PE that is waited for.
-    fn wait_for<T>(
-        &mut self,
-        towards: Option<u32>,
-        attempt: impl FnMut(&mut OfiEndpoint) -> Result<Attempt<T>, Error>,
-    ) -> Result<T, Error> {
-        self.towards = towards;
-        wait(self, attempt)
-    }
-
-    /// Polls the ep; whether there was work.
-    fn poll_ep<T>(&mut self) -> Result<Attempt<T>, Error> {
-        let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
-        Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
-    }
-
-    /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
-    /// when a message is lost; a read that fails does.
-    fn confirm(&mut self) -> Result<(), Error> {
-        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
-        owing.sort_unstable();
-        owing.dedup();
-        for pe in owing {
-            let from = self.shared().some_byte(pe);
-            let confirmed = self.shared().confirm(pe);
-            confirmed.map_err(|failure| self.give_up(&failure))?;
-            self.with_ep(|ep| {
-                if let Some(from) = from
-                    && ep.pending(pe) == 0
-                {
-                    let asked = ep.read_and_forget(&from);
-                    asked.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Takes the replies that have come; whether there were any.
-    pub(crate) fn collect(&mut self) -> bool {
-        let came = self.ep.replies.came();
-        if came == self.seen {
-            return false;
-        }
-        self.seen = came;
-        let (replies, slots) = (&self.ep.replies, &mut self.slots);
-        self.due.retain(|due| {
-            let Some(old) = replies.take(due.slot) else { return true };
-            // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
-            unsafe { due.wanted.width.write(due.wanted.at, old) };
-            slots.push(due.slot);
-            false
-        });
-        true
-    }
-
-    /// Whether replies are due.
-    pub(crate) fn any_due(&self) -> bool {
-        !self.due.is_empty()
-    }
-
-    /// Waits until no more than so many replies that `which` chooses are due.
-    pub(crate) fn due_at_most(
-        &mut self,
-        most: usize,
-        which: impl Fn(&Due) -> bool,
-    ) -> Result<(), Error> {
-        self.wait_for(None, |this| {
-            this.collect();
-            match this.due.iter().filter(|due| which(due)).count() <= most {
-                true => Ok(Attempt::Done(())),
-                false => this.poll_ep(),
-            }
-        })
-    }
-
-    /// Refuses a word that no atomic operation can be about, before anything is started for it.
-    pub(crate) fn check_word(&self, pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
-        check_aligned(pe, at, width)?;
-        if pe == self.shared().me && self.shared().segments.word(at, width).is_some() {
-            return Ok(());
-        }
-        self.shared().remote(pe, at, width.nbytes()).map(|_| ())
-    }
-
-    /// Carries out an atomic operation and returns the old value.
-    pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
-        let mut old = 0u64;
-        let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
-        // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
-        unsafe { self.start_amo(pe, request, Some(wanted)) }?;
-        match self.shared().amos {
-            Amos::Network => self.completed(pe),
-            Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
-        }?;
-        // SAFETY: a live local, written through a pointer to it.
-        Ok(unsafe { (&raw const old).read() })
-    }
-
-    /// Starts an atomic operation.
-    ///
-    /// # Safety
-    /// Where the old value is wanted, if it is, is valid for writes until its reply is collected.
-    pub(crate) unsafe fn start_amo(
-        &mut self,
-        pe: Pe,
-        request: &AmoRequest,
-        wanted: Option<Wanted>,
-    ) -> Result<(), Error> {
-        if self.shared().amos == Amos::Network {
-            // SAFETY: by contract.
-            return unsafe { self.start_native(pe, request, wanted) };
-        }
-        let &AmoRequest { dest, width, .. } = request;
-        check_aligned(pe, dest, width)?;
-        if self.update_own(pe, request, wanted) {
-            return Ok(());
-        }
-        self.follow_writes(pe)?;
-        self.shared().remote(pe, dest, width.nbytes())?;
-        let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
-        self.send(pe, Some(Update::of(request)), None, slot, (false, false))
-    }
-
-    /// Updates a word of this PE; whether it is one.
-    fn update_own(&mut self, pe: Pe, request: &AmoRequest, wanted: Option<Wanted>) -> bool {
-        if pe != self.shared().me {
-            return false;
-        }
-        let Some(old) = self.shared().segments.apply(request) else { return false };
-        if let Some(Wanted { at, width }) = wanted {
-            // SAFETY: valid by the contract of `start_amo`.
-            unsafe { width.write(at, old) };
-        }
-        self.shared().host.arrived();
-        true
-    }
-
-    /// A put that is not copied.
-    ///
-    /// # Safety
-    /// The source is valid for reads during this call, or until the next quiet if that completes it.
-    pub(crate) unsafe fn put_long(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
-        self.shared().state.enter_wait();
-        // SAFETY: the same contract.
-        let done = match unsafe { self.start_put(pe, put) } {
-            Ok(false) if put.completion == Completion::Now => self.completed(pe),
-            started => started.map(|_| ()),
-        };
-        self.shared().state.leave_wait();
-        done
-    }
-
-    /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
-    ///
-    /// # Safety
-    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
-    pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
-        let &Put { dest, source, completion } = put;
-        self.follow(pe)?;
-        if source.nbytes == 0 {
-            return Ok(true);
-        }
-        if pe == self.shared().me {
-            // SAFETY: the source is valid by contract.
-            let is_done = unsafe { self.shared().segments.write_from(dest, source) };
-            if is_done {
-                self.shared().host.arrived();
-                return Ok(true);
-            }
-        }
-        let remote = self.shared().remote(pe, dest, source.nbytes)?;
-        self.touch(pe);
-        if source.nbytes <= self.shared().copy_up_to(completion) {
-            // SAFETY: valid during this call.
-            self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
-            return Ok(true);
-        }
-        let known = self.shared().descriptor_of(source);
-        let mut done = 0;
-        while done < source.nbytes {
-            let part = source.skip(done).first(self.shared().tuning.max_bytes);
-            let to = remote.skip(done);
-            // SAFETY: valid until it completes, by contract.
-            self.start(pe.0, |ep| unsafe { ep.write(&to, part, known) })?;
-            done += part.nbytes;
-        }
-        Ok(false)
-    }
-
-    /// A PE is written to.
-    #[inline(always)]
-    fn touch(&mut self, pe: Pe) {
-        if self.flushes {
-            self.touch_to_flush(pe);
-        }
-    }
-
-    #[inline(never)]
-    fn touch_to_flush(&mut self, pe: Pe) {
-        if !self.unflushed.contains(&pe.0) {
-            self.unflushed.push(pe.0);
-            self.ep.undelivered.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Starts a get; returns whether its bytes have come already.
-    ///
-    /// # Safety
-    /// The destination is valid for writes until they have: then, or when
-    /// [`completed`](Self::completed) or the next quiet returns.
-    pub(crate) unsafe fn start_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
-        let &Get { dest, source, .. } = get;
-        if dest.nbytes == 0 {
-            return Ok(true);
-        }
-        // SAFETY: the destination is valid by contract.
-        if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
-            return Ok(true);
-        }
-        let remote = self.shared().remote(pe, source, dest.nbytes)?;
-        let known = self.shared().descriptor_of(dest);
-        let mut done = 0;
-        while done < dest.nbytes {
-            let part = dest.skip(done).first(self.shared().tuning.max_bytes);
-            let from = remote.skip(done);
-            // SAFETY: a part of what is valid by contract.
-            self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
-            done += part.nbytes;
-        }
-        Ok(false)
-    }
-
-    /// Waits until nothing of the fabric's is in flight towards a PE.
-    #[inline(never)]
-    pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
-        self.until(Some(pe.0), |ep| Ok((ep.pending(pe.0) == 0).then_some(())))
-    }
-
-    /// Waits until nothing of the fabric's is in flight.
-    pub(crate) fn all_completed(&mut self) -> Result<(), Error> {
-        self.until(None, |ep| Ok((ep.in_flight() == 0).then_some(())))
-    }
-
-    /// Waits until what was written to a PE is in its memory.
-    pub(crate) fn delivered(&mut self, pe: Pe) -> Result<(), Error> {
-        self.completed(pe)?;
-        self.flush(Some(pe))
-    }
-
-    /// After completions that do not tell of the target's memory: read from it, which comes after what was
-    /// written before.
-    pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
-        let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
-        let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
-        for pe in touched {
-            if let Some(from) = self.shared().some_byte(pe) {
-                self.start(pe, |ep| ep.read_and_forget(&from))?;
-            }
-        }
-        self.unflushed.retain(|pe| !chosen(pe));
-        match only {
-            Some(pe) => self.completed(pe),
-            None => self.all_completed(),
-        }?;
-        self.ep.undelivered.store(!self.unflushed.is_empty(), Ordering::Relaxed);
-        Ok(())
     }
 }

@@ -86,7 +86,8 @@ impl Progress {
                 Arc::clone(least)
             }
             _ => {
-                let origin = Origin::new(&shared.context, &shared.answers);
+                let window = shared.tuning.window();
+                let origin = Origin::new(&shared.context, &shared.acks, window);
                 let issuer = Issuer::new(origin.map_err(Error::Unavailable)?)
                     .map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
                 issuers.push(Arc::new(issuer));

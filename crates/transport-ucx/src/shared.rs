@@ -8,7 +8,7 @@ use crate::progress::LIMITS;
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
-use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) acks: Arc<Acks>,
     pub(crate) state: ProgressState,
     pub(crate) loss: Loss,
     service: Mutex<Service>,
@@ -56,7 +56,7 @@ impl Shared {
             amos: open.amos,
             host: Arc::clone(&open.host),
             peers: Peers::new(open.n_pes),
-            answers: Arc::clone(service.answers()),
+            acks: Arc::clone(service.acks()),
             state: ProgressState::new(&LIMITS, open.oversubscribed)?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             service_efd: service.worker().efd().try_clone_to_owned()?,

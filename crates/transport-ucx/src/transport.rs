@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
-use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
@@ -54,8 +54,8 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
     let segments = Arc::new(Segments::default());
-    let answers = Arc::new(Answers::new(open.n_pes));
-    let service = Service::new(&context, open.pe, Arc::clone(&segments), answers)?;
+    let acks = Arc::new(Acks::new(open.n_pes));
+    let service = Service::new(&context, open.pe, Arc::clone(&segments), acks)?;
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();

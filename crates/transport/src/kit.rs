@@ -3,17 +3,20 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
 //! | [`alone`] | the exclusion of an only user, who takes no lock, and of threads that claim what it uses |
-//! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
+//! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`pe_map`] | a table with an entry for each PE that one thread uses |
 //! | [`peers`] | the peers that were used; checks of addresses |
 //! | [`progress_state`] | what threads that wait and the service thread know of each other |
+//! | [`requests`] | requests that are messages, as their origin orders and counts them |
 //! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
 //! | [`shared_pe_map`] | a table with an entry for each PE that several threads use without a lock |
+//! | [`stream`] | what a request says of itself |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`wait`] | how a thread waits for operations of its own |
@@ -29,9 +32,10 @@
 //! The kit must never know a network library, a wire format or the runtime. What differs between providers
 //! (how often to poll, how long to sleep) is a constant that the provider supplies.
 
+pub mod acks;
 pub mod alone;
-pub mod answers;
 pub mod backoff;
+pub mod carried_out;
 pub mod engine;
 pub mod lock;
 pub mod loss;
@@ -39,8 +43,10 @@ pub mod pe_map;
 pub mod peers;
 mod primitive;
 pub mod progress_state;
+pub mod requests;
 pub mod segments;
 pub mod shared_pe_map;
+pub mod stream;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;

@@ -5,7 +5,8 @@
 //! when the service thread comes by.
 #![allow(unsafe_code)]
 
-use super::{MessageParts, Origin};
+use super::Origin;
+use super::requests::MessageParts;
 use crate::proto::batch;
 use crate::shared::Shared;
 use crate::target::PUTS_KIND;

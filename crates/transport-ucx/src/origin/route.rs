@@ -3,16 +3,14 @@
 
 use crate::pending::Connection;
 use crate::ucp::{Endpoint, UcpRequest};
-use rushmem_transport::kit::answers::Asked;
 use std::rc::Rc;
 
 /// What was issued to one PE, and by which endpoint.
 #[derive(Default)]
 pub(super) struct Route {
     pub(super) open: Option<Open>,
-    /// It is among the touched, and among the owing.
+    /// It is among the touched.
     pub(super) touched: bool,
-    pub(super) owing: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
     pub(super) dirty: bool,
     /// Small puts that were not sent so far.
@@ -21,7 +19,6 @@ pub(super) struct Route {
     pub(super) flush: Option<UcpRequest>,
     /// Before the last fence there were puts that were not known to be complete.
     pub(super) put_before: bool,
-    pub(super) asked: Asked,
 }
 
 pub(super) struct Open {

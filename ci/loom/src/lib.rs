@@ -1,7 +1,7 @@
 //! The memory order that Rushmem promises, tried in every execution that the memory model allows.
 //!
 //! Loom cannot see memory shared between processes, so the runtime's files about waiting and
-//! ordering, and the kit's about locks that one thread takes without an atomic read-modify-write,
+//! ordering, and the kit's about what one thread uses without an atomic read-modify-write,
 //! are compiled here with loom's atomics in the place of the standard library's. They are the same
 //! files: what passes here is what runs.
 #![cfg(test)]
@@ -33,8 +33,6 @@ mod primitive {
 mod alone;
 #[path = "../../../crates/runtime/src/sync/bell.rs"]
 mod bell;
-#[path = "../../../crates/transport/src/kit/bias.rs"]
-mod bias;
 #[path = "../../../crates/runtime/src/base/visibility.rs"]
 mod visibility;
 

@@ -160,15 +160,21 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
                 std::env::consts::ARCH
             )),
-            Some(then) if now > then => complaints
+            Some(then) if now > then + noise(then) => complaints
                 .push(format!("{routine} takes {now} instructions, {then} are pinned in {PINNED}")),
-            Some(then) if now < then => println!(
+            Some(then) if now + noise(then) < then => println!(
                 "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
             ),
             Some(_) => {}
         }
     }
     Ok(complaints)
+}
+
+/// By how much the count of unchanged source differs between compilers: nothing for the short paths
+/// on a node.
+fn noise(pinned: u64) -> u64 {
+    pinned * 2 / 100
 }
 
 /// What an operation in Rust may take beside the one in C: a comparison of the lengths of the source and
@@ -233,11 +239,13 @@ mod tests {
 
     #[test]
     fn only_a_larger_or_unknown_count_is_a_complaint() {
-        let pinned =
-            pinned_anew("# note\nother shmem_g 1\n", &[count("shmem_p", 5), count("shmem_g", 5)]);
-        assert!(decided(&pinned, &[count("shmem_p", 5), count("shmem_g", 4)]).unwrap().is_empty());
-        assert_eq!(decided(&pinned, &[count("shmem_p", 6)]).unwrap().len(), 1);
-        assert_eq!(decided(&pinned, &[count("shmem_put", 1)]).unwrap().len(), 1);
+        let pinned = [count("shmem_p", 5), count("shmem_g", 49), count("shmem_put", 150)];
+        let pinned = pinned_anew("# note\nother shmem_g 1\n", &pinned);
+        let complaints = |routine, now| decided(&pinned, &[count(routine, now)]).unwrap().len();
+        assert_eq!([4, 5, 6].map(|now| complaints("shmem_p", now)), [0, 0, 1]);
+        assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
+        assert_eq!([147, 153, 154].map(|now| complaints("shmem_put", now)), [0, 0, 1]);
+        assert_eq!(complaints("shmem_get", 1), 1);
     }
 
     #[test]

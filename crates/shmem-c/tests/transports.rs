@@ -348,6 +348,24 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     }
 }
 
+/// Files in /dev/shm under the number of a PE, as a killed process leaves them, do not keep shm from opening.
+fn files_of_a_killed_process_do_not_matter() {
+    needs(LIBFABRIC);
+    let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
+    let job = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg("sh");
+    let job = job.arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
+    let [off, transport] = forced("ofi");
+    let variables = [off, transport, ("SHMEM_OFI_PROVIDER", "shm")];
+    let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
+    let left: Vec<&str> = outcome.lines().filter_map(|line| line.strip_prefix("left ")).collect();
+    for file in &left {
+        // oshrun may have removed those of a job that failed.
+        let _ = std::fs::remove_file(file);
+    }
+    outcome.assert_ok(2);
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
 /// The ways to send data and a flag behind a fence, over every transport, also past the memory of a node; the receiver
 /// calls nothing while it waits.
 fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
@@ -464,6 +482,7 @@ testkit::tests! {
     atomics_of_the_network_are_the_nodes_too,
     a_killed_pe_ends_a_job_over_each_transport,
     a_job_on_one_machine_listens_on_loopback_alone,
+    files_of_a_killed_process_do_not_matter,
     no_flag_overtakes_its_data,
     words_arrive_as_a_whole,
     a_pe_with_too_few_descriptors_says_so,

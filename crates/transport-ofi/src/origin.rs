@@ -7,15 +7,15 @@ mod routes;
 
 use crate::ep::{Failure, FiEndpoint, Post, Wanted};
 use crate::message::Update;
-use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
 use routes::Routes;
 use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Error, LocalBuf, OldValue, Pe, Put, RemoteAddr,
+    AmoRequest, AmoWidth, Completion, Error, Get, LocalAccess, Pe, Put, RemoteAddr,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -107,7 +107,7 @@ impl OfiEndpoint {
 
     /// The ep is closed, so that nothing touches memory of the caller's any more.
     fn close(&mut self) {
-        *self.ep.ep.lock() = None;
+        *lock(&self.ep.ep) = None;
         self.due.clear();
     }
 
@@ -128,7 +128,7 @@ impl OfiEndpoint {
         &mut self,
         work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let done = self.ep.ep.lock().as_mut().map(work);
+        let done = lock(&self.ep.ep).as_mut().map(work);
         done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
     }
 
@@ -141,25 +141,7 @@ impl OfiEndpoint {
     ) -> Result<(), Error> {
         match self.post(pe, &mut post)? {
             Post::Later => self.start_later(pe, post).map(|_| ()),
-            Post::Started(_) | Post::Done => Ok(()),
-        }
-    }
-
-    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else nothing was started.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn attempted(
-        &mut self,
-        pe: Pe,
-        attempt: Result<Post, Failure>,
-    ) -> Result<bool, Error> {
-        match attempt {
-            Ok(Post::Done) => Ok(true),
-            Ok(Post::Later) => Ok(false),
-            Ok(Post::Started(op)) => {
-                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(true)))
-            }
-            Err(failure) => Err(self.give_up(&failure)),
+            Post::Started => Ok(()),
         }
     }
 
@@ -170,7 +152,7 @@ impl OfiEndpoint {
         pe: u32,
         post: &mut (impl FnMut(&mut FiEndpoint) -> Result<Post, i32> + ?Sized),
     ) -> Result<Post, Error> {
-        let mut ep = self.ep.ep.lock();
+        let mut ep = lock(&self.ep.ep);
         match ep.as_mut().map(post) {
             Some(Ok(posted)) => {
                 if posted != Post::Later {
@@ -352,42 +334,18 @@ impl OfiEndpoint {
         self.shared().remote(pe, at, width.nbytes()).map(|_| ())
     }
 
-    /// Carries an atomic operation out and returns the old value.
-    #[inline(always)]
-    pub(crate) fn fetch(&mut self, dest: RemoteAddr, amo: Amo, pe: Pe) -> Result<u64, Box<Error>> {
+    /// Carries out an atomic operation and returns the old value.
+    pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         let mut old = 0u64;
         let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
         // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
-        let attempt = unsafe { self.fetch_at_once(dest, amo, pe, wanted) };
-        if !matches!(attempt, Ok(Post::Done)) && !self.attempted(pe, attempt)? {
-            // SAFETY: as above.
-            unsafe { self.fetch_otherwise(dest, amo, pe, wanted) }?;
-        }
-        // SAFETY: a live local, written through a pointer to it.
-        Ok(unsafe { (&raw const old).read() })
-    }
-
-    /// As [`fetch`](Self::fetch), whatever is in its way.
-    ///
-    /// # Safety
-    /// As of [`start_amo`](Self::start_amo).
-    #[cold]
-    #[inline(never)]
-    unsafe fn fetch_otherwise(
-        &mut self,
-        dest: RemoteAddr,
-        amo: Amo,
-        pe: Pe,
-        wanted: Wanted,
-    ) -> Result<(), Error> {
-        let Amo { op, width, operand, condition } = amo;
-        let request = AmoRequest { dest, width, op, operand, condition, old: OldValue::Returned };
-        // SAFETY: by contract.
-        unsafe { self.start_amo(pe, &request, Some(wanted)) }?;
+        unsafe { self.start_amo(pe, request, Some(wanted)) }?;
         match self.shared().amos {
             Amos::Network => self.completed(pe),
             Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
-        }
+        }?;
+        // SAFETY: a live local, written through a pointer to it.
+        Ok(unsafe { (&raw const old).read() })
     }
 
     /// Starts an atomic operation.
@@ -429,81 +387,21 @@ impl OfiEndpoint {
         true
     }
 
-    /// A put. Most are so short that they are copied when they start, with nothing in their way.
+    /// A put that is not copied.
     ///
     /// # Safety
     /// The source is valid for reads during this call, or until the next quiet if that completes it.
-    #[inline(always)]
-    pub(crate) unsafe fn write(
-        &mut self,
-        dest: RemoteAddr,
-        source: LocalBuf,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        // SAFETY: valid during this call.
-        match unsafe { self.write_at_once(dest, source, pe) } {
-            true => Ok(()),
-            // SAFETY: by contract.
-            false => unsafe { self.write_otherwise(dest, source, pe, completion) },
-        }
-    }
-
-    /// Starts a put that is copied at once, where nothing is in its way; whether it did.
-    ///
-    /// # Safety
-    /// The source is valid for reads.
-    #[inline(always)]
-    unsafe fn write_at_once(&mut self, dest: RemoteAddr, source: LocalBuf, pe: Pe) -> bool {
-        let shared = self.shared();
-        if pe == shared.me || self.is_past_fence(pe) {
-            return false;
-        }
-        let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
-        self.touch(pe);
-        // Found once: the compiler does not know that the stores below leave these pointers as they are.
-        let (shared, own) = (self.shared(), &self.ep);
-        let Some(mut ep) = own.ep.own() else { return false };
-        let Some(ep) = ep.as_mut() else { return false };
-        shared.note(own);
-        // SAFETY: valid during this call.
-        unsafe { ep.write_at_once(remote, source) }
-    }
-
-    /// A put, whatever is in its way.
-    ///
-    /// # Safety
-    /// As of [`write`](Self::write).
-    #[cold]
-    #[inline(never)]
-    unsafe fn write_otherwise(
-        &mut self,
-        dest: RemoteAddr,
-        source: LocalBuf,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        let is_long = source.nbytes > self.shared().copy_up_to(completion);
-        // One call of libfabric's may take long: a provider over sockets moves a megabyte in one. The service thread leaves the CPU
-        // alone meanwhile, for a few of its sleeps at most.
-        if is_long {
-            self.shared().attendance.begin_wait();
-        }
-        // SAFETY: by contract.
-        let done = unsafe { self.put_and_wait(pe, &Put { dest, source, completion }) };
-        if is_long {
-            self.shared().attendance.end_wait();
-        }
-        done.map_err(Box::new)
-    }
-
-    /// # Safety
-    /// As of [`write`](Self::write).
-    unsafe fn put_and_wait(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
-        // SAFETY: by contract.
-        let is_free = unsafe { self.start_put(pe, put) }?;
-        let waits = put.completion == Completion::Now;
-        if waits && !is_free { self.completed(pe) } else { Ok(()) }
+    pub(crate) unsafe fn put_long(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        self.shared().attendance.begin_wait();
+        // SAFETY: the same contract.
+        let done = match unsafe { self.start_put(pe, put) } {
+            Ok(false) if put.completion == Completion::Now => self.completed(pe),
+            started => started.map(|_| ()),
+        };
+        self.shared().attendance.end_wait();
+        done
     }
 
     /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
@@ -531,6 +429,7 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Read, source)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
@@ -559,81 +458,21 @@ impl OfiEndpoint {
         }
     }
 
-    /// A get. Most are one read, with nothing in its way; while such a get polls nobody else need.
+    /// Starts a get; returns whether its bytes have come already.
     ///
     /// # Safety
-    /// The destination is valid for writes during this call, or until the next quiet if that completes it.
-    #[inline(always)]
-    pub(crate) unsafe fn read(
-        &mut self,
-        dest: LocalBuf,
-        source: RemoteAddr,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        if completion == Completion::Now {
-            // SAFETY: valid during this call.
-            let attempt = unsafe { self.read_at_once(dest, source, pe) };
-            if matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)? {
-                return Ok(());
-            }
-        }
-        // SAFETY: by contract.
-        unsafe { self.read_otherwise(dest, source, pe, completion) }
-    }
-
-    /// Attempts a get that is one read, where nothing is in its way.
-    ///
-    /// # Safety
-    /// The destination is valid for writes until the read is over, or the ep was closed.
-    #[inline(always)]
-    unsafe fn read_at_once(
-        &mut self,
-        dest: LocalBuf,
-        source: RemoteAddr,
-        pe: Pe,
-    ) -> Result<Post, Failure> {
-        let shared = self.shared();
-        let is_one_read = dest.nbytes.wrapping_sub(1) < shared.tuning.max_bytes;
-        if !is_one_read || pe == shared.me {
-            return Ok(Post::Later);
-        }
-        let Some(remote) = shared.known_remote(pe, source, dest.nbytes) else {
-            return Ok(Post::Later);
-        };
-        let known = shared.descriptor_of(dest);
-        let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
-        let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
-        // SAFETY: by contract.
-        match unsafe { ep.read(remote, dest, known) } {
-            Ok(Post::Started(op)) => ep.poll_for(op),
-            _ => Ok(Post::Later),
-        }
-    }
-
-    /// A get, whatever is in its way.
-    ///
-    /// # Safety
-    /// As of [`read`](Self::read).
-    #[cold]
-    #[inline(never)]
-    unsafe fn read_otherwise(
-        &mut self,
-        dest: LocalBuf,
-        source: RemoteAddr,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
+    /// The destination is valid for writes until they have: then, or when
+    /// [`completed`](Self::completed) or the next quiet returns.
+    pub(crate) unsafe fn start_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
+        let &Get { dest, source, .. } = get;
         if dest.nbytes == 0 {
-            return Ok(());
+            return Ok(true);
         }
-        if pe == self.shared().me {
-            // SAFETY: the destination is valid by contract.
-            let is_done = unsafe { self.shared().segments.read_into(source, dest) };
-            if is_done {
-                return Ok(());
-            }
+        // SAFETY: the destination is valid by contract.
+        if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
+            return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Write, dest)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;
@@ -644,10 +483,7 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
             done += part.nbytes;
         }
-        if completion == Completion::Now {
-            self.completed(pe)?;
-        }
-        Ok(())
+        Ok(false)
     }
 
     /// Waits until nothing of the fabric's is in flight towards a PE.

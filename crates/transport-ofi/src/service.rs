@@ -117,7 +117,7 @@ impl Service {
                 Err(error) => return Err(Failure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
-                Ok(Post::Started(_) | Post::Done) => {}
+                Ok(Post::Started) => {}
                 Ok(Post::Later) => self.backlog.push_back((pe, message)),
                 Err(code) => {
                     return Err(Failure { pe: Some(pe), why: self.ep.strerror(code) });

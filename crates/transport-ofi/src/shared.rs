@@ -1,9 +1,8 @@
 //! What all endpoints of a PE and its service thread share: the peers, the eps, and who is told of what.
 //!
-//! Locks: an ep is waited for by its endpoint, which thereby owns it, and tried by everyone else; nobody waits for a lock while holding another, except
+//! Locks: an ep is waited for by its endpoint and tried by everyone else; nobody waits for a lock while holding another, except
 //! for the list of what is unfinished, which is held for a few instructions. This file must never know what peers ask of
 //! this PE, nor who polls.
-#![allow(unsafe_code)]
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
@@ -16,14 +15,15 @@ use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::answers::{Answers, ToldCounts};
 use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::biased::BiasedLock;
-use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Completion, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
+use rushmem_transport::{
+    Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
+};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
 pub(crate) struct SharedEp {
     number: u32,
     /// `None` once it was given up.
-    pub(crate) ep: BiasedLock<Option<FiEndpoint>>,
+    pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
     /// Requests that were sent, all in all.
     pub(crate) asked: AtomicU32,
@@ -65,7 +65,7 @@ impl SharedEp {
 
     /// Lets it work, if nobody else does; whether something is in flight on it.
     fn poll(&self, shared: &Shared) -> bool {
-        let Some(mut ep) = self.ep.try_lock() else { return true };
+        let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
             Some(Ok(in_flight)) => {
@@ -165,6 +165,14 @@ impl Shared {
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
         })
+    }
+
+    /// Checks the local memory of a long transfer, unless a NIC accesses it, which reports a fault.
+    pub(crate) fn check_memory(&self, access: LocalAccess, memory: LocalBuf) -> Result<(), Error> {
+        match self.fabric.facts.copies() {
+            true => self.loss.check_memory(access, memory),
+            false => Ok(()),
+        }
     }
 
     /// Something failed: from now on everything does. Returns the first loss.
@@ -277,12 +285,7 @@ impl Shared {
     }
 
     /// A context has this ep no more; nothing is in flight on it.
-    ///
-    /// # Safety
-    /// No thread uses it but to poll it.
-    pub(crate) unsafe fn give_back(&self, ep: Arc<SharedEp>) {
-        // SAFETY: by contract; whoever polls does not wait for it.
-        unsafe { ep.ep.disown() };
+    pub(crate) fn give_back(&self, ep: Arc<SharedEp>) {
         lock(&self.spare).push(ep);
     }
 
@@ -297,7 +300,7 @@ impl Shared {
         let (number, told) = self.answers.origin();
         let shared = Arc::new(SharedEp {
             number,
-            ep: BiasedLock::new(Some(ep)),
+            ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
             asked: AtomicU32::new(0),
             told,

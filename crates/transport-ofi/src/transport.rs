@@ -72,12 +72,9 @@ fn opened(
     }
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
-    let said = |code| {
-        let cure = quirks::cure(&fabric.facts.provider, code);
-        format!("an endpoint was refused: {}{cure}", fabric.library.strerror(code))
-    };
+    let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
-    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, 0, true).map_err(said)?;
+    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
     let native = match with.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
@@ -238,11 +235,10 @@ impl Ofi {
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(Completion::Now));
-        let at_once_up_to = shared.copy_up_to(Completion::AtQuiet);
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_nobody_serves(|_| {
             let fabric = Arc::clone(&shared.fabric);
-            FiEndpoint::open(fabric, n_pes, depth, copy_up_to, at_once_up_to, false)
+            FiEndpoint::open(fabric, n_pes, depth, copy_up_to, false)
         });
         ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);

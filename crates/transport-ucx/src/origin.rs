@@ -15,7 +15,9 @@ use crate::target::{PUTS_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{Atomic, Context, UcpRequest, Worker, callback, plain, said, started};
 use routes::{Open, Routes};
 use rushmem_transport::kit::answers::{Answers, Stream};
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Error, LocalAccess, LocalBuf, Pe, RemoteAddr, Segment,
+};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::rc::Rc;
@@ -273,6 +275,11 @@ impl Origin {
         if local.nbytes == 0 {
             return Ok(());
         }
+        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
+        if self.worker.copies() {
+            let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
+            shared.loss.check_memory(access, local)?;
+        }
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
         let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
@@ -280,7 +287,6 @@ impl Origin {
             self.send_held(shared, pe)?;
         }
         let key = self.key(shared, pe, at.segment)?;
-        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
             if is_held {
                 // It travels in a message, of which UCX's fence knows nothing.

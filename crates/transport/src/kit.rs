@@ -7,7 +7,6 @@
 //! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
 //! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
-//! | [`biased`] | a lock that one thread takes often and others seldom |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`peers`] | the table of connected PEs; checks of addresses |
@@ -28,8 +27,6 @@ pub mod alone;
 pub mod answers;
 pub mod attendance;
 pub mod backoff;
-mod bias;
-pub mod biased;
 pub mod lock;
 pub mod loss;
 pub mod peers;

@@ -70,6 +70,9 @@ calls! {
     /// `fi_enable` and `fi_mr_enable`.
     fn fi_enable(fid: *mut fid) -> c_int =
         (*(*fid).ops).control.expect(FILLED)(fid, ENABLE, null_mut());
+    /// `fi_setname`.
+    fn fi_setname(ep: *mut fid_ep, address: *mut c_void, nbytes: usize) -> c_int =
+        (*(*ep).cm).setname.expect(FILLED)(&raw mut (*ep).fid, address, nbytes);
     /// `fi_getname`.
     fn fi_getname(ep: *mut fid_ep, address: *mut c_void, nbytes: &mut usize) -> c_int =
         (*(*ep).cm).getname.expect(FILLED)(&raw mut (*ep).fid, address, nbytes);

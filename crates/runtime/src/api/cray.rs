@@ -1,8 +1,8 @@
 //! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
 //!
-//! Errors that the standard's split returns as a status are messages here, issued before the members agree on
-//! anything. Only its members call the strided split, so nobody else takes part in it; the caller is a PE of the
-//! parent that may not know the others.
+//! Errors that the standard's split returns as a status are messages here, issued before the
+//! members agree on anything. Only its members call the strided split, so nobody else takes part in
+//! it; the caller is a PE of the parent that may not know the others.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -22,9 +22,10 @@ const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
 const COLOUR: u64 = 6;
 
-/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`, numbered
-/// by their places in the world. Its members alone have to call; any other member of the parent that
-/// calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for nobody.
+/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`,
+/// numbered by their places in the world. Its members alone have to call; any other member of the
+/// parent that calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for
+/// nobody.
 pub fn split_strided_by_members(
     call: Call,
     parent: TeamHandle,
@@ -54,7 +55,8 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is not valid.
+/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is
+/// not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
@@ -106,9 +108,9 @@ fn make(
     }
 }
 
-/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the calling PE
-/// is in. All members of the parent call. Those beyond the grid are in no team; where the grid is
-/// larger than the parent, its last places are empty.
+/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the
+/// calling PE is in. All members of the parent call. Those beyond the grid are in no team; where
+/// the grid is larger than the parent, its last places are empty.
 pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,

@@ -1,4 +1,5 @@
-//! Teams (OpenSHMEM 1.6, §9.4): queries about them, and destroying them. Splits are in files of their own.
+//! Teams (OpenSHMEM 1.6, §9.4): queries about them, and destroying them. Splits are in files of
+//! their own.
 
 use crate::api::ctx;
 use crate::base::call::{Call, fail};
@@ -50,7 +51,8 @@ pub fn translate_pe(
 }
 
 /// `shmem_team_destroy` (§9.4.8): collective; the invalid team is left alone. Every signal to this
-/// member was taken by the collectives that it was meant for, so nobody writes to the slot any more.
+/// member was taken by the collectives that it was meant for, so nobody writes to the slot any
+/// more.
 pub fn destroy(call: Call, team: TeamHandle) {
     job::require(call);
     match team {

@@ -26,7 +26,7 @@ static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 /// # Safety
 /// The function can be called by any thread that calls the library, as long as the process lives.
 pub unsafe fn register(call: Call, function: GetThread) {
-    if process::depth() > 0 {
+    if process::inits() > 0 {
         fail!(
             call,
             "called after the initialization of the library, which knows the program's threads by other numbers; call it \

@@ -1,8 +1,8 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
-//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two PEs of each pair
-//! tell each other, by messages, what the other one cannot know. Only their owner reads and
-//! writes the arrays of offsets and sizes.
+//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two
+//! PEs of each pair tell each other, by messages, what the other one cannot know. Only their owner
+//! reads and writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -38,8 +38,8 @@ pub struct Target {
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member `l`,
-/// whose `t_sizes[k]` then says how long it is.
+/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member
+/// `l`, whose `t_sizes[k]` then says how long it is.
 ///
 /// # Safety
 /// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
@@ -70,8 +70,9 @@ pub unsafe fn alltoallv(
     }
 }
 
-/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the other, here
-/// in the order of the members; returns how many bytes they are, which are at most `target_len`.
+/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the
+/// other, here in the order of the members; returns how many bytes they are, which are at most
+/// `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.

@@ -1,7 +1,8 @@
 //! Executes plans.
 //!
-//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are put directly at
-//! their destination on the peer, and then the peer's flag is raised: one ordered put-with-signal.
+//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are
+//! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
+//! put-with-signal.
 
 use crate::base::call::Call;
 use crate::base::job::Job;
@@ -16,8 +17,8 @@ use crate::teams::team::Team;
 use rushmem_collectives::{Operand, Peer, Place, Span, Step};
 use rushmem_transport::Pe;
 
-/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to one, and whole
-/// elements of every type.
+/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
+/// one, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
 /// How many parts a vector of so many bytes has.
@@ -43,10 +44,12 @@ pub(crate) enum Parts<'a> {
 /// Which memory of a peer the landings of a plan are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landings {
-    /// In the buffers that all teams share: the sender knows that the receiver has entered the collective.
+    /// In the buffers that all teams share: the sender knows that the receiver has entered the
+    /// collective.
     Shared,
-    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before all have entered it, and all
-    /// make them in the same order: so of two copies nobody overwrites one that was not read.
+    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before
+    /// all have entered it, and all make them in the same order: so of two copies nobody overwrites
+    /// one that was not read.
     OfJob,
     /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.
     BesideFlags,
@@ -75,7 +78,8 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes as long as a short step.
+    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes
+    /// as long as a short step.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
         plan.for_each(|step| {
@@ -193,7 +197,8 @@ impl Execution<'_> {
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
         let store = |_, result: SymmetricRange| {
-            // In each member's own area: whoever is released first may destroy the team, and use its slot again.
+            // In each member's own area: whoever is released first may destroy the team, and use
+            // its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));

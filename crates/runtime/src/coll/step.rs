@@ -1,6 +1,7 @@
 //! What a PE shows the PE before it, for languages that have to prove that all PEs do the same.
 //!
-//! It is shown in the internal area, which no routine of a program reaches: a program cannot forge it.
+//! It is shown in the internal area, which no routine of a program reaches: a program cannot forge
+//! it.
 
 #![allow(unsafe_code)]
 
@@ -33,7 +34,8 @@ impl Progress {
         Progress { steps: (word >> 32) as u32, barriers: word as u32 }
     }
 
-    /// Whether a PE that is here has left out a barrier for which another one waits, which has come as far as `waiting`.
+    /// Whether a PE that is here has left out a barrier for which another one waits, which has come
+    /// as far as `waiting`.
     fn has_left_out(self, waiting: Progress) -> bool {
         let is_less = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
         is_less(waiting.steps, self.steps) && is_less(self.barriers, waiting.barriers)
@@ -53,7 +55,8 @@ fn next(job: &Job) -> Pe {
 /// Wait in a barrier of the caller's own until `flag` has `value` or more.
 ///
 /// # Errors
-/// The PE before this one, if it is at a further step without having entered the barrier, which then has no end.
+/// The PE before this one, if it is at a further step without having entered the barrier, which
+/// then has no end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
@@ -70,8 +73,8 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Progress) -> R
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Show what this PE does as its step `number`, meet all PEs, and return the next PE and what it shows as its latest step of that
-/// parity. Another barrier follows before the next step but one.
+/// Show what this PE does as its step `number`, meet all PEs, and return the next PE and what it
+/// shows as its latest step of that parity. Another barrier follows before the next step but one.
 pub fn of_next_pe(call: Call, number: u64, own: &Step) -> (u32, Step) {
     let job = job::require(call);
     let area = flags::area();

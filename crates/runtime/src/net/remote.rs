@@ -1,56 +1,61 @@
-//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do if `address` has no
-//! pointer for them. This is cold code beside what is mapped, but short, since a NIC takes a request within some hundred
-//! instructions.
+//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, with
+//! `SHMEM_CHECK`, this CPU after the checks.
+//!
+//! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
+//! few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
+use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::visibility::release;
 use crate::memory::address;
-pub(crate) use crate::net::access::Access;
-use crate::net::access::{By, RemoteBytes};
-use crate::net::cma;
+use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, Signal, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
+    Signal, mem,
 };
 
-/// `nbytes` bytes to `dest` in the heap of `pe`. The arguments are those of the routines that put, in their order, so that they stay
-/// in their registers.
+/// One access: the call, the context, and the name of the symmetric address.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) call: Call,
+    pub(crate) ctx: ContextHandle,
+    pub(crate) argument: &'static str,
+    pub(crate) pe: c_int,
+}
+
+/// Symmetric bytes of a PE.
+#[derive(Clone, Copy)]
+pub(super) struct RemoteBytes {
+    pub(super) at: RemoteAddr,
+    pub(super) by: By,
+}
+
+/// Who accesses symmetric bytes.
+#[derive(Clone, Copy)]
+pub(super) enum By {
+    Network,
+    /// The kernel: static data of a node peer that are not mapped here.
+    Kernel(CmaPath),
+    /// This CPU: mapped memory.
+    Cpu(*mut u8),
+}
+
+/// What an access copies to or from on this PE: an address and a number of bytes. It need not be
+/// symmetric.
+pub(super) type Local = (*const u8, usize);
+
+/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
+/// that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn put_in_heap<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let (to, from) = (address::offset_in_heap(dest), LocalBuf::source(source, nbytes));
-    let done = network::at_once(call, ctx.handle(), |endpoint| {
-        // SAFETY: valid by contract.
-        let put =
-            unsafe { endpoint.put_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
-        put.or_else(|error| network::lose_over(call, &error, LocalAccess::Read, from))
-    });
-    if done.is_none() {
-        // SAFETY: the same contract.
-        unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// `nbytes` bytes to `dest`.
-///
-/// # Safety
-/// As [`put_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
@@ -66,37 +71,10 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// `nbytes` bytes from `source` in the heap of `pe`; as [`put_in_heap`].
+/// `nbytes` bytes from `source`, with its arguments as those of [`put`].
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn get_in_heap<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let (to, from) = (LocalBuf { base: dest, nbytes }, address::offset_in_heap(source));
-    let done = network::at_once(call, ctx.handle(), |endpoint| {
-        // SAFETY: valid by contract.
-        let got =
-            unsafe { endpoint.get_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
-        got.or_else(|error| network::lose_over(call, &error, LocalAccess::Write, to))
-    });
-    if done.is_none() {
-        // SAFETY: the same contract.
-        unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// `nbytes` bytes from `source`.
-///
-/// # Safety
-/// As [`get_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
@@ -112,31 +90,6 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// The atomic operation of number `OP` that returns the old value, on an aligned word in the heap of `pe`. So few arguments stay in their
-/// registers.
-#[cold]
-#[inline(never)]
-pub(crate) fn fetch_in_heap<T: Amo, C: Context, const OP: u8>(
-    ctx: C,
-    dest: usize,
-    operand: u64,
-    condition: u64,
-    pe: c_int,
-    call: Call,
-) -> T {
-    let (ctx, op) = (ctx.handle(), const { AmoOp::ALL[OP as usize] });
-    let of_network = || {
-        let (at, pe) = (address::offset_in_heap(dest), network::pe(pe));
-        network::at_once(call, ctx, |endpoint| {
-            endpoint.fetch_in_heap(at, operand, condition, op, T::WIDTH, pe)
-        })
-    };
-    let old = if contexts::is_of_shared(ctx) { None } else { of_network() };
-    T::from_bits(old.unwrap_or_else(|| {
-        Access { call, ctx, argument: "dest", pe }.fetch(dest, T::WIDTH, op, operand, condition)
-    }))
-}
-
 #[inline(always)]
 fn completion<const AT_QUIET: bool>() -> Completion {
     if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
@@ -147,9 +100,8 @@ impl Access {
     ///
     /// # Safety
     /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn put(
+    #[inline(always)]
+    pub(super) unsafe fn put(
         self,
         dest: usize,
         source: *const u8,
@@ -161,7 +113,7 @@ impl Access {
         unsafe { self.put_to(remote, source, nbytes, completion) }
     }
 
-    /// As [`put`](Access::put), to bytes that were found.
+    /// As [`put`](Access::put), to bytes whose place is known.
     ///
     /// # Safety
     /// The same.
@@ -177,13 +129,11 @@ impl Access {
             By::Network => {
                 let source = LocalBuf::source(source, nbytes);
                 let put = Put { dest: remote.at, source, completion };
-                network::on(self.call, self.ctx, |endpoint| {
-                    // SAFETY: valid by contract.
-                    let done = unsafe { endpoint.put(network::pe(self.pe), put) };
-                    done.or_else(|error| {
-                        network::lose_over(self.call, &error, LocalAccess::Read, source)
-                    })
-                })
+                let mut endpoint = endpoints::of(self.call, self.ctx);
+                // SAFETY: valid by contract.
+                if let Err(error) = unsafe { endpoint.put(network::pe(self.pe), put) } {
+                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+                }
             }
             // SAFETY: valid by contract.
             By::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
@@ -196,9 +146,8 @@ impl Access {
     ///
     /// # Safety
     /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn get(
+    #[inline(always)]
+    pub(super) unsafe fn get(
         self,
         dest: *mut u8,
         source: usize,
@@ -210,13 +159,11 @@ impl Access {
             By::Network => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source: remote.at, completion };
-                network::on(self.call, self.ctx, |endpoint| {
-                    // SAFETY: valid by contract.
-                    let done = unsafe { endpoint.get(network::pe(self.pe), get) };
-                    done.or_else(|error| {
-                        network::lose_over(self.call, &error, LocalAccess::Write, dest)
-                    })
-                })
+                let mut endpoint = endpoints::of(self.call, self.ctx);
+                // SAFETY: valid by contract.
+                if let Err(error) = unsafe { endpoint.get(network::pe(self.pe), get) } {
+                    network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
+                }
             }
             // SAFETY: valid by contract.
             By::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
@@ -248,9 +195,17 @@ impl Access {
         let (dest, old) = (remote.at, OldValue::Returned);
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value is returned.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.amo(network::pe(self.pe), request)
-        })
+        unsafe { self.amo(request) }
+    }
+
+    /// The atomic operation of a request, by the network.
+    ///
+    /// # Safety
+    /// Where the request wants the old value is valid for a write of a word until the next quiet.
+    unsafe fn amo(self, request: AmoRequest) -> u64 {
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        // SAFETY: the same contract.
+        network::or_fail(self.call, unsafe { endpoint.amo(network::pe(self.pe), request) })
     }
 
     /// An atomic operation whose old value is at `fetched` after the next quiet.
@@ -281,13 +236,13 @@ impl Access {
             // SAFETY: valid by contract.
             return unsafe { width.write(fetched, old) };
         }
-        let (dest, pe) = (remote.at, network::pe(self.pe));
-        let at_once = matches!(remote.by, By::Kernel(_));
-        let old = if at_once { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
+        let dest = remote.at;
+        let by_kernel = matches!(remote.by, By::Kernel(_));
+        let old = if by_kernel { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: valid by contract.
-        let old = network::on(self.call, self.ctx, |endpoint| unsafe { endpoint.amo(pe, request) });
-        if at_once {
+        let old = unsafe { self.amo(request) };
+        if by_kernel {
             // SAFETY: valid by contract.
             unsafe { width.write(fetched, old) };
         }
@@ -306,7 +261,7 @@ impl Access {
         self.update_at(self.remote_word(dest, width.nbytes()), width, op, operand);
     }
 
-    /// As [`update`](Access::update), of a word that was found.
+    /// As [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
     fn update_at(self, remote: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
         match remote.by {
@@ -314,9 +269,7 @@ impl Access {
                 let (dest, old) = (remote.at, OldValue::Ignored);
                 let request = AmoRequest { dest, width, op, operand, condition: 0, old };
                 // SAFETY: the old value goes nowhere.
-                network::on(self.call, self.ctx, |endpoint| unsafe {
-                    endpoint.amo(network::pe(self.pe), request)
-                });
+                unsafe { self.amo(request) };
             }
             By::Kernel(path) => path.update(self.ctx, width, op, operand),
             By::Cpu(at) => {
@@ -381,13 +334,12 @@ impl Access {
             let (dest, source) = (remote.at, LocalBuf::source(source, nbytes));
             let put = Put { dest, source, completion };
             let signal = Signal { dest: word.at, op, value: signal, follows: Follows::Data };
-            return network::on(self.call, self.ctx, |endpoint| {
-                // SAFETY: valid by contract.
-                let done = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) };
-                done.or_else(|error| {
-                    network::lose_over(self.call, &error, LocalAccess::Read, source)
-                })
-            });
+            let mut endpoint = endpoints::of(self.call, self.ctx);
+            // SAFETY: valid by contract.
+            if let Err(error) = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) } {
+                network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+            }
+            return;
         }
         // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
@@ -406,6 +358,64 @@ impl Access {
                  use a word that is not part of the data"
             );
         }
+    }
+
+    /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
+    /// they cannot be reached.
+    #[inline(always)]
+    pub(super) fn remote(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, self.pe) {
+            Some(at) if is_open => RemoteBytes { at, by: By::Network },
+            _ => self.other_remote(addr, nbytes, local, is_open),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_remote(self, addr: usize, nbytes: usize, local: Local, is_open: bool) -> RemoteBytes {
+        let is_read = self.argument == "dest";
+        let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
+        address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
+        let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
+        let by_kernel = || cma::path(self.call, self.pe, at).map_or(By::Network, By::Kernel);
+        let mapped = address::mapped_if_checked(addr, at.segment, self.pe);
+        RemoteBytes { at, by: mapped.map_or_else(by_kernel, By::Cpu) }
+    }
+
+    /// As [`remote`](Access::remote), of a word of an atomic operation. Where the network carries
+    /// these out, it does so on every PE, but for contexts of `SHMEM_TEAM_SHARED`.
+    #[inline(always)]
+    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteBytes {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        match self.remote(addr, nbytes, (std::ptr::null(), 0)) {
+            RemoteBytes { at, by: By::Cpu(_) }
+                if address::are_atomics_by_network() && !contexts::is_of_shared(self.ctx) =>
+            {
+                RemoteBytes { at, by: By::Network }
+            }
+            other => other,
+        }
+    }
+
+    /// A word on which this CPU carries out atomic operations although the network does so on the
+    /// world: one of this node, on a context of `SHMEM_TEAM_SHARED`.
+    #[inline(always)]
+    fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        if contexts::is_of_shared(self.ctx) { self.word_of_domain(addr, nbytes) } else { None }
+    }
+
+    #[inline(never)]
+    fn word_of_domain(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        if !address::are_atomics_by_network() {
+            return None;
+        }
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.mapped(addr, nbytes)
+    }
+
+    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
     }
 }
 

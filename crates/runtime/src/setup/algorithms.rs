@@ -1,5 +1,5 @@
-//! The table of algorithms of a job: what the environment forces, then the rows of the file that it names, then what is built
-//! in. Digests of the first two tell whether all PEs have the same.
+//! The table of algorithms of a job: what the environment forces, then the rows of the file that it
+//! names, then what is built in. Digests of the first two tell whether all PEs have the same.
 
 use crate::base::digest::digest;
 use crate::base::settings::Settings;

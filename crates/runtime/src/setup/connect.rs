@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs exchange what they found and try the same candidates in the same order. A candidate is chosen if every
-//! PE could open it and transfer data over it. Every step ends with an exchange of its result, so that no PE
-//! continues alone.
+//! All PEs exchange what they found and try the same candidates in the same order. A candidate is
+//! chosen if every PE could open it and transfer data over it. Every step ends with an exchange of
+//! its result, so that no PE continues alone.
 #![allow(unsafe_code)]
 
 use super::amos::{Way, ways};
@@ -16,6 +16,7 @@ use crate::base::settings::Settings;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
+use crate::net::endpoints;
 use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
@@ -85,7 +86,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         match ways.and_then(|ways| first_that_works(call, job, provider, ways)) {
             Ok((Tried { endpoint, transport }, way)) => {
                 address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
-                network::open(transport, endpoint);
+                endpoints::set_library(endpoint);
+                network::open(transport);
                 let why = why_chosen(asked, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);
@@ -205,7 +207,8 @@ fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String>
     Ok(has.expect("what this PE lacks was said"))
 }
 
-/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
+/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped
+/// first.
 struct Tried {
     endpoint: Box<dyn Endpoint>,
     transport: Box<dyn Transport>,
@@ -255,7 +258,8 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     })?;
     if publishes {
         let bytes = Directory::encode(records.iter().map(Announced::record));
-        // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
+        // SAFETY: transports that read what was published before are closed on all PEs that are at
+        // this step.
         unsafe { job.memory.publish(&bytes) };
     }
     drop(records);
@@ -263,7 +267,7 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     let mut transport = transport.expect("what this PE lacks was said");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
-    host.settle();
+    host.set_chosen();
     Ok(Tried { endpoint, transport })
 }
 
@@ -352,7 +356,8 @@ fn connected(
     transport.endpoint().map_err(|error| error.to_string())
 }
 
-/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows no peers answers none.
+/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
+/// no peers answers none.
 fn probed(
     call: Call,
     job: &Job,

@@ -1,7 +1,9 @@
-//! What the PEs of a node register with a network; and where the network locks it, whether the kernel lets them and the node has as
-//! much, so that one message says what is missing before a registration fails.
+//! What the PEs of a node register with a network; and where the network locks it, whether the
+//! kernel lets them and the node has as much, so that one message says what is missing before a
+//! registration fails.
 //!
-//! What the network's own library locks besides is not known here. This file must never know a network.
+//! What the network's own library locks besides is not known here. This file must never know a
+//! network.
 
 use super::available;
 use rushmem_transport::Segment;

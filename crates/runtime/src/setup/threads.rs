@@ -1,10 +1,10 @@
 //! Ends a process whose own threads have all ended while threads of the library are left.
 //!
-//! A process ends when its last thread does. A program may end its first thread with `pthread_exit` and continue in
-//! others; threads that the library, or a library below it, has started must not keep the process alive when the
-//! last of those has ended too. Therefore threads that start during an init are noted. When the thread that called
-//! init ends, a further thread waits until only noted threads are left, and then exits as the C library does after
-//! the last thread.
+//! A process ends when its last thread does. A program may end its first thread with `pthread_exit`
+//! and continue in others; threads that the library, or a library below it, has started must not
+//! keep the process alive when the last of those has ended too. Therefore threads that start during
+//! an init are noted. When the thread that called init ends, a further thread waits until only
+//! noted threads are left, and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
 use crate::base::process;
@@ -30,8 +30,8 @@ struct Thread {
     started: u64,
 }
 
-/// Call a function that may start threads of the library. New threads that block all signals count as such: a
-/// thread that the program starts at the same time does not block all of them.
+/// Call a function that may start threads of the library. New threads that block all signals count
+/// as such: a thread that the program starts at the same time does not block all of them.
 pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
@@ -42,7 +42,8 @@ pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process exits.
+/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process
+/// exits.
 fn tell_of_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
@@ -89,8 +90,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Whether the process's first thread is this one or has ended (it stays in the list), and all other threads belong to
-/// the library.
+/// Whether the process's first thread is this one or has ended (it stays in the list), and all
+/// other threads belong to the library.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {

@@ -1,13 +1,14 @@
 //! How PEs agree on a team that does not exist yet.
 //!
-//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes; the value that
-//! is reduced is a [`Proposal`]. So splits that only their members call, splits of a whole parent, and the first
-//! use of an active set need no state that the members already share.
+//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
+//! the value that is reduced is a [`Proposal`]. So splits that only their members call, splits of a
+//! whole parent, and the first use of an active set need no state that the members already share.
 //!
-//! The members agree on a slot of the internal area that is free on all of them, and on a generation that none of
-//! them has used. Slots are offered in windows of 64, the same on all members, chosen by the tag of the agreement;
-//! a window that another agreement of the same PE currently offers is left out. If no slot in the window is free,
-//! all members see that and try the next window, and again those that some member had left out.
+//! The members agree on a slot of the internal area that is free on all of them, and on a
+//! generation that none of them has used. Slots are offered in windows of 64, the same on all
+//! members, chosen by the tag of the agreement; a window that another agreement of the same PE
+//! currently offers is left out. If no slot in the window is free, all members see that and try the
+//! next window, and again those that some member had left out.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -86,8 +87,9 @@ pub(crate) struct Request {
 /// What was agreed on: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// These slots, in ascending order, with this generation. They are taken on this PE, too: whoever
-    /// makes no team of one releases it. The last field tells whether all members keep the team.
+    /// These slots, in ascending order, with this generation. They are taken on this PE, too:
+    /// whoever makes no team of one releases it. The last field tells whether all members keep the
+    /// team.
     Slots(Vec<u16>, u64, bool),
     /// Some member was not able to, or no slots are left.
     Refused,
@@ -152,9 +154,9 @@ impl Slots {
         (Proposal { free, generation, able, arguments, alike: true, offered: mine, keeps }, mine)
     }
 
-    /// Take the lowest `count` slots that all members have free in `window`, if there are so many and a
-    /// team is made at all. Taken before the window can be offered again, so that no two agreements of
-    /// this PE get the same.
+    /// Take the lowest `count` slots that all members have free in `window`, if there are so many
+    /// and a team is made at all. Taken before the window can be offered again, so that no two
+    /// agreements of this PE get the same.
     fn settle(
         &self,
         window: usize,

@@ -191,7 +191,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// A team that a call uses: the world is there as long as the process, others as long as somebody holds them.
+/// A team that a call uses: the world is there as long as the process, others as long as somebody
+/// holds them.
 #[derive(Debug)]
 pub(crate) enum HeldTeam {
     Lasting(&'static Team),
@@ -230,7 +231,8 @@ pub(crate) fn set(teams: Teams) {
 }
 
 impl Teams {
-    /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
+    /// The predefined teams: the world, the PEs that share memory with this one, those of its
+    /// machine.
     pub(crate) fn new(
         me: Pe,
         nodes: &NodeMap,
@@ -299,7 +301,8 @@ pub(crate) fn team_name(number: u64) -> String {
     teams().name(TeamHandle(number as usize))
 }
 
-/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.
+/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's
+/// name in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {

@@ -306,7 +306,15 @@ static void inaccessible(const char *how, char *block) {
     else if (is(how, "local_put_hole")) {
         mprotect(local + LONG / 2 / PAGE * PAGE, PAGE, PROT_NONE);
         shmem_putmem(block, local, LONG, 0);
-    } else if (is(how, "local_put_later")) {
+    } else if (is(how, "local_put_nbi_hole")) {
+        mprotect(local + LONG / 2 / PAGE * PAGE, PAGE, PROT_NONE);
+        shmem_putmem_nbi(block, local, LONG, 0);
+        shmem_quiet();
+    } else if (is(how, "local_put_short"))
+        shmem_putmem(block, nowhere, 8, 0);
+    else if (is(how, "local_get_short"))
+        shmem_getmem(nowhere, block, 8, 0);
+    else if (is(how, "local_put_later")) {
         /* More than the kernel takes at once, so that the rest is sent while this PE waits. */
         shmem_putmem_nbi(block, local, VERY_LONG, 0);
         mprotect(local, VERY_LONG, PROT_NONE);

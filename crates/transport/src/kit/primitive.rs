@@ -1,5 +1,5 @@
-//! What `bias` and `alone` are made of, named in one place: the models in `ci/loom` compile it with
-//! loom's in their stead.
+//! What `alone` is made of, named in one place: the models in `ci/loom` compile it with loom's in
+//! their stead.
 //!
 //! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the kernel carry out a barrier on every
 //! processor that runs a thread of this process. Together they order as two sequentially consistent fences do: of one thread that

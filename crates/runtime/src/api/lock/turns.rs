@@ -1,8 +1,8 @@
 //! The locks that this PE holds or waits for, and the order of its threads.
 //!
-//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first decide which of
-//! them uses the node, in the order of their calls; each of them then joins the queue of PEs again. This file
-//! must not know the form of a lock in symmetric memory.
+//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first
+//! decide which of them uses the node, in the order of their calls; each of them then joins the
+//! queue of PEs again. This file must not know the form of a lock in symmetric memory.
 
 use crate::base::process;
 use std::ops::Range;
@@ -24,7 +24,8 @@ struct Turn {
     lock: usize,
     /// Bytes of its word.
     nbytes: usize,
-    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock back.
+    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock
+    /// back.
     owner: Option<Thread>,
     /// Whether the PE has the lock.
     held: bool,
@@ -49,9 +50,9 @@ pub(super) enum Answer {
     Own,
 }
 
-/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no
-/// answer is [`Answer::Taken`]; where other threads may call at the same time (`threads`), the caller
-/// waits for its turn then.
+/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
+/// `wait` no answer is [`Answer::Taken`]; where other threads may call at the same time
+/// (`threads`), the caller waits for its turn then.
 pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
     let me = Some(current());
     let mut turns = process::lock(&TURNS);

@@ -1,5 +1,5 @@
-//! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER, which has
-//! room for the fields in a job of up to 32,767 PEs.
+//! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER,
+//! which has room for the fields in a job of up to 32,767 PEs.
 //!
 //! A field names a PE by its number plus one; zero is none.
 #![allow(unsafe_code)]

@@ -1,24 +1,20 @@
 //! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data. The three shortest ones have a second form, whose
-//! arguments pass in registers. Strided routines are loops of the runtime.
+//! They are few and take an operation as data. Strided routines are loops of the runtime.
 //!
 //! A verb with a default body is composed of the others. A provider overrides it if its network can
 //! do better.
 #![allow(unsafe_code)]
 
-use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Error, Get, LocalBuf, OldValue, Pe, Put, RemoteAddr,
-    Signal,
-};
+use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
 
 /// One context's access to every connected PE.
 ///
 /// Local memory that an operation names is valid until the operation is complete: when the call
-/// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`] or [`OldValue`] says.
-/// Addresses lie within the peer's segment and words are aligned to their width; others are refused
-/// with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory.
-/// Dropping an endpoint completes what it issued.
+/// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`](crate::Completion) or
+/// [`OldValue`](crate::OldValue) says. Addresses lie within the peer's segment and words are aligned
+/// to their width; others are refused with [`Error::Invalid`]. When a verb returns an error, the
+/// network no longer uses local memory. Dropping an endpoint completes what it issued.
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///
@@ -39,7 +35,8 @@ pub trait Endpoint: Send {
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
     /// Carries out an atomic operation on a word of a PE. Returns the word's old value,
-    /// zero-extended, if the request asks for it ([`OldValue`]), and otherwise any number.
+    /// zero-extended, if the request asks for it ([`OldValue`](crate::OldValue)), and otherwise any
+    /// number.
     ///
     /// # Safety
     /// If the request names a destination of the old value, that is valid for writes of a word of
@@ -63,67 +60,6 @@ pub trait Endpoint: Send {
         self.fence()?;
         // SAFETY: the old value goes nowhere.
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
-    }
-
-    /// As [`put`](Endpoint::put), to a PE's heap, `dest` bytes from its start. The arguments and
-    /// the result of this verb and its like pass in registers, except for one argument of a fetch:
-    /// over a network that takes some hundred instructions for a transfer, passing them in memory
-    /// counts.
-    ///
-    /// # Safety
-    /// As [`put`](Endpoint::put).
-    ///
-    /// # Errors
-    /// As [`put`](Endpoint::put).
-    unsafe fn put_in_heap(
-        &mut self,
-        dest: u64,
-        source: LocalBuf,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        let put = Put { dest: RemoteAddr::in_heap(dest), source, completion };
-        // SAFETY: the same contract.
-        unsafe { self.put(pe, put) }.map_err(Box::new)
-    }
-
-    /// As [`get`](Endpoint::get), from a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
-    ///
-    /// # Safety
-    /// As [`get`](Endpoint::get).
-    ///
-    /// # Errors
-    /// As [`get`](Endpoint::get).
-    unsafe fn get_in_heap(
-        &mut self,
-        dest: LocalBuf,
-        source: u64,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        let get = Get { dest, source: RemoteAddr::in_heap(source), completion };
-        // SAFETY: the same contract.
-        unsafe { self.get(pe, get) }.map_err(Box::new)
-    }
-
-    /// As [`amo`](Endpoint::amo) that returns the old value, on a word of a PE's heap, like
-    /// [`put_in_heap`](Endpoint::put_in_heap).
-    ///
-    /// # Errors
-    /// As [`amo`](Endpoint::amo).
-    fn fetch_in_heap(
-        &mut self,
-        dest: u64,
-        operand: u64,
-        condition: u64,
-        op: AmoOp,
-        width: AmoWidth,
-        pe: Pe,
-    ) -> Result<u64, Box<Error>> {
-        let (dest, old) = (RemoteAddr::in_heap(dest), OldValue::Returned);
-        let request = AmoRequest { dest, width, op, operand, condition, old };
-        // SAFETY: the old value is returned.
-        unsafe { self.amo(pe, request) }.map_err(Box::new)
     }
 
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect

@@ -34,14 +34,6 @@ pub struct RemoteAddr {
     pub offset: u64,
 }
 
-impl RemoteAddr {
-    /// An address in the symmetric heap.
-    #[inline]
-    pub fn in_heap(offset: u64) -> RemoteAddr {
-        RemoteAddr { segment: Segment::Heap, offset }
-    }
-}
-
 /// A range of this process's memory, as an address. The code that passes it on ensures that the
 /// memory is valid.
 #[derive(Clone, Copy, Debug)]

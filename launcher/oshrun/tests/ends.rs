@@ -153,7 +153,8 @@ fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
         let steps = ["init", "barrier", "pid", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
         let mut job = Job::steps(2, &[&steps[..], &["sleep:1000", "finalized"]].concat()).start();
         let pids = pids(&mut job.stdout(), 2);
-        // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once: unless this comes late.
+        // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once: unless
+        // this comes late.
         job.signal(Signal::STOP);
         eventually("a PE has ended", || pids.iter().any(|&pid| ['Z', 'X'].contains(&state(pid))));
         job.signal(Signal::CONT);

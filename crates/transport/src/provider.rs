@@ -122,7 +122,7 @@ pub struct Caps {
 /// A network as one process sees it.
 ///
 /// The runtime calls [`address`](Transport::address) and then [`register`](Transport::register) for every segment, exchanges the
-/// results among all PEs, [`connect`](Transport::connect)s, makes an [`endpoint`](Transport::endpoint) for itself and tests it. It makes the endpoint of a context at its first use.
+/// results among all PEs, [`connect`](Transport::connect)s, makes an [endpoint for itself](Transport::internal_endpoint) and tests it. It makes the endpoint of a context at its first use.
 /// Threads that wait call [`progress`](Transport::progress) and [`wait`](Transport::wait); a provider that must serve peers at
 /// other times has a service thread. Endpoints are dropped before the transport; dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
@@ -158,6 +158,15 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// When the network has no more; then contexts share endpoints.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
+
+    /// The endpoint of the runtime itself, which announces what it transfers by signals: until then nobody
+    /// looks at it, on either side, so that its words need not be whole.
+    ///
+    /// # Errors
+    /// As [`endpoint`](Transport::endpoint).
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        self.endpoint()
+    }
 
     /// Makes the network progress, for this process and for peers that access its memory, and sends what any endpoint has
     /// held back. Never blocks. Returns whether there was work for peers.

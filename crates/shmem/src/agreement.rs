@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use rushmem_runtime::Call;
-use rushmem_runtime::step::{self, Progress};
+use rushmem_runtime::step::{self, Position};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The steps that this PE has entered.
@@ -42,7 +42,7 @@ impl Entered {
     pub(crate) fn new(call: Call) -> Entered {
         let number = STEPS.fetch_add(1, Relaxed) + 1;
         let barriers = BARRIERS.load(Relaxed) as u32;
-        step::report(call, Progress { steps: number as u32, barriers });
+        step::announce(call, Position { steps: number as u32, barriers });
         Entered { call, number }
     }
 
@@ -65,7 +65,7 @@ impl Entered {
 }
 
 /// A barrier of an epoch, which this PE has entered.
-pub(crate) struct Barrier(Progress);
+pub(crate) struct Barrier(Position);
 
 impl Barrier {
     pub(crate) fn enter() -> Barrier {
@@ -73,7 +73,7 @@ impl Barrier {
         // collectives of all PEs at the same time; if they do, a message may be wrong.
         let barriers = BARRIERS.load(Relaxed) + 1;
         BARRIERS.store(barriers, Relaxed);
-        Barrier(Progress { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
+        Barrier(Position { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
     }
 
     /// Wait until `flag` has `value` or more. Ends the job with a message if the PE before this one

@@ -139,7 +139,7 @@ pub fn split_grid<const D: usize>(
             };
             let mut slots = slots.into_iter();
             axes.map(|members| {
-                let slot = slots.next().expect("as many as asked for");
+                let slot = slots.next().expect("there is one for each");
                 let (name, me, config) = (split.name(&members), job.me(), Config::default());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)

@@ -72,8 +72,8 @@ pub const SHMEM_CMP_LT: c_int = 5;
 /// Comparison: less than or equal.
 pub const SHMEM_CMP_LE: c_int = 6;
 
-// The library keeps its own flags and never touches a pSync or pWrk: a pSync is told from others by
-// its address alone. Hence one element suffices, and zeroed memory is ready for use.
+// The library keeps its own flags and never touches a pSync or pWrk: a pSync is distinguished from
+// others by its address alone. Hence one element suffices, and zeroed memory is ready for use.
 
 /// Initial value of every element of a pSync array.
 pub const SHMEM_SYNC_VALUE: c_long = 0;

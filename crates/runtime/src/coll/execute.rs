@@ -21,7 +21,7 @@ use rushmem_transport::Pe;
 /// one, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
-/// How many parts a vector of so many bytes has.
+/// How many parts a vector of `nbytes` bytes has.
 pub(crate) fn vector_parts(nbytes: usize) -> u32 {
     nbytes.div_ceil(DIRECT_PART) as u32
 }
@@ -183,7 +183,8 @@ impl Execution<'_> {
             .expect("parts of a vector follow each other")
     }
 
-    /// Give the accumulator to the counter of member `at`; whoever is last combines what all gave.
+    /// Give the accumulator to the counter of member `at`; the last member combines what all have
+    /// given.
     fn contribute(&mut self, at: u32) {
         let (slot, areas) = (self.channels.slot(), flags::area().areas());
         let nbytes = self.accumulator.nbytes();
@@ -197,8 +198,8 @@ impl Execution<'_> {
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
         let store = |_, result: SymmetricRange| {
-            // In each member's own area: whoever is released first may destroy the team, and use
-            // its slot again.
+            // In each member's own area: the first one that is released may destroy the team, and
+            // use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));

@@ -1,5 +1,5 @@
 //! The table of algorithms of a job: what the environment forces, then the rows of the file that it
-//! names, then what is built in. Digests of the first two tell whether all PEs have the same.
+//! names, then what is built in. Digests of the first two show whether all PEs have the same.
 
 use crate::base::digest::digest;
 use crate::base::settings::Settings;
@@ -61,7 +61,7 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }
 
-/// Tell what is chosen with such facts.
+/// Prints the algorithms that are chosen with these facts.
 pub(super) fn show(table: &Table, facts: &Facts) {
     for &operation in Table::OPERATIONS {
         let listed = table.listed(facts).into_iter().filter(|row| row.operation == operation);

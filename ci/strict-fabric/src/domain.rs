@@ -1,14 +1,12 @@
-//! libfabric's domain: what all objects that are opened in it share.
-//!
-//! It must never know what these objects are.
+//! The domain of libfabric: the state that all objects opened in it share.
 #![allow(unsafe_code)]
 
-use crate::gate::Gate;
-use crate::known::Known;
+use crate::local_regions::LocalRegions;
 use crate::profile::Profile;
-use crate::raw;
-use crate::rule::broken;
+use crate::raw_key;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
+use crate::spinlock::SpinLock;
+use crate::violation::violated;
 use libfabric_sys as fi;
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,26 +22,23 @@ pub(crate) struct Domain {
     pub(crate) pid: u32,
     pub(crate) segment: Arc<Segment>,
     file: File,
-    /// Segments by their process and descriptor.
-    segments: Gate<HashMap<(u32, u32), Arc<Segment>>>,
-    /// Numbers that nobody has.
-    pub(crate) regions: Gate<Vec<u32>>,
-    pub(crate) endpoints: Gate<Vec<u32>>,
-    pub(crate) known: Known,
-    pub(crate) mapped: raw::MappedKeys,
+    /// Open segments by process and descriptor.
+    segments: SpinLock<HashMap<(u32, u32), Arc<Segment>>>,
+    /// Unused numbers.
+    pub(crate) regions: SpinLock<Vec<u32>>,
+    pub(crate) endpoints: SpinLock<Vec<u32>>,
+    pub(crate) local_regions: LocalRegions,
+    pub(crate) mapped: raw_key::MappedKeys,
     _fabric: Arc<()>,
 }
 
-// SAFETY: what libfabric reads of it does not change; the rest can be shared.
+// SAFETY: the fid is not changed after creation; all other fields are Send.
 unsafe impl Send for Domain {}
-// SAFETY: as above.
+// SAFETY: the fid is not changed after creation; all other fields are Sync.
 unsafe impl Sync for Domain {}
 
 impl Domain {
-    /// A domain of a profile's, which keeps its fabric in use.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Creates a domain, which keeps its fabric in use.
     pub(crate) fn new(
         fid: fi::fid_domain,
         profile: &'static Profile,
@@ -56,30 +51,30 @@ impl Domain {
             _fid: fid,
             profile,
             pid,
-            segments: Gate::new(HashMap::from([(own, Arc::clone(&segment))])),
+            segments: SpinLock::new(HashMap::from([(own, Arc::clone(&segment))])),
             segment,
             file,
-            regions: Gate::new((0..REGIONS as u32).rev().collect()),
-            endpoints: Gate::new((0..ENDPOINTS as u32).rev().collect()),
-            known: Known::default(),
-            mapped: raw::MappedKeys::default(),
+            regions: SpinLock::new((0..REGIONS as u32).rev().collect()),
+            endpoints: SpinLock::new((0..ENDPOINTS as u32).rev().collect()),
+            local_regions: LocalRegions::default(),
+            mapped: raw_key::MappedKeys::default(),
             _fabric: Arc::clone(fabric),
         })
     }
 
-    /// A rule was broken.
-    pub(crate) fn broken(&self, rule: &str, what: impl std::fmt::Display) -> ! {
-        broken(self.profile.text(), rule, what)
+    /// Reports the violation of a rule.
+    pub(crate) fn violation(&self, rule: &str, what: impl std::fmt::Display) -> ! {
+        violated(self.profile.text(), rule, what)
     }
 
-    /// By which descriptor peers find the segment.
+    /// The descriptor through which peers open the segment.
     pub(crate) fn fd(&self) -> u32 {
         self.file.as_raw_fd().unsigned_abs()
     }
 
-    /// The segment of a process.
+    /// Returns the segment of a process; opens it on first use.
     pub(crate) fn segment_of(&self, pid: u32, fd: u32) -> io::Result<Arc<Segment>> {
-        let mut segments = self.segments.enter();
+        let mut segments = self.segments.lock();
         if let Some(segment) = segments.get(&(pid, fd)) {
             return Ok(Arc::clone(segment));
         }

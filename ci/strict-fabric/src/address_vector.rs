@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
-use crate::object::{base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
+use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
 use crate::remote::Peer;
 use crate::spinlock::SpinLock;
 use libfabric_sys as fi;
@@ -32,16 +32,11 @@ const MAP_OFFSET: u64 = 0x5700_0000_0000;
 /// An open address vector.
 #[repr(C)]
 pub(crate) struct AddressVector {
-    fid: fi::fid_av,
+    fid: Fid<fi::fid_av>,
     domain: Arc<Domain>,
     is_map: bool,
     peers: SpinLock<Vec<Arc<Peer>>>,
 }
-
-// SAFETY: the fid is not changed after creation; all other fields are Send.
-unsafe impl Send for AddressVector {}
-// SAFETY: the fid is not changed after creation; all other fields are Sync.
-unsafe impl Sync for AddressVector {}
 
 static AV: fi::fi_ops = base_ops(close, no_bind, no_control);
 
@@ -72,7 +67,7 @@ pub(crate) unsafe extern "C" fn open(
         domain.violation("av_type", "an address vector was opened with another than was offered");
     }
     let vector = Arc::new(AddressVector {
-        fid: fi::fid_av { fid: fid(fi::FI_CLASS_AV, context, &AV), ops: ops_ptr(&AV_OPS) },
+        fid: Fid(fi::fid_av { fid: fid(fi::FI_CLASS_AV, context, &AV), ops: ops_ptr(&AV_OPS) }),
         is_map: own == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
         domain,
         peers: SpinLock::new(Vec::new()),

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::local_regions::LocalRegions;
+use crate::object::Fid;
 use crate::profile::Profile;
 use crate::raw_key;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// An open domain.
 #[repr(C)]
 pub(crate) struct Domain {
-    _fid: fi::fid_domain,
+    _fid: Fid<fi::fid_domain>,
     pub(crate) profile: &'static Profile,
     pub(crate) pid: u32,
     pub(crate) segment: Arc<Segment>,
@@ -32,11 +33,6 @@ pub(crate) struct Domain {
     _fabric: Arc<()>,
 }
 
-// SAFETY: the fid is not changed after creation; all other fields are Send.
-unsafe impl Send for Domain {}
-// SAFETY: the fid is not changed after creation; all other fields are Sync.
-unsafe impl Sync for Domain {}
-
 impl Domain {
     /// Creates a domain, which keeps its fabric in use.
     pub(crate) fn new(
@@ -48,7 +44,7 @@ impl Domain {
         let (pid, segment) = (std::process::id(), Arc::new(segment));
         let own = (pid, file.as_raw_fd().unsigned_abs());
         Ok(Domain {
-            _fid: fid,
+            _fid: Fid(fid),
             profile,
             pid,
             segments: SpinLock::new(HashMap::from([(own, Arc::clone(&segment))])),

@@ -4,7 +4,7 @@
 use crate::address_vector::{Address, AddressVector, MAGIC};
 use crate::domain::Domain;
 use crate::engine::Engine;
-use crate::object::{base_ops, clone_ref, fid, ops_ptr, return_object};
+use crate::object::{Fid, base_ops, clone_ref, fid, ops_ptr, return_object};
 use crate::profile::Profile;
 use crate::queue::{Inner, Queue};
 use crate::spinlock::SpinLock;
@@ -33,7 +33,7 @@ pub(crate) struct Ready {
 /// An endpoint.
 #[repr(C)]
 pub(crate) struct Endpoint {
-    fid: fi::fid_ep,
+    fid: Fid<fi::fid_ep>,
     pub(crate) domain: Arc<Domain>,
     pub(crate) profile: &'static Profile,
     pub(crate) number: u32,
@@ -43,11 +43,6 @@ pub(crate) struct Endpoint {
     bindings: SpinLock<Bindings>,
     pub(crate) ready: OnceLock<Ready>,
 }
-
-// SAFETY: the fid is not changed after creation; all other fields are Send.
-unsafe impl Send for Endpoint {}
-// SAFETY: the fid is not changed after creation; all other fields are Sync.
-unsafe impl Sync for Endpoint {}
 
 static ENDPOINT: fi::fi_ops = base_ops(close, bind, control);
 
@@ -105,7 +100,7 @@ pub(crate) unsafe fn open(
     }
     let Some(number) = domain.endpoints.lock().pop() else { return -fi::FI_ENOSPC };
     let endpoint = Arc::new(Endpoint {
-        fid: fi::fid_ep {
+        fid: Fid(fi::fid_ep {
             fid: fid(fi::FI_CLASS_EP, context, &ENDPOINT),
             ops: ops_ptr(&EP_OPS),
             cm: ops_ptr(&CM_OPS),
@@ -114,7 +109,7 @@ pub(crate) unsafe fn open(
             tagged: null_mut(),
             atomic: ops_ptr(calls.atomic),
             collective: null_mut(),
-        },
+        }),
         domain,
         profile,
         number,

@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::remote::{RemotePeer, Target, own_memory};
 use crate::reuse::{Contexts, ReuseCheck};
 use crate::segment::{DONE, INLINE, PIECES, POSTED, RequestRef, SLOTS, Slot, TAKEN};
-use crate::slot::{read_data, remote_pieces, write_request};
+use crate::slot::{gather, read_data, remote_pieces, write_request};
 use libfabric_sys as fi;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -570,14 +570,8 @@ impl Engine {
 /// Copies the data of an operation, and makes it use the copy.
 fn copy_source(operation: &mut Operation) -> Box<[u8]> {
     let mut bytes = vec![0u8; operation.nbytes.max(1)].into_boxed_slice();
-    let mut at = 0;
-    for piece in operation.pieces() {
-        let room = &mut bytes[at..at + piece.iov_len];
-        // SAFETY: valid until completion, by the contract of libfabric; both have this length.
-        unsafe { memory::copy(room.as_mut_ptr(), piece.iov_base.cast(), piece.iov_len) };
-        at += piece.iov_len;
-    }
-    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: at };
+    let nbytes = gather(operation, &mut bytes);
+    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: nbytes };
     operation.n_pieces = 1;
     bytes
 }

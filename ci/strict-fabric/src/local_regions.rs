@@ -46,10 +46,7 @@ impl LocalRegions {
         self.0.lock().get_mut(&desc).map(change);
     }
 
-    /// Records that an operation uses a range of a registration.
-    ///
-    /// # Errors
-    /// Why the operation must not use it.
+    /// Records that an operation uses a range of a registration, or returns why it must not.
     pub(crate) fn begin_use(
         &self,
         desc: usize,

@@ -34,56 +34,59 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, nbytes: usize) {
     }
 }
 
-/// The error of the last system call.
-fn failed() -> io::Error {
-    io::Error::last_os_error()
+/// process_vm_readv or process_vm_writev.
+type VmCall = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> isize;
+
+/// Copies between this process and another one. Fails if that one has ended or has not mapped the
+/// range.
+///
+/// # Safety
+/// `local` is valid for `nbytes` bytes: for writes if `call` reads, for reads if it writes.
+unsafe fn vm_copy(
+    call: VmCall,
+    pid: u32,
+    remote: u64,
+    local: *mut u8,
+    nbytes: usize,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < nbytes {
+        let iovec = |base| libc::iovec { iov_base: base, iov_len: nbytes - done };
+        let local = iovec(local.wrapping_add(done).cast());
+        let remote = iovec(with_exposed_provenance_mut(remote as usize + done));
+        // SAFETY: the local range is valid by contract; the kernel checks the remote range.
+        let n = unsafe { call(pid as i32, &local, 1, &remote, 1, 0) };
+        if n <= 0 {
+            return Err(io::Error::last_os_error());
+        }
+        done += n as usize;
+    }
+    Ok(())
 }
 
 /// Copies from another process.
 ///
 /// # Safety
 /// `to` is valid for writes of `nbytes` bytes.
-///
-/// # Errors
-/// If the process has ended or has not mapped the range.
 pub(crate) unsafe fn fetch(pid: u32, from: u64, to: *mut u8, nbytes: usize) -> io::Result<()> {
-    let mut done = 0;
-    while done < nbytes {
-        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: nbytes - done };
-        let there = with_exposed_provenance_mut(from as usize + done);
-        let remote = libc::iovec { iov_base: there, iov_len: nbytes - done };
-        // SAFETY: the local range is valid by contract; the kernel checks the remote range.
-        let n = unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) };
-        if n <= 0 {
-            return Err(failed());
-        }
-        done += n as usize;
-    }
-    Ok(())
+    // SAFETY: valid for writes, by contract.
+    unsafe { vm_copy(libc::process_vm_readv, pid, from, to, nbytes) }
 }
 
 /// Copies to another process.
 ///
 /// # Safety
 /// `from` is valid for reads of `nbytes` bytes.
-///
-/// # Errors
-/// If the process has ended or has not mapped the range.
 pub(crate) unsafe fn store(pid: u32, to: u64, from: *const u8, nbytes: usize) -> io::Result<()> {
-    let mut done = 0;
-    while done < nbytes {
-        let from = from.wrapping_add(done).cast_mut().cast();
-        let local = libc::iovec { iov_base: from, iov_len: nbytes - done };
-        let there = with_exposed_provenance_mut(to as usize + done);
-        let remote = libc::iovec { iov_base: there, iov_len: nbytes - done };
-        // SAFETY: the local range is valid by contract; the kernel checks the remote range.
-        let n = unsafe { libc::process_vm_writev(pid as i32, &local, 1, &remote, 1, 0) };
-        if n <= 0 {
-            return Err(failed());
-        }
-        done += n as usize;
-    }
-    Ok(())
+    // SAFETY: valid for reads, by contract.
+    unsafe { vm_copy(libc::process_vm_writev, pid, to, from.cast_mut(), nbytes) }
 }
 
 /// Converts an address of this process to a pointer.
@@ -95,7 +98,7 @@ pub(crate) fn pointer(address: u64) -> *mut u8 {
 pub(crate) fn is_running(pid: u32) -> bool {
     // SAFETY: the call takes numbers only; signal 0 is not sent.
     let code = unsafe { libc::kill(pid as i32, 0) };
-    code == 0 || failed().raw_os_error() != Some(libc::ESRCH)
+    code == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 /// Permits other processes of this user to access this one's memory, under Yama.
@@ -153,7 +156,7 @@ impl Mapped {
         let base =
             unsafe { libc::mmap(null_mut(), nbytes, rights, flags, fd, first.cast_signed()) };
         if base == libc::MAP_FAILED {
-            return Err(failed());
+            return Err(io::Error::last_os_error());
         }
         Ok(Mapped { base: base.cast(), nbytes, skip })
     }

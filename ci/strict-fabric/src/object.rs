@@ -8,6 +8,17 @@ use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+/// The structure of libfabric that an object begins with.
+#[repr(transparent)]
+pub(crate) struct Fid<T>(pub(crate) T);
+
+// SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
+// creation.
+unsafe impl<T> Send for Fid<T> {}
+// SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
+// creation.
+unsafe impl<T> Sync for Fid<T> {}
+
 /// The table of the functions that all objects have.
 pub(crate) const fn base_ops(
     close: unsafe extern "C" fn(*mut fi::fid) -> c_int,

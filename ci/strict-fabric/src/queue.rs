@@ -4,7 +4,7 @@
 use crate::completions::{Completion, Completions};
 use crate::domain::Domain;
 use crate::engine::Engine;
-use crate::object::{base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
+use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
 use crate::spinlock::SpinLock;
 use libfabric_sys as fi;
 use std::collections::VecDeque;
@@ -22,16 +22,11 @@ pub(crate) struct Inner {
 /// An open completion queue.
 #[repr(C)]
 pub(crate) struct Queue {
-    fid: fi::fid_cq,
+    fid: Fid<fi::fid_cq>,
     domain: Arc<Domain>,
     format: fi::fi_cq_format,
     pub(crate) inner: SpinLock<Inner>,
 }
-
-// SAFETY: the fid is not changed after creation; all other fields are Send.
-unsafe impl Send for Queue {}
-// SAFETY: the fid is not changed after creation; all other fields are Sync.
-unsafe impl Sync for Queue {}
 
 static QUEUE: fi::fi_ops = base_ops(close, no_bind, no_control);
 
@@ -74,7 +69,7 @@ pub(crate) unsafe extern "C" fn open(
     let size = if size == 0 { DEFAULT_SIZE } else { size };
     let (entries, errors) = (VecDeque::with_capacity(size), VecDeque::new());
     let queue = Arc::new(Queue {
-        fid: fi::fid_cq { fid: fid(fi::FI_CLASS_CQ, context, &QUEUE), ops: ops_ptr(&CQ_OPS) },
+        fid: Fid(fi::fid_cq { fid: fid(fi::FI_CLASS_CQ, context, &QUEUE), ops: ops_ptr(&CQ_OPS) }),
         domain,
         format,
         inner: SpinLock::new(Inner {

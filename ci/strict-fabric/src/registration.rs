@@ -5,7 +5,7 @@ use crate::domain::Domain;
 use crate::endpoint::Endpoint;
 use crate::local_regions::LocalRegion;
 use crate::memory::is_mapped;
-use crate::object::{base_ops, clone_ref, fid, return_object};
+use crate::object::{Fid, base_ops, clone_ref, fid, return_object};
 use crate::raw_key;
 use crate::segment::ANY_ENDPOINT;
 use libfabric_sys as fi;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Registered memory.
 #[repr(C)]
 pub(crate) struct Registration {
-    fid: fi::fid_mr,
+    fid: Fid<fi::fid_mr>,
     domain: Arc<Domain>,
     index: u32,
     /// The raw key, with `FI_MR_RAW`.
@@ -27,11 +27,6 @@ pub(crate) struct Registration {
     /// The endpoint that it was bound to.
     endpoint: AtomicU32,
 }
-
-// SAFETY: the fid is not changed after creation; all other fields are Send.
-unsafe impl Send for Registration {}
-// SAFETY: the fid is not changed after creation; all other fields are Sync.
-unsafe impl Sync for Registration {}
 
 static REGISTRATION: fi::fi_ops = base_ops(close, bind, control);
 
@@ -87,11 +82,11 @@ unsafe extern "C" fn register(
     let is_used = !profile.requires(fi::FI_MR_ENDPOINT);
     let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
     let registration = Arc::new(Registration {
-        fid: fi::fid_mr {
+        fid: Fid(fi::fid_mr {
             fid,
             mem_desc: null_mut(),
             key: if is_raw { fi::KEY_NOTAVAIL } else { key },
-        },
+        }),
         domain,
         index,
         raw_key: raw_key::encode(key, base),
@@ -127,7 +122,7 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     if registration.domain.local_regions.remove(fid.addr()) > 0 {
         registration
             .domain
-            .violation("fi_close", "a registration was closed before its operations were over");
+            .violation("fi_close", "a registration was closed before its operations completed");
     }
     let region = registration.region();
     let generation = region.generation.load(Ordering::Relaxed);
@@ -173,8 +168,8 @@ impl Registration {
 
     /// `fi_mr_enable`.
     fn enable(&self) -> c_int {
-        let asks = self.domain.profile.requires(fi::FI_MR_ENDPOINT);
-        if asks && self.endpoint.load(Ordering::Relaxed) == ANY_ENDPOINT {
+        let is_required = self.domain.profile.requires(fi::FI_MR_ENDPOINT);
+        if is_required && self.endpoint.load(Ordering::Relaxed) == ANY_ENDPOINT {
             self.domain
                 .violation("FI_MR_ENDPOINT", "a registration was enabled before it was bound");
         }

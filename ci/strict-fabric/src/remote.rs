@@ -117,9 +117,7 @@ impl RemotePeer {
     ) -> Result<Target, i32> {
         let segment = &self.peer.segment;
         let is_match = |window: &Window| {
-            window.key == key
-                && segment.regions[window.index].generation.load(Ordering::Acquire)
-                    == window.generation
+            window.key == key && segment.regions[window.index].is_current(window.generation)
         };
         let window = match self.windows.iter().position(is_match) {
             Some(at) => &self.windows[at],
@@ -140,9 +138,7 @@ impl RemotePeer {
     fn open(&mut self, profile: &Profile, key: u64) -> Result<&Window, i32> {
         let Peer { pid, endpoint, is_own, segment } = &*self.peer;
         let order = Ordering::Acquire;
-        self.windows.retain(|window| {
-            segment.regions[window.index].generation.load(order) == window.generation
-        });
+        self.windows.retain(|window| segment.regions[window.index].is_current(window.generation));
         let (index, generation) = find(segment, key, *endpoint).ok_or(fi::FI_ENOKEY as i32)?;
         let region = &segment.regions[index];
         let [base, nbytes, access] =
@@ -169,14 +165,11 @@ impl RemotePeer {
         self.windows.last().ok_or(fi::FI_ENOKEY as i32)
     }
 
-    /// Writes to a peer.
+    /// Writes to a peer. Fails if the peer has ended.
     ///
     /// # Safety
     /// `from` is valid for reads of `nbytes` bytes, and `to` comes from [`RemotePeer::target`] for
     /// a range that includes them.
-    ///
-    /// # Errors
-    /// If the peer has ended.
     #[inline]
     pub(crate) unsafe fn write(
         &self,
@@ -193,14 +186,11 @@ impl RemotePeer {
         unsafe { store(self.peer.pid, to.address, from, nbytes) }.map_err(|_| fi::FI_ECONNRESET)
     }
 
-    /// Reads from a peer.
+    /// Reads from a peer. Fails if the peer has ended.
     ///
     /// # Safety
     /// `to` is valid for writes of `nbytes` bytes, and `from` comes from [`RemotePeer::target`] for
     /// a range that includes them.
-    ///
-    /// # Errors
-    /// If the peer has ended.
     #[inline]
     pub(crate) unsafe fn read(&self, from: Target, to: *mut u8, nbytes: usize) -> Result<(), i32> {
         if !from.mapped.is_null() {
@@ -214,9 +204,6 @@ impl RemotePeer {
 
     /// Performs an atomic operation on a word of a peer. Like those of a device, it is atomic only
     /// with respect to other such operations.
-    ///
-    /// # Errors
-    /// If the peer has ended.
     pub(crate) fn update(&self, at: Target, amo: &AtomicOp) -> Result<u64, i32> {
         if !at.address.is_multiple_of(amo.width as u64) {
             violation::violated(

@@ -95,10 +95,7 @@ impl ReuseCheck {
         }
         let rule = if n == 8 { "FI_CONTEXT2" } else { "FI_CONTEXT" };
         if context == 0 || !contexts.0.insert(context) {
-            domain.violation(
-                rule,
-                "a context is missing, or belongs to an operation that is not over",
-            );
+            domain.violation(rule, "a context is missing, or belongs to a pending operation");
         }
         for i in 0..n {
             // SAFETY: a context of `n` words, which the mode gives to the provider until
@@ -112,7 +109,7 @@ impl ReuseCheck {
     /// Checks that the source is unchanged.
     pub(crate) fn check_source(&mut self, domain: &Domain, pieces: &[fi::iovec]) {
         if self.sum.take().is_some_and(|before| before != sum(pieces)) {
-            domain.violation("buffer reuse", "a source was changed before its operation was over");
+            domain.violation("buffer reuse", "a source was changed before its operation completed");
         }
     }
 
@@ -126,7 +123,7 @@ impl ReuseCheck {
         // SAFETY: a context of this size, which the mode gives to the provider until completion.
         let is_unchanged = |i| unsafe { word(context, i).read_unaligned() } == IN_USE ^ i as u64;
         if !(0..words(domain.profile.mode)).all(is_unchanged) {
-            domain.violation("FI_CONTEXT", "a context was changed before its operation was over");
+            domain.violation("FI_CONTEXT", "a context was changed before its operation completed");
         }
     }
 }

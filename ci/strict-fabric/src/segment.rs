@@ -36,6 +36,12 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    /// Whether it is still in the same use.
+    #[inline]
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
     /// Whether it is in use and bound to this endpoint.
     pub(crate) fn is_bound_to(&self, endpoint: u32) -> bool {
         self.endpoint.load(Ordering::Relaxed) == endpoint

@@ -20,7 +20,8 @@ pub(crate) fn write_request(slot: &Slot, operation: &Operation, inlined: bool) {
         slot.condition.store(amo.condition, order);
     }
     if inlined && operation.nbytes <= INLINE {
-        let (bytes, nbytes) = inline_bytes(operation);
+        let mut bytes = [0u8; INLINE];
+        let nbytes = gather(operation, &mut bytes);
         slot.set_inline(&bytes[..nbytes]);
         slot.n_pieces.store(0, order);
         return;
@@ -32,8 +33,8 @@ pub(crate) fn write_request(slot: &Slot, operation: &Operation, inlined: bool) {
     slot.n_pieces.store(operation.n_pieces as u32, order);
 }
 
-fn inline_bytes(operation: &Operation) -> ([u8; INLINE], usize) {
-    let mut bytes = [0u8; INLINE];
+/// Copies the local pieces of an operation. Returns their length.
+pub(crate) fn gather(operation: &Operation, bytes: &mut [u8]) -> usize {
     let mut at = 0;
     for piece in operation.pieces() {
         let room = &mut bytes[at..at + piece.iov_len];
@@ -41,7 +42,7 @@ fn inline_bytes(operation: &Operation) -> ([u8; INLINE], usize) {
         unsafe { memory::copy(room.as_mut_ptr(), piece.iov_base.cast(), piece.iov_len) };
         at += piece.iov_len;
     }
-    (bytes, at)
+    at
 }
 
 /// The local pieces of a peer's operation.
@@ -51,13 +52,10 @@ pub(crate) fn remote_pieces(slot: &Slot) -> impl Iterator<Item = (u64, usize)> {
     slot.pieces.iter().take(n).map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
 }
 
-/// Reads the data of a peer's operation.
+/// Reads the data of a peer's operation. Fails if the peer has ended.
 ///
 /// # Safety
 /// `to` is valid for writes of `nbytes` bytes.
-///
-/// # Errors
-/// If the peer has ended.
 pub(crate) unsafe fn read_data(
     slot: &Slot,
     pid: u32,

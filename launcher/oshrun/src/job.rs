@@ -236,7 +236,7 @@ impl Job {
             }
             Up::Frames { pe, bytes } if self.end == End::Open => {
                 let decisions = self.server.received(pe, &bytes);
-                self.timings.initialized(self.server.initialised());
+                self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
             }
             Up::Exited { pe, exit } => {

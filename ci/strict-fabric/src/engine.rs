@@ -256,12 +256,12 @@ impl Engine {
         let &Request { kind, pieces, address, key, context, amo, .. } = request;
         let (profile, nbytes) = (self.profile, request.nbytes());
         let remote = self.remote(peer);
-        let transfer = remote
+        let result = remote
             .target(profile, key, address, (nbytes, kind.access()))
             .and_then(|target| transfer(remote, target, kind, pieces, amo.as_ref()));
         let context = context.expose_provenance();
         let entry = Completion { context, flags: kind.completion_flags(), nbytes };
-        match transfer {
+        match result {
             Ok(()) if completes => completions.push(entry),
             Ok(()) => {}
             Err(error) => completions.fail(entry, error),
@@ -315,7 +315,7 @@ impl Engine {
     pub(crate) fn progress(&mut self, completions: &mut Completions) {
         if !self.pending.is_empty() {
             for _ in 0..self.random_count(CHOICE) {
-                self.begin_one(completions);
+                self.start_one(completions);
             }
         }
         if !self.sent.is_empty() {
@@ -342,7 +342,7 @@ impl Engine {
     }
 
     /// Starts a random operation among those that may start.
-    fn begin_one(&mut self, completions: &mut Completions) {
+    fn start_one(&mut self, completions: &mut Completions) {
         let profile = self.profile;
         let what = |pending: &Pending| (pending.operation.kind, pending.operation.nbytes);
         let may_start = |&i: &usize| {
@@ -376,33 +376,33 @@ impl Engine {
             return;
         }
         if let Some(pending) = self.pending.remove(chosen)
-            && let Some(pending) = self.begin(pending, completions)
+            && let Some(pending) = self.start(pending, completions)
         {
             self.pending.insert(chosen, pending);
         }
     }
 
     /// Performs or submits an operation. Returns it if there is no room.
-    fn begin(&mut self, mut pending: Pending, completions: &mut Completions) -> Option<Pending> {
+    fn start(&mut self, mut pending: Pending, completions: &mut Completions) -> Option<Pending> {
         let Pending { operation, reuse, bytes, .. } = &mut pending;
         if bytes.is_none() {
             reuse.check_source(&self.domain, operation.pieces());
         }
         if self.profile.rma == RmaMode::Software || operation.kind == Kind::Send {
-            let is_own = bytes.is_some();
-            let Some(slot) = self.submit(operation, is_own) else { return Some(pending) };
+            let is_copied = bytes.is_some();
+            let Some(slot) = self.submit(operation, is_copied) else { return Some(pending) };
             let Pending { operation, reuse, .. } = pending;
             self.sent.push(Sent { slot, operation, reuse });
             return None;
         }
         let (profile, remote) = (self.profile, self.remote(operation.peer));
         let what = (operation.nbytes, operation.kind.access());
-        let transfer =
+        let result =
             remote.target(profile, operation.key, operation.address, what).and_then(|target| {
                 transfer(remote, target, operation.kind, operation.pieces(), operation.amo.as_ref())
             });
         reuse.release(&self.domain, &mut self.contexts);
-        match transfer {
+        match result {
             Err(error) => completions.fail(operation.completion(), error),
             Ok(()) if operation.completes => completions.push(operation.completion()),
             Ok(()) => {}
@@ -533,11 +533,10 @@ impl Engine {
         let sent = slot.nbytes.load(Ordering::Relaxed) as usize;
         let nbytes = sent.min(receive.piece.iov_len);
         // SAFETY: a posted receive buffer, of at least `nbytes` bytes.
-        let operation_of =
-            unsafe { read_data(slot, reference.pid, receive.piece.iov_base.cast(), nbytes) };
+        let data = unsafe { read_data(slot, reference.pid, receive.piece.iov_base.cast(), nbytes) };
         slot.error.store(0, Ordering::Relaxed);
         slot.state.store(DONE, Ordering::Release);
-        if operation_of.is_err() {
+        if data.is_err() {
             // The sender has ended, so the message is lost.
             return self.receives.push_front(receive);
         }
@@ -557,7 +556,7 @@ impl Engine {
         }
         while let Some(mut pending) = self.pending.pop_front() {
             match pending.bytes.is_some() && !pending.operation.completes {
-                true => drop(self.begin(pending, completions)),
+                true => drop(self.start(pending, completions)),
                 false => pending.reuse.release(&self.domain, &mut self.contexts),
             }
         }

@@ -17,7 +17,7 @@ struct Pe {
     session: Option<Session>,
     aborter: Option<Aborter>,
     /// A thread that aborts the job.
-    speaker: Option<JoinHandle<bool>>,
+    aborting: Option<JoinHandle<bool>>,
 }
 
 fn main() {
@@ -111,11 +111,11 @@ impl Pe {
             // One thread aborts while the main thread waits in an exchange.
             "abort_from_thread" => {
                 let aborter = self.aborter().clone();
-                let speaker = std::thread::spawn(move || aborter.abort(5, "from a thread"));
-                self.speaker = Some(speaker);
+                let thread = std::thread::spawn(move || aborter.abort(5, "from a thread"));
+                self.aborting = Some(thread);
             }
             "join" => {
-                let sent = self.speaker.take().expect("after abort_from_thread").join();
+                let sent = self.aborting.take().expect("after abort_from_thread").join();
                 assert!(sent.expect("no panic"), "oshrun has the message");
             }
             _ => panic!("no step {step:?}"),

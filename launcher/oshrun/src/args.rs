@@ -167,7 +167,7 @@ pub struct Options {
     pub arguments: Vec<OsString>,
 }
 
-/// The options and the program, as the man page and completions have them.
+/// The command line for the man page and completions.
 pub fn command() -> clap::Command {
     let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
     let program = program.value_hint(ValueHint::CommandWithArguments);

@@ -88,7 +88,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     }
     job.subtree.start(&spec, &tree, plan, &mut job.output);
     drop(start_limit);
-    job.timings.mark("daemons and own PEs called");
+    job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
     while !job.subtree.is_idle() && job.end != End::GivenUp {
         let deadline = job.end.deadline().or(limit.map(|(_, at)| at));

@@ -86,20 +86,12 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameE
     Ok(parent)
 }
 
-/// The message if the parent is lost. It goes to standard error, which the agent forwards.
-fn parent_lost() -> String {
-    "the process that started this daemon is gone".to_string()
-}
-
 async fn run(
     mut parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
     up: UpSender,
 ) -> Result<(), String> {
-    let orders = match parent.recv().await {
-        Some(Ok(Down::Orders(orders))) => *orders,
-        Some(Ok(_)) => return Err("a daemon is started by oshrun itself".to_string()),
-        Some(Err(error)) => return Err(error.to_string()),
-        None => return Err(parent_lost()),
+    let Down::Orders(orders) = received(parent.recv().await)? else {
+        return Err("a daemon is started by oshrun itself".to_string());
     };
     let is_remote = orders.memory.is_none();
     let limit = orders.tree.limit;
@@ -108,7 +100,7 @@ async fn run(
     let mut subtree = Subtree::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
     let host = orders.own.host.clone();
-    start(orders, &mut subtree, &mut output, &up);
+    start(*orders, &mut subtree, &mut output, &up);
 
     let mut daemon = Daemon {
         host,
@@ -139,11 +131,12 @@ async fn tick(ticks: &mut Option<Interval>) {
     }
 }
 
+/// Unwraps a received message. Errors go to standard error, which the launch agent forwards.
 fn received(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
     match order {
         Some(Ok(order)) => Ok(order),
         Some(Err(error)) => Err(error.to_string()),
-        None => Err(parent_lost()),
+        None => Err("the process that started this daemon is gone".to_string()),
     }
 }
 

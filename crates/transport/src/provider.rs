@@ -136,8 +136,8 @@ pub struct Caps {
 /// 1. [`address`](Transport::address), then [`register`](Transport::register) for every segment.
 ///    All PEs exchange the results.
 /// 2. [`connect`](Transport::connect).
-/// 3. [`endpoint`](Transport::endpoint) for itself, which it tests, and then for each context at
-///    its first use.
+/// 3. [`internal_endpoint`](Transport::internal_endpoint) for itself, which it tests, and then
+///    [`endpoint`](Transport::endpoint) for each context at its first use.
 /// 4. [`progress`](Transport::progress) and [`wait`](Transport::wait), by threads that wait. A
 ///    provider that must serve peers at other times has a service thread.
 ///
@@ -176,6 +176,15 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// When the network has no more; then contexts share endpoints.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
+
+    /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
+    /// nobody reads or writes the data before, on either side, so that its words need not be whole.
+    ///
+    /// # Errors
+    /// As [`endpoint`](Transport::endpoint).
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        self.endpoint()
+    }
 
     /// Makes the network progress, for this process and for peers that access its memory, and
     /// sends what any endpoint has delayed. Never blocks. Returns whether there was work for peers.

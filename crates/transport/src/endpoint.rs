@@ -12,9 +12,9 @@ use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
 ///
 /// Local memory that an operation names is valid until the operation is complete: when the call
 /// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`](crate::Completion) or
-/// [`OldValue`](crate::OldValue) says. Addresses lie within the peer's segment and words are aligned
-/// to their width; others are refused with [`Error::Invalid`]. When a verb returns an error, the
-/// network no longer uses local memory. Dropping an endpoint completes what it issued.
+/// [`OldValue`](crate::OldValue) says. Addresses lie within the peer's segment and words are
+/// aligned to their width; others are refused with [`Error::Invalid`]. When a verb returns an
+/// error, the network no longer uses local memory. Dropping an endpoint completes what it issued.
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///

@@ -39,7 +39,7 @@ fn every_operation_of_eight_bytes_is_its_model() {
 }
 
 #[test]
-fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbours() {
+fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbors() {
     for op in AmoOp::ALL {
         for old in VALUES {
             for operand in VALUES {

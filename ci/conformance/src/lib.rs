@@ -9,6 +9,7 @@
 mod atomic;
 mod completion;
 mod job;
+pub mod loss;
 mod member;
 mod memory;
 mod order;

@@ -7,8 +7,8 @@ mod waits;
 
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::progress::Progress;
+use crate::replies::Due;
 use crate::shared::{Shared, SharedEp};
-use amos::Due;
 use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;

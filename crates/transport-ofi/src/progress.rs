@@ -1,5 +1,5 @@
 //! Makes progress on this PE's endpoints: by a thread that waits in the library, or by the service thread
-//! (`kit::engine`). Sets how long such threads poll and sleep.
+//! (`kit::engine`).
 //!
 //! The service thread blocks in the kernel until its completion queue has an event or the flush timer
 //! expires. If the provider has no wait object, it sleeps for short intervals instead.
@@ -12,12 +12,11 @@
 use crate::ep::FiEndpoint;
 use crate::fabric::News;
 use crate::service::Service;
-use crate::settings::DESCRIPTORS;
+use crate::settings::{DESCRIPTORS, LIMITS};
 use crate::shared::Shared;
 use rushmem_transport::Amos;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::Watch;
-use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::engine::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper, flush_or_request,
 };
@@ -26,22 +25,6 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A waiter spins for some milliseconds, since the progress of a long transfer cannot be observed before
-/// its end; its sleeps are short, since not every event wakes a thread. A poll takes one microsecond, but
-/// twenty and more while much data arrives, so a thread that polls every 25 us waits. The service thread
-/// serves now and then beside a thread within one long call, or within several in a row, which does not
-/// poll. No thread counts as asleep: all poll every 50 us.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
-    spins: 5_000,
-    sleep: Duration::from_micros(50),
-    often: Duration::from_micros(25),
-    often_oversubscribed: Duration::from_millis(1),
-    min_polls: 1,
-    max_unpolled: 4,
-    longest_asleep: WaitLimits::LONGEST,
-    flushes_beside_sleepers: true,
-};
 
 /// Maximum sleep of any thread if the provider cannot signal events through a file descriptor.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);

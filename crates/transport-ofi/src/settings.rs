@@ -1,10 +1,10 @@
-//! What can be set: the environment variables that this provider reads; and sizes, limits and what is relied on, which tests
-//! make tiny.
-//!
-//! It must never know what they are for.
+//! The environment variables that this provider reads, how its threads poll and sleep, and its other
+//! limits, which tests make tiny.
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::backoff::WaitLimits;
+use std::time::Duration;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
@@ -31,6 +31,22 @@ pub(crate) const ALL: &[Setting] = &[
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job.
 pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
+
+/// A waiter spins for some milliseconds, since the progress of a long transfer cannot be observed before
+/// its end; its sleeps are short, since not every event wakes a thread. A poll takes one microsecond, but
+/// twenty and more while much data arrives, so a thread that polls every 25 us waits. The service thread
+/// serves now and then beside a thread within one long call, or within several in a row, which does not
+/// poll. No thread counts as asleep: all poll every 50 us.
+pub(crate) static LIMITS: WaitLimits = WaitLimits {
+    spins: 5_000,
+    sleep: Duration::from_micros(50),
+    often: Duration::from_micros(25),
+    often_oversubscribed: Duration::from_millis(1),
+    min_polls: 1,
+    max_unpolled: 4,
+    longest_asleep: WaitLimits::LONGEST,
+    flushes_beside_sleepers: true,
+};
 
 /// Limits of a transport. What the fabric offers may be less.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@
 #![allow(unsafe_code)]
 
 use crate::issuer::Issuer;
-use crate::origin::{Origin, Transfer};
+use crate::origin::Origin;
+use crate::origin::transfers::Transfer;
 use crate::progress::Progress;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::check_aligned;

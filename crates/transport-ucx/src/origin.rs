@@ -8,7 +8,7 @@ mod held;
 mod order;
 mod requests;
 mod route;
-mod transfers;
+pub(crate) mod transfers;
 mod waits;
 
 use crate::connect;
@@ -23,7 +23,6 @@ use rushmem_transport::kit::requests::IssuedRequests;
 use rushmem_transport::{Error, Pe, Segment};
 use std::rc::Rc;
 use std::sync::Arc;
-pub(crate) use transfers::Transfer;
 use ucx_sys::{Ucp, ucp_ep_h, ucp_rkey_h, ucs_status_t};
 
 /// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.

@@ -1,5 +1,5 @@
 //! Makes progress on the workers of this PE: by threads that wait in the library, or by the service thread
-//! (`kit::engine`). Sets how long such threads poll and sleep.
+//! (`kit::engine`).
 //!
 //! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a lock while
 //! it holds another, except that of the list of what is unfinished, which is held for a few instructions.
@@ -17,22 +17,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// A waiter spins for some tens of microseconds, since a poll is a call of UCX; every event that may end
-/// its wait also ends its sleep. A thread that polls more than 10 times within the shortest sleep of the
-/// service thread, or a quarter as often in longer ones, waits; others compute and rarely call the library.
-/// Most calls leave something unfinished, and a timer for each would wake the service thread beside
-/// sleeping threads.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
-    spins: 200,
-    sleep: Duration::from_millis(10),
-    often: Duration::from_micros(20),
-    often_oversubscribed: Duration::from_millis(1),
-    min_polls: 11,
-    max_unpolled: u32::MAX,
-    longest_asleep: Duration::from_millis(20),
-    flushes_beside_sleepers: false,
-};
 
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
 const MAX_POLLS: u32 = 100;

@@ -4,16 +4,16 @@
 //! Locking: the service is only ever tried. This module does not know what endpoints issue.
 
 use crate::connect::{self, Peer};
-use crate::progress::LIMITS;
 use crate::service::Service;
-use crate::settings::Tuning;
+use crate::settings::{LIMITS, Tuning};
 use crate::ucp::{Context, Worker};
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::progress_state::{FLUSH_DELAY, ProgressState};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::{Amos, Error, Host, Open, Pe};

@@ -6,9 +6,12 @@
 //! may need this CPU to answer. Polls of different networks differ in cost, so each provider supplies its
 //! own [`WaitLimits`].
 
-use super::progress_state::FLUSH_DELAY;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Time after which the service thread completes what a call left unfinished, unless a thread that
+/// polls does so before. It is also the shortest time for which the service thread backs off.
+pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
 /// Polls without a pause after which a waiter yields once: it costs nothing if nobody else wants the CPU,
 /// and the peer may share the CPU with processes of which this PE does not know.

@@ -6,8 +6,8 @@
 //! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for its
 //! waits. The engine does not interpret what a poll finds.
 
-use super::backoff::ServiceBackoff;
-use super::progress_state::{FLUSH_DELAY, ProgressState};
+use super::backoff::{FLUSH_DELAY, ServiceBackoff};
+use super::progress_state::ProgressState;
 use crate::Error;
 use crate::thread::spawn_service;
 use std::os::fd::BorrowedFd;

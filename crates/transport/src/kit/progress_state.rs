@@ -4,7 +4,7 @@
 //! call that leaves something unfinished requests a flush, which the service thread makes within
 //! [`FLUSH_DELAY`] if no thread polls before.
 
-use super::backoff::{Backoff, WaitLimits};
+use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
 use super::timer::{Timer, sleep_on};
 use super::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags};
@@ -12,10 +12,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Time after which the service thread completes what a call left unfinished, unless a thread that
-/// polls does so before. It is also the shortest time for which the service thread backs off.
-pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
 /// The state of the threads that make progress on a PE's network.
 pub struct ProgressState {

@@ -55,6 +55,11 @@ impl Facts {
         self.asks(fi::FI_MR_ALLOCATED) && self.nic.is_some()
     }
 
+    /// CPUs move the data: libfabric names no device on a bus.
+    pub(crate) fn copies(&self) -> bool {
+        self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
+    }
+
     /// Registrations name their keys, and peers that guess one have 64 bits to guess.
     pub(crate) fn secret_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)

@@ -37,7 +37,7 @@ pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 /// twenty and more while much data arrives, so a thread that polls every 25 us waits. The service thread
 /// serves now and then beside a thread within one long call, or within several in a row, which does not
 /// poll. No thread counts as asleep: all poll every 50 us.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),
     often: Duration::from_micros(25),

@@ -21,7 +21,9 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Completion, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
+use rushmem_transport::{
+    Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
+};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -158,6 +160,14 @@ impl Shared {
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
         })
+    }
+
+    /// Checks the local memory of a long transfer, unless a NIC accesses it, which reports a fault.
+    pub(crate) fn check_memory(&self, access: LocalAccess, memory: LocalBuf) -> Result<(), Error> {
+        match self.fabric.facts.copies() {
+            true => self.loss.check_memory(access, memory),
+            false => Ok(()),
+        }
     }
 
     /// Something failed: from now on everything does. Returns the first loss.

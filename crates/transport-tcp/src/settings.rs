@@ -25,7 +25,7 @@ pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 /// that may end its wait also ends its sleep. Each end of a sleep of the service thread delays waiters by
 /// some tens of microseconds where timers are a hypervisor's. A thread that polls 25 times within the
 /// shortest sleep, or a quarter as often in longer ones, waits; others compute and rarely call the library.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
     often: Duration::from_micros(8),

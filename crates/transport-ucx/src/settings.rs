@@ -28,7 +28,7 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// service thread, or a quarter as often in longer ones, waits; others compute and rarely call the library.
 /// Most calls leave something unfinished, and a timer for each would wake the service thread beside
 /// sleeping threads.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),
     often: Duration::from_micros(20),

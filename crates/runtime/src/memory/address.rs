@@ -14,7 +14,7 @@ use crate::base::refusal;
 use crate::memory::blocks;
 use crate::memory::statics;
 use core::ffi::c_int;
-use rushmem_transport::{RemoteAddr, Segment};
+use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -226,10 +226,17 @@ pub(crate) fn require_place(
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie
-/// in one block.
-pub(crate) fn check_local(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
-    if nbytes > 0 && CHECKED.heap.offset(addr, 1).is_some() {
-        blocks::require(call, job::require(call), argument, addr, nbytes);
+/// in one block, or if the first or last one cannot be accessed.
+pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
+    let job = job::require(call);
+    if !job.settings.check || local.nbytes == 0 {
+        return;
+    }
+    let addr = local.base.addr();
+    if CHECKED.heap.offset(addr, 1).is_some() {
+        blocks::require(call, job, access.argument(), addr, local.nbytes);
+    } else if let Some(fault) = Fault::at_ends(access, local) {
+        fail!(call, "{fault}");
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use rushmem_transport::{Completion, Error, Get, Pe, Put};
+use rushmem_transport::{Completion, Error, Get, LocalAccess, Pe, Put};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -48,6 +48,7 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Read, source)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
@@ -90,6 +91,7 @@ impl OfiEndpoint {
         if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
             return Ok(true);
         }
+        self.shared().check_memory(LocalAccess::Write, dest)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;

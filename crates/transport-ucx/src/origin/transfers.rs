@@ -5,7 +5,7 @@ use super::Origin;
 use crate::pending::{Connection, noted};
 use crate::shared::Shared;
 use crate::ucp::{plain, started};
-use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
 use std::ffi::c_void;
 use ucx_sys::ucs_status_ptr_t;
 
@@ -36,6 +36,11 @@ impl Origin {
         if local.nbytes == 0 {
             return Ok(());
         }
+        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
+        if self.worker.copies() {
+            let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
+            shared.loss.check_memory(access, local)?;
+        }
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
         let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
@@ -43,7 +48,6 @@ impl Origin {
             self.send_held(shared, pe)?;
         }
         let key = self.key(shared, pe, at.segment)?;
-        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
             if is_held {
                 // It travels in a message, of which UCX's fence knows nothing.

@@ -4,7 +4,7 @@
 //! Every verb and every poll checks this first, so that all of them fail with the same error. This file must never know how a
 //! provider detects a loss.
 
-use crate::{Error, Fault, Host, Pe};
+use crate::{Error, Fault, Host, LocalAccess, LocalBuf, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -62,6 +62,22 @@ impl Loss {
     /// another one.
     pub fn of_memory(&self, fault: Fault) -> Error {
         self.end(Error::Fault(fault))
+    }
+
+    /// Checks the ends of the local memory of a long transfer, which a CPU of this process moves:
+    /// there a fault would end it by a signal.
+    ///
+    /// # Errors
+    /// As [`of_memory`](Loss::of_memory).
+    #[inline]
+    pub fn check_memory(&self, access: LocalAccess, memory: LocalBuf) -> Result<(), Error> {
+        match memory.nbytes {
+            ..=Fault::LONG => Ok(()),
+            _ => match Fault::at_ends(access, memory) {
+                None => Ok(()),
+                Some(fault) => Err(self.of_memory(fault)),
+            },
+        }
     }
 
     /// This PE leaves the job: from now on the host is told of no loss. A transport calls this first when it is dropped.

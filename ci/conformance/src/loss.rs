@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none hangs. A
-//! PE that leaves is no loss.
+//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
+//! hangs. A PE that leaves is no loss.
 #![allow(unsafe_code)]
 
 use crate::{Member, verbs};
@@ -71,7 +71,8 @@ impl Use {
                     thread::sleep(std::time::Duration::from_millis(1));
                     let source = LocalBuf::source(data.as_ptr(), 1 << 19);
                     let put = Put { dest: AT, source, completion: Completion::AtQuiet };
-                    // SAFETY: the data is valid until an error, after which the provider does not use it.
+                    // SAFETY: the data is valid until an error, after which the provider does not
+                    // use it.
                     unsafe { endpoint.put(dying, put) }
                 }
                 Use::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
@@ -94,7 +95,8 @@ fn check_message(error: &Error, me: usize, lost: usize) {
     assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
 }
 
-/// The last PE dies after all have used each other; the others, which do this meanwhile, must get the error.
+/// The last PE dies after all have used each other; the others, which do this meanwhile, must get
+/// the error.
 ///
 /// # Panics
 /// If a PE gets another error, or its host is told of more than one.

@@ -1,4 +1,5 @@
-//! Where the old values of an ep's atomic operations arrive, from whichever thread takes the messages.
+//! Where the old values of an ep's atomic operations arrive, from whichever thread takes the
+//! messages.
 
 use crate::ep::Wanted;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the service
-//! thread (`kit::engine`).
+//! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the
+//! service thread (`kit::engine`).
 //!
 //! Locking: the service is only ever tried, except when this PE leaves.
 
@@ -14,8 +14,8 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Receiving a message and sending the next one takes as long as this many polls that find nothing. When
-/// PEs outnumber the CPUs, what takes long is to get one.
+/// Receiving a message and sending the next one takes as long as this many polls that find nothing.
+/// When PEs outnumber the CPUs, what takes long is to get one.
 const POLLS_PER_MESSAGE: u64 = 8;
 
 /// One PE's share in the network, with what serves its peers.
@@ -29,7 +29,8 @@ impl Progress {
         Progress { shared, service: Mutex::new(service) }
     }
 
-    /// Sends what was held back and serves peers, if no other thread does; returns whether there was work.
+    /// Sends what was held back and serves peers, if no other thread does; returns whether there
+    /// was work.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let shared = &self.shared;
         shared.state.polled();

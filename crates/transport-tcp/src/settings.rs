@@ -1,5 +1,5 @@
-//! The environment variables that this provider reads, how its threads poll and sleep, and its other
-//! limits, which tests make tiny.
+//! The environment variables that this provider reads, how its threads poll and sleep, and its
+//! other limits, which tests make tiny.
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
@@ -21,10 +21,11 @@ pub(crate) const ALL: &[Setting] = &[Setting {
 /// A connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
-/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two; every event
-/// that may end its wait also ends its sleep. Each end of a sleep of the service thread delays waiters by
-/// some tens of microseconds where timers are a hypervisor's. A thread that polls 25 times within the
-/// shortest sleep, or a quarter as often in longer ones, waits; others compute and rarely call the library.
+/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two; every
+/// event that may end its wait also ends its sleep. Each end of a sleep of the service thread
+/// delays waiters by some tens of microseconds where timers are a hypervisor's. A thread that polls
+/// 25 times within the shortest sleep, or a quarter as often in longer ones, waits; others compute
+/// and rarely call the library.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),

@@ -1,5 +1,5 @@
-//! PEs that connect to each other at the same time: each pair ends with one connection, on which nothing is lost, whatever
-//! both send at once.
+//! PEs that connect to each other at the same time: each pair ends with one connection, on which
+//! nothing is lost, whatever both send at once.
 #![allow(unsafe_code)]
 
 use conformance::loss::open_beside;

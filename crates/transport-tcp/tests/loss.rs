@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none hangs.
-//! A PE that cannot connect, or cannot accept a connection, says why.
+//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
+//! hangs. A PE that cannot connect, or cannot accept a connection, says why.
 
 use conformance::loss::{Recorder, Use, losses, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member, verbs};
@@ -31,7 +31,8 @@ fn leaves(member: &Member) {
     one_leaves(member, second(member, Tuning::default(), &mut heap));
 }
 
-/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for lost.
+/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for
+/// lost.
 fn one_link_fails(member: &Member) {
     const LEFT: u32 = 2;
     let mut heap = vec![0u64; 512];
@@ -76,7 +77,8 @@ fn leave_descriptors(more: u64) {
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
 }
 
-/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits for as long.
+/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits
+/// for as long.
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let mut heap = vec![0u64; 512];

@@ -1,8 +1,9 @@
-//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service thread
-//! (`kit::engine`).
+//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service
+//! thread (`kit::engine`).
 //!
-//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a lock while
-//! it holds another, except that of the list of what is unfinished, which is held for a few instructions.
+//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a
+//! lock while it holds another, except that of the list of what is unfinished, which is held for a
+//! few instructions.
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
@@ -20,8 +21,8 @@ use std::time::Duration;
 
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
 const MAX_POLLS: u32 = 100;
-/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take more
-/// of what was sent.
+/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take
+/// more of what was sent.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// One PE's share in the network, with the workers that issue. Fields are dropped in this order.
@@ -82,8 +83,9 @@ impl Progress {
         Ok(issuer)
     }
 
-    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything: when this returns one, UCX
-    /// uses no memory of callers any more. What `work` returns outlives the lock, so it shares nothing with the origin.
+    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything:
+    /// when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
+    /// the lock, so it shares nothing with the origin.
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
@@ -114,8 +116,8 @@ impl Progress {
         }
     }
 
-    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its owner has been back, as far
-    /// as the service thread wants to know.
+    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its
+    /// owner has been back, as far as the service thread wants to know.
     fn finish(&self, by: By) -> bool {
         let shared = &self.shared;
         let by_service = by == By::Service;
@@ -133,7 +135,8 @@ impl Progress {
                 return true;
             };
             let mut polls = if by_service { MAX_POLLS } else { 1 };
-            // To ask peers what has arrived costs them messages: the service thread does, now and then.
+            // To ask peers what has arrived costs them messages: the service thread does, now and
+            // then.
             let flush = by_service || origin.holds() || !origin.worker().copies();
             // A loss is told by whoever meets it next.
             while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
@@ -152,7 +155,8 @@ impl Progress {
             .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
-    /// A thread that waits finishes what is unfinished and serves peers; returns whether there was work for them.
+    /// A thread that waits finishes what is unfinished and serves peers; returns whether there was
+    /// work for them.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         self.finish(By::Waiter);
         let worked = self.shared.serve();

@@ -1,5 +1,5 @@
-//! A PE that dies: each PE that uses it gets an error that names both, and none hangs. A PE that leaves is
-//! no loss.
+//! A PE that dies: each PE that uses it gets an error that names both, and none hangs. A PE that
+//! leaves is no loss.
 
 use conformance::loss::{Recorder, Use, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member};
@@ -17,7 +17,8 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
 fn needs() {
     let why = match ucx_sys::open() {
         Err(why) => why,
-        // Seen with 1.13.1: tcp_ep.c, "Assertion `!(ep->flags & UCT_TCP_EP_FLAG_CTX_TYPE_TX)' failed".
+        // Seen with 1.13.1: tcp_ep.c, "Assertion `!(ep->flags & UCT_TCP_EP_FLAG_CTX_TYPE_TX)'
+        // failed".
         Ok(ucp) if ucx_sys::version(ucp) < (1, 20, 0) => {
             "UCX before 1.20 may abort by an assertion of its own when a peer is gone".to_owned()
         }

@@ -50,7 +50,6 @@ const TEST: &[Step] = &[
     installed("tests", steps::tests),
     installed("doc-tests", steps::doc_tests),
     installed("symbols", steps::symbols),
-    installed("counts", steps::counts),
     installed("ordinary-user", ordinary::user),
 ];
 
@@ -63,6 +62,7 @@ const PROVIDERS: &[Step] = &[
     step("bindings", steps::bindings),
     step("miri", steps::miri),
     step("install", steps::install),
+    installed("counts", steps::counts),
     installed("tcp-sample", steps::tcp_sample),
     installed("launchers", steps::launchers),
     step("ucx", steps::ucx),

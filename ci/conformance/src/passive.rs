@@ -8,7 +8,8 @@ use rushmem_transport::AmoWidth::{Eight, Four};
 const ROOM: usize = 1 << 20;
 const COUNTER: usize = 4 << 20;
 
-/// PE 0 computes and never calls until the others, who use it all the while, say that they are done.
+/// PE 0 computes and never calls until the others, who use it all the while, say that they are
+/// done.
 pub(crate) fn target(member: &Member) {
     for round in 0..5u64 {
         if member.me() == 0 {

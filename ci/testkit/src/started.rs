@@ -16,7 +16,8 @@ use crate::mark::{self, Mark, Process};
 /// How long a process has to end after SIGTERM, and what it started to go after it.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// A process that was started. It and what it started end with this value, unless it has ended before.
+/// A process that was started. It and what it started end with this value, unless it has ended
+/// before.
 pub struct Started {
     child: Child,
     mark: Mark,

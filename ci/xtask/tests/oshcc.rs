@@ -1,4 +1,5 @@
-//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do not.
+//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do
+//! not.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -55,8 +56,8 @@ impl Drop for Prefix {
     }
 }
 
-/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork and
-/// exec, still holds open for writing.
+/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork
+/// and exec, still holds open for writing.
 fn script(path: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg(path);

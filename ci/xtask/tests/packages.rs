@@ -1,4 +1,5 @@
-//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake and pkg-config.
+//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake
+//! and pkg-config.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The map as an SVG drawing: nested boxes, and cores in the colour of the NIC that their PEs use.
+//! The map as an SVG drawing: nested boxes, and cores in the color of the NIC that their PEs use.
 
 use crate::map::{Core, Group, Map, NicBox, Node, Socket, named, short};
 

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measure the algorithms of collectives in the job that it runs in, and write a file for SHMEM_COLL_TUNING. Start it as the
-/// programs will be started that use the file, such as: oshrun -n 8 shmem-tune -o FILE.
+/// Measure the algorithms of collectives in the job that it runs in, and write a file for
+/// SHMEM_COLL_TUNING. Start it as the programs will be started that use the file, such as: oshrun
+/// -n 8 shmem-tune -o FILE.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-tune", version)]
 pub struct Flags {

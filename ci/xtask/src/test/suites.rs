@@ -1,8 +1,8 @@
 //! The programs of tests, built once for all steps.
 //!
-//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles anew what has
-//! others. Here every step runs programs of the same build. A program that fails does not keep those after it from
-//! running, and a choice of which no test ran is a failure.
+//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles
+//! anew what has others. Here every step runs programs of the same build. A program that fails does
+//! not keep those after it from running, and a choice of which no test ran is a failure.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(3 * 3600);
 /// Programs that run at the same time: most tests wait more than they compute.
 const AT_ONCE: usize = 2;
 
-/// All programs of tests of a workspace, built when they are first asked for.
+/// All programs of tests of a workspace, built at the first use.
 #[derive(Default)]
 pub struct Suites(OnceCell<Vec<TestProgram>>);
 

@@ -1,4 +1,5 @@
-//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that must not be empty.
+//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that
+//! must not be empty.
 
 use std::ops::AddAssign;
 use std::path::Path;
@@ -60,8 +61,8 @@ pub fn toolchain(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
-/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of cargo's; the inner
-/// error says why they are not.
+/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of
+/// cargo's; the inner error says why they are not.
 ///
 /// # Errors
 /// When the lock file is not that of the manifests, which is no fault of the network.
@@ -106,7 +107,8 @@ impl Tally {
         Some(Tally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
-    /// Of a step that consists of these tests. A filter that matches nothing must not look like success.
+    /// Of a step that consists of these tests. A filter that matches nothing must not look like
+    /// success.
     pub fn outcome(self) -> Result<Outcome> {
         match self {
             Tally { passed: 0, ignored: 0 } => bail!("no test ran"),

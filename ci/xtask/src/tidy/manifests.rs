@@ -1,4 +1,5 @@
-//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere, and packages contain the licences.
+//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere,
+//! and packages contain the licences.
 
 use super::tree::Tree;
 

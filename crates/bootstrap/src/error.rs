@@ -1,4 +1,4 @@
-//! The errors between a PE and its launcher, each as one sentence with its cure.
+//! The errors between a PE and its launcher, each as one sentence with its remedy.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// Another launcher started several processes, and there is no way to join them.
-    #[error("{launcher} started this program as {} ({name}={value}), {cure}", process(pe))]
+    #[error("{launcher} started this program as {} ({name}={value}), {remedy}", process(pe))]
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
@@ -33,8 +33,8 @@ pub enum Error {
         name: &'static str,
         /// What the variable holds.
         value: String,
-        /// What is missing, and the cure.
-        cure: String,
+        /// What is missing, and the remedy.
+        remedy: String,
     },
     /// No process manager answers where the variables of a launcher lead.
     #[error(
@@ -101,7 +101,7 @@ pub enum Error {
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
     #[error(
-        "this process manager opens PMI once per process, and MPI, which this program has, would wait for ever: call \
+        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever: call \
          MPI_Init before shmem_init, or use srun --mpi=pmix"
     )]
     MpiLater,

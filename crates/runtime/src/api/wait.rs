@@ -228,7 +228,8 @@ macro_rules! sets {
         ///
         /// # Safety
         /// `ivars`, the values of a vector form and, unless it is null, `status` are valid for
-        /// reads of `nelems` elements, and `indices`, where there is one, for writes of as many.
+        /// reads of `nelems` elements, and `indices`, if it is not null, for writes of `nelems`
+        /// indices.
         #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name<T: Word>(

@@ -1,7 +1,7 @@
 //! The call to which a message refers, and how a call ends the job.
 //!
 //! An error of the user or of the machine is one sentence with the PE, the call, the argument and
-//! the cure. It always ends the job, since most functions of the standard cannot report an error.
+//! the remedy. It always ends the job, since most functions of the standard cannot report an error.
 #![allow(unsafe_code)]
 
 use crate::base::process;

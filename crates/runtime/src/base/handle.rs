@@ -60,7 +60,7 @@ impl ContextHandle {
         self.0 as u32 == Self::WORLD
     }
 
-    /// Which context it is: 0 for the default one. At garbage it is any number.
+    /// Which context it is: 0 for the default one. Of an invalid handle it is any number.
     #[inline(always)]
     pub(crate) fn place(self) -> usize {
         self.0 >> 32 & ((1 << Self::PLACE_BITS) - 1)

@@ -2,7 +2,7 @@
 //!
 //! A call that finds no room returns null. A program that does not check for null soon fails by a
 //! signal or by an invalid argument, which does not show the cause. Therefore the first refusal is
-//! kept for messages. `oshrun` is told of it and reports it if the PE fails. Without `oshrun`
+//! kept for messages. `oshrun` gets it and reports it if the PE fails. Without `oshrun`
 //! nobody could report it after a signal, so PE 0 prints a warning at once.
 
 use crate::base::call::Call;
@@ -40,7 +40,7 @@ pub(crate) fn note(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // Without a stderr nobody can be told.
+        // Without a stderr there is no place for the warning.
         let _ = writeln!(std::io::stderr(), "warning: PE 0 was refused {what}");
     }
     // Only the first refusal counts.

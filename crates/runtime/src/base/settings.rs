@@ -218,9 +218,9 @@ pub enum Preference {
 pub enum VirtualNodes {
     /// It is one node.
     No,
-    /// Into so many blocks of PEs, as equal as can be.
+    /// Into this number of blocks of PEs, of sizes as equal as possible.
     Blocks(u32),
-    /// Into blocks of so many PEs each.
+    /// Into blocks of this number of PEs each.
     Sizes(Vec<u32>),
 }
 

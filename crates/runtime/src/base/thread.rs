@@ -21,7 +21,7 @@ pub(crate) enum Caller {
 
 static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 
-/// `shmemx_register_gettid`: have a function of the program tell threads apart.
+/// `shmemx_register_gettid`: have a function of the program number threads.
 ///
 /// # Safety
 /// The function can be called by any thread that calls the library, as long as the process lives.

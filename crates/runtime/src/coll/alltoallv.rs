@@ -1,7 +1,7 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two
-//! PEs of each pair tell each other, by messages, what the other one cannot know. Only their owner
+//! PEs of each pair exchange, by messages, what the other one cannot know. Only their owner
 //! reads and writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
@@ -16,9 +16,9 @@ use rushmem_collectives::{Step, pairwise};
 /// What messages are about, in their tag.
 const PLACES: u64 = 11;
 
-/// Blocks of an array of the caller, one for each member, told by bytes.
+/// Blocks of an array of the caller, one for each member, measured in bytes.
 ///
-/// The offsets and sizes are in the caller's arrays, of as many entries as there are members.
+/// The offsets and sizes are in the caller's arrays, with one entry for each member.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The symmetric array.
@@ -34,7 +34,7 @@ pub struct Source {
 pub struct Target {
     /// The symmetric array.
     pub target: *mut u8,
-    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not tell.
+    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not say.
     pub nbytes: usize,
 }
 

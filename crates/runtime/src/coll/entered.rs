@@ -38,8 +38,8 @@ mod over_nodes;
 pub enum TeamOrActiveSet {
     /// The members of a team.
     Team(TeamHandle),
-    /// The PEs `start + i * 2^log_stride` for `i` below `size`, told apart from other calls of the
-    /// same set by `psync` (deprecated forms).
+    /// The PEs `start + i * 2^log_stride` for `i` below `size`, distinguished from other calls of
+    /// the same set by `psync` (deprecated forms).
     ActiveSet {
         /// `PE_start`
         start: c_int,

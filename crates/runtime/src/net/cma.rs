@@ -83,6 +83,11 @@ pub(crate) struct CmaPath {
 }
 
 impl CmaPath {
+    /// The address.
+    pub(crate) fn at(self) -> RemoteAddr {
+        self.at
+    }
+
     /// The address this number of bytes further on.
     pub(crate) fn further(self, nbytes: usize) -> CmaPath {
         CmaPath { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }

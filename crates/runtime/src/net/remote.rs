@@ -30,17 +30,10 @@ pub(crate) struct Access {
     pub(crate) pe: c_int,
 }
 
-/// Symmetric bytes of a PE.
+/// Symmetric bytes of a PE, by who accesses them.
 #[derive(Clone, Copy)]
-pub(super) struct RemoteBytes {
-    pub(super) at: RemoteAddr,
-    pub(super) by: By,
-}
-
-/// Who accesses symmetric bytes.
-#[derive(Clone, Copy)]
-pub(super) enum By {
-    Network,
+pub(super) enum Target {
+    Network(RemoteAddr),
     /// The kernel: static data of a node peer that are not mapped here.
     Kernel(CmaPath),
     /// This CPU: mapped memory.
@@ -108,9 +101,9 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        let remote = self.remote(dest, nbytes, (source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes));
         // SAFETY: the same contract.
-        unsafe { self.put_to(remote, source, nbytes, completion) }
+        unsafe { self.put_to(target, source, nbytes, completion) }
     }
 
     /// As [`put`](Access::put), to bytes whose place is known.
@@ -120,15 +113,15 @@ impl Access {
     #[inline(always)]
     unsafe fn put_to(
         self,
-        remote: RemoteBytes,
+        target: Target,
         source: *const u8,
         nbytes: usize,
         completion: Completion,
     ) {
-        match remote.by {
-            By::Network => {
+        match target {
+            Target::Network(dest) => {
                 let source = LocalBuf::source(source, nbytes);
-                let put = Put { dest: remote.at, source, completion };
+                let put = Put { dest, source, completion };
                 let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
                 if let Err(error) = unsafe { endpoint.put(network::pe(self.pe), put) } {
@@ -136,9 +129,9 @@ impl Access {
                 }
             }
             // SAFETY: valid by contract.
-            By::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
+            Target::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            By::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
+            Target::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
         }
     }
 
@@ -154,11 +147,10 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        let remote = self.remote(source, nbytes, (dest, nbytes));
-        match remote.by {
-            By::Network => {
+        match self.target(source, nbytes, (dest, nbytes)) {
+            Target::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
-                let get = Get { dest, source: remote.at, completion };
+                let get = Get { dest, source, completion };
                 let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
                 if let Err(error) = unsafe { endpoint.get(network::pe(self.pe), get) } {
@@ -166,9 +158,9 @@ impl Access {
                 }
             }
             // SAFETY: valid by contract.
-            By::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
+            Target::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            By::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
+            Target::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
         }
     }
 
@@ -183,16 +175,13 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+        let dest = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            return unsafe { mem::apply(op, width, at, operand, condition) };
-        }
-        let remote = self.remote_word(dest, width.nbytes());
-        if let By::Cpu(at) = remote.by {
-            // SAFETY: mapped and aligned.
-            return unsafe { mem::apply(op, width, at, operand, condition) };
-        }
-        let (dest, old) = (remote.at, OldValue::Returned);
+            Target::Cpu(at) => return unsafe { mem::apply(op, width, at, operand, condition) },
+            Target::Kernel(path) => path.at(),
+            Target::Network(at) => at,
+        };
+        let old = OldValue::Returned;
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value is returned.
         unsafe { self.amo(request) }
@@ -223,56 +212,41 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+        let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
+        let old = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            let old = unsafe { mem::apply(op, width, at, operand, condition) };
-            // SAFETY: valid by contract.
-            return unsafe { width.write(fetched, old) };
-        }
-        let remote = self.remote_word(dest, width.nbytes());
-        if let By::Cpu(at) = remote.by {
-            // SAFETY: mapped and aligned.
-            let old = unsafe { mem::apply(op, width, at, operand, condition) };
-            // SAFETY: valid by contract.
-            return unsafe { width.write(fetched, old) };
-        }
-        let dest = remote.at;
-        let by_kernel = matches!(remote.by, By::Kernel(_));
-        let old = if by_kernel { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
-        let request = AmoRequest { dest, width, op, operand, condition, old };
+            Target::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            // SAFETY: the old value is returned.
+            Target::Kernel(path) => unsafe { self.amo(request(path.at(), OldValue::Returned)) },
+            Target::Network(at) => {
+                // SAFETY: valid by contract.
+                unsafe { self.amo(request(at, OldValue::AtQuiet(fetched))) };
+                return;
+            }
+        };
         // SAFETY: valid by contract.
-        let old = unsafe { self.amo(request) };
-        if by_kernel {
-            // SAFETY: valid by contract.
-            unsafe { width.write(fetched, old) };
-        }
+        unsafe { width.write(fetched, old) };
     }
 
     /// An atomic operation without the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
-            release();
-            // SAFETY: mapped and aligned.
-            unsafe { mem::apply(op, width, at, operand, 0) };
-            return;
-        }
-        self.update_at(self.remote_word(dest, width.nbytes()), width, op, operand);
+        self.update_at(self.word(dest, width.nbytes()), width, op, operand);
     }
 
     /// As [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
-    fn update_at(self, remote: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
-        match remote.by {
-            By::Network => {
-                let (dest, old) = (remote.at, OldValue::Ignored);
+    fn update_at(self, word: Target, width: AmoWidth, op: AmoOp, operand: u64) {
+        match word {
+            Target::Network(dest) => {
+                let old = OldValue::Ignored;
                 let request = AmoRequest { dest, width, op, operand, condition: 0, old };
                 // SAFETY: the old value goes nowhere.
                 unsafe { self.amo(request) };
             }
-            By::Kernel(path) => path.update(self.ctx, width, op, operand),
-            By::Cpu(at) => {
+            Target::Kernel(path) => path.update(self.ctx, width, op, operand),
+            Target::Cpu(at) => {
                 release();
                 // SAFETY: mapped and aligned.
                 unsafe { mem::apply(op, width, at, operand, 0) };
@@ -298,14 +272,14 @@ impl Access {
         completion: Completion,
     ) {
         let signalling = Access { argument: "sig_addr", ..self };
-        let word = signalling.remote_word(sig_addr, 8);
+        let word = signalling.word(sig_addr, 8);
         if nbytes == 0 {
-            return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
+            return signalling.update_at(word, AmoWidth::Eight, op, signal);
         }
         if sig_addr.wrapping_sub(dest) < nbytes {
             self.check_signal(dest, nbytes, sig_addr);
         }
-        if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
+        if let Target::Cpu(at) = word
             && let Some(to) = self.mapped(dest, nbytes)
         {
             // SAFETY: mapped, and valid by contract.
@@ -326,14 +300,14 @@ impl Access {
                 Some(at) if !address::are_atomics_by_network() => unsafe {
                     update_mapped(at.cast(), op, signal)
                 },
-                _ => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
+                _ => signalling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
-        let remote = self.remote(dest, nbytes, (source, nbytes));
-        if let (By::Network, By::Network) = (remote.by, word.by) {
-            let (dest, source) = (remote.at, LocalBuf::source(source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes));
+        if let (Target::Network(dest), Target::Network(word)) = (target, word) {
+            let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
-            let signal = Signal { dest: word.at, op, value: signal, follows: Follows::Data };
+            let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
             let mut endpoint = endpoints::of(self.call, self.ctx);
             // SAFETY: valid by contract.
             if let Err(error) = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) } {
@@ -343,7 +317,7 @@ impl Access {
         }
         // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
-        unsafe { self.put_to(remote, source, nbytes, completion) };
+        unsafe { self.put_to(target, source, nbytes, completion) };
         signalling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
@@ -363,55 +337,53 @@ impl Access {
     /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
     /// they cannot be reached.
     #[inline(always)]
-    pub(super) fn remote(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
+    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> Target {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
-            Some(at) if is_open => RemoteBytes { at, by: By::Network },
-            _ => self.other_remote(addr, nbytes, local, is_open),
+            Some(at) if is_open => Target::Network(at),
+            _ => self.other_target(addr, nbytes, local, (is_open, true)),
+        }
+    }
+
+    /// As [`target`](Access::target), of a word of an atomic operation. If the network carries these
+    /// out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
+    #[inline(always)]
+    fn word(self, addr: usize, nbytes: usize) -> Target {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        let is_of_shared = contexts::is_of_shared(self.ctx);
+        if is_of_shared
+            && address::are_atomics_by_network()
+            && let Some(at) = self.mapped(addr, nbytes)
+        {
+            return Target::Cpu(at);
+        }
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, self.pe) {
+            Some(at) if is_open => Target::Network(at),
+            _ => {
+                let by_cpu = is_of_shared || !address::are_atomics_by_network();
+                self.other_target(addr, nbytes, (std::ptr::null(), 0), (is_open, by_cpu))
+            }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn other_remote(self, addr: usize, nbytes: usize, local: Local, is_open: bool) -> RemoteBytes {
+    fn other_target(
+        self,
+        addr: usize,
+        nbytes: usize,
+        local: Local,
+        (is_open, by_cpu): (bool, bool),
+    ) -> Target {
         let is_read = self.argument == "dest";
         let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
         address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
         let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
-        let by_kernel = || cma::path(self.call, self.pe, at).map_or(By::Network, By::Kernel);
-        let mapped = address::mapped_if_checked(addr, at.segment, self.pe);
-        RemoteBytes { at, by: mapped.map_or_else(by_kernel, By::Cpu) }
-    }
-
-    /// As [`remote`](Access::remote), of a word of an atomic operation. Where the network carries
-    /// these out, it does so on every PE, but for contexts of `SHMEM_TEAM_SHARED`.
-    #[inline(always)]
-    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteBytes {
-        address::require_aligned(self.call, self.argument, addr, nbytes);
-        match self.remote(addr, nbytes, (std::ptr::null(), 0)) {
-            RemoteBytes { at, by: By::Cpu(_) }
-                if address::are_atomics_by_network() && !contexts::is_of_shared(self.ctx) =>
-            {
-                RemoteBytes { at, by: By::Network }
-            }
-            other => other,
+        if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, self.pe) {
+            return Target::Cpu(here);
         }
-    }
-
-    /// A word on which this CPU carries out atomic operations although the network does so on the
-    /// world: one of this node, on a context of `SHMEM_TEAM_SHARED`.
-    #[inline(always)]
-    fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if contexts::is_of_shared(self.ctx) { self.word_of_domain(addr, nbytes) } else { None }
-    }
-
-    #[inline(never)]
-    fn word_of_domain(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if !address::are_atomics_by_network() {
-            return None;
-        }
-        address::require_aligned(self.call, self.argument, addr, nbytes);
-        self.mapped(addr, nbytes)
+        cma::path(self.call, self.pe, at).map_or(Target::Network(at), Target::Kernel)
     }
 
     fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {

@@ -5,7 +5,7 @@
 //! than copying some thousand bytes. Other blocks are one transfer each.
 #![allow(unsafe_code)]
 
-use crate::net::remote::{Access, By, Completion};
+use crate::net::remote::{Access, Completion, Target};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
@@ -33,26 +33,26 @@ impl Access {
             return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
         }
         let local = (source, span(sst, block, nblocks));
-        let remote = self.remote(dest, span(dst, block, nblocks), local);
+        let target = self.target(dest, span(dst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
-        match remote.by {
-            By::Network => {}
-            By::Kernel(path) => {
+        let dest = match target {
+            Target::Network(at) => at,
+            Target::Kernel(path) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source.
                     unsafe { path.further(at).put(self.ctx, source, block) }
                 }
                 return;
             }
-            By::Cpu(to) => {
+            Target::Cpu(to) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Volatile>(to.wrapping_add(at), source, block) }
                 }
                 return;
             }
-        }
-        let (dest, pe) = (remote.at, network::pe(self.pe));
+        };
+        let pe = network::pe(self.pe);
         let mut endpoint = endpoints::of(self.call, self.ctx);
         for (at, source) in blocks {
             let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
@@ -82,26 +82,26 @@ impl Access {
             return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
         }
         let local = (dest.cast_const(), span(dst, block, nblocks));
-        let remote = self.remote(source, span(sst, block, nblocks), local);
+        let target = self.target(source, span(sst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
-        match remote.by {
-            By::Network => {}
-            By::Kernel(path) => {
+        let source = match target {
+            Target::Network(at) => at,
+            Target::Kernel(path) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination.
                     unsafe { path.further(at).get(self.ctx, dest, block) }
                 }
                 return;
             }
-            By::Cpu(from) => {
+            Target::Cpu(from) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Atomic>(dest, from.wrapping_add(at), block) }
                 }
                 return;
             }
-        }
-        let (source, pe) = (remote.at, network::pe(self.pe));
+        };
+        let pe = network::pe(self.pe);
         let mut endpoint = endpoints::of(self.call, self.ctx);
         for (at, dest) in blocks {
             let source = RemoteAddr { offset: source.offset + at as u64, ..source };
@@ -131,7 +131,7 @@ impl Access {
             return unsafe { self.put(dest, source, whole, Completion::Now) };
         }
         // Before the first piece goes.
-        self.remote(dest, whole, (source, span(sst, block, nblocks)));
+        self.target(dest, whole, (source, span(sst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
@@ -165,7 +165,7 @@ impl Access {
             return unsafe { self.get(dest, source, whole, Completion::Now) };
         }
         // Before the first piece comes.
-        self.remote(source, whole, (dest, span(dst, block, nblocks)));
+        self.target(source, whole, (dest, span(dst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {

@@ -176,35 +176,35 @@ fn exchange<T: Serialize + DeserializeOwned>(
     })
 }
 
-/// The result of a step: what the PE tells, or why it failed.
-type Step<T> = Result<T, String>;
+/// The outcome of a step on one PE: what it sends to all, or why it failed.
+type Outcome<T> = Result<T, String>;
 
-/// End a step on all PEs; `each` gets what they tell, in their order.
+/// End a step on all PEs; `each` gets what they send, in their order.
 ///
 /// # Errors
 /// When some PEs failed; which ones, and why.
 fn together<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
-    own: &Step<T>,
+    own: &Outcome<T>,
     mut each: impl FnMut(T),
 ) -> Result<(), String> {
     let steps = exchange(call, job, STEP, own);
-    let outcomes: Vec<Step<()>> = steps.map(|step| step.map(&mut each)).collect();
+    let outcomes: Vec<Outcome<()>> = steps.map(|step| step.map(&mut each)).collect();
     complaint(&outcomes).map_or(Ok(()), Err)
 }
 
-/// What this PE has, once all PEs have theirs.
+/// The own result, once all PEs have succeeded.
 ///
 /// # Errors
-/// What some PE said instead.
+/// When some PEs failed; which ones, and why.
 fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
     let (has, own) = match own {
         Ok(has) => (Some(has), Ok(())),
         Err(why) => (None, Err(why)),
     };
     together(call, job, &own, drop)?;
-    Ok(has.expect("what this PE lacks was said"))
+    Ok(has.expect("a failure here was returned above"))
 }
 
 /// A transport over which every PE moved data, and the library's endpoint of it, which is dropped
@@ -251,7 +251,7 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
         Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
-    // One PE of a machine keeps what they tell, for all.
+    // One PE of a machine keeps it for all.
     let (publishes, mut records) = (job.session().local_id() == 0, Vec::new());
     together(call, job, &own, |announced: Announced| {
         records.extend(publishes.then_some(announced))
@@ -264,14 +264,14 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     }
     drop(records);
     let directory = Arc::new(Directory::new(job.memory.published()));
-    let mut transport = transport.expect("what this PE lacks was said");
+    let mut transport = transport.expect("a failure here was returned above");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
     host.set_chosen();
     Ok(Tried { endpoint, transport })
 }
 
-/// What a PE tells of itself: its address and the keys of its segments, by their numbers.
+/// What a PE announces: its address and the keys of its segments, by their numbers.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     address: Vec<u8>,
@@ -353,7 +353,7 @@ fn connected(
     directory: Arc<Directory>,
 ) -> Result<Box<dyn Endpoint>, String> {
     transport.connect(directory).map_err(|error| error.to_string())?;
-    transport.endpoint().map_err(|error| error.to_string())
+    transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
 /// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows

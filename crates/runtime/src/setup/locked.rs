@@ -58,7 +58,7 @@ impl Registered {
     /// Requires that a network may lock all of it.
     ///
     /// # Errors
-    /// What is locked, what may be, and the cure.
+    /// What is locked, what may be, and the remedy.
     pub(super) fn require(&self, limits: Limits) -> Result<(), String> {
         if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
             return Err(format!(
@@ -100,7 +100,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn what_may_not_be_locked_is_said_with_the_cure() {
+    fn what_may_not_be_locked_is_said_with_the_remedy() {
         let registered = Registered { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
         let said = |locked, memory| registered.require(Limits { locked, memory });
         assert_eq!(said(None, None), Ok(()));

@@ -38,13 +38,13 @@ pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let started = numbers().into_iter().filter(|number| !before.contains(number));
     let noted = started.filter(|number| blocks_all_signals(*number));
     process::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
-    tell_of_the_end();
+    watch_the_end();
     done
 }
 
 /// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process
 /// exits.
-fn tell_of_the_end() {
+fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
@@ -147,15 +147,15 @@ mod tests {
     #[test]
     fn only_threads_that_take_no_signal_are_noted() {
         let (ends, end) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let spawn = |end: Option<mpsc::Receiver<()>>| {
-            let tell = tell.clone();
+            let sender = sender.clone();
             std::thread::spawn(move || {
-                tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+                sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
                 // Until the other side hangs up.
                 end.map(|end| end.recv())
             });
-            told.recv().expect("it says its number")
+            receiver.recv().expect("it says its number")
         };
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =

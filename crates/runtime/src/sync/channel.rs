@@ -12,7 +12,7 @@
 //! nothing of their own. The high bits of such a counter are a mark of the active set in place of a
 //! generation. Plans of two levels on teams use the same counters: nobody ends them before all have
 //! entered, so the order is the same at both PEs. Each pair of PEs also has the count of broadcasts
-//! that tells a PE how far those behind it are.
+//! that shows a PE how far those behind it are.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -130,7 +130,7 @@ impl Channels {
     }
 
     /// The generation that this member's counters came to, which is a later one than the team's
-    /// when a pair exchanged so many signals that they do not fit the bits below.
+    /// when a pair exchanged more signals than fit the bits below.
     pub(crate) fn reached(&self) -> u64 {
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
@@ -311,7 +311,7 @@ impl Channels {
     }
 
     /// Change a flag of `pe`. If that is a store, its effect need not be awaited before this member
-    /// looks at its own flags, as it must be before one can tell whether the PE sleeps.
+    /// looks at its own flags, as it must be before one can know whether the PE sleeps.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();

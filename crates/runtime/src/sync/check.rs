@@ -68,8 +68,8 @@ pub(crate) fn same(
     if alike(&others) {
         return;
     }
-    let told = Instant::now();
-    while !complete(&others) && told.elapsed() < GRACE {
+    let announced = Instant::now();
+    while !complete(&others) && announced.elapsed() < GRACE {
         backoff::is_seen(|| {
             listen(job, &mut others, tag);
             complete(&others)

@@ -4,7 +4,7 @@
 //! All active sets share the same channels, so a set needs nothing of its own: no memory and no
 //! agreement on its first use, and the number of sets is not limited. This relies on each two PEs
 //! making the calls in which both take part in the same order. If several threads of a PE may be in
-//! the library at once, there is no such order, and only pSync tells their calls apart: then the
+//! the library at once, there is no such order, and only pSync distinguishes their calls: then the
 //! members agree on a team at the first use. They keep it for later calls while each of them has
 //! room; if one has none, the team ends with the call.
 //!

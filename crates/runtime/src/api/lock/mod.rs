@@ -36,7 +36,7 @@ use core::ffi::{c_int, c_long};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use turns::Answer;
-use word::Place;
+use word::RemoteWord;
 
 /// A lock as this PE has it.
 struct Lock<T> {
@@ -77,8 +77,8 @@ impl<T: LockWord> Lock<T> {
         turns::take(self.address(), size_of::<T>(), threads, wait)
     }
 
-    fn on(&self, pe: c_int) -> Place<T> {
-        Place { call: self.call, word: self.word, pe }
+    fn on(&self, pe: c_int) -> RemoteWord<T> {
+        RemoteWord { call: self.call, word: self.word, pe }
     }
 
     /// The number of this PE in a field.
@@ -177,10 +177,10 @@ impl<T: LockWord> Lock<T> {
     /// waits for it, a warning when one might.
     fn complain(&self) {
         let held = format!("this PE still holds the lock at {:#x}", self.address());
-        let cure = "call shmem_clear_lock first";
+        let remedy = "call shmem_clear_lock first";
         match self.next() {
-            None => eprintln!("warning: PE {}: {}: {held}; {cure}", self.job.me(), self.call),
-            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {cure}"),
+            None => eprintln!("warning: PE {}: {}: {held}; {remedy}", self.job.me(), self.call),
+            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {remedy}"),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) enum Answer {
     Yours,
     /// Another thread of this PE uses the lock.
     Taken,
-    /// The caller itself does, or whoever may not run before the caller returns.
+    /// The caller does, or a thread that may not run before the caller returns.
     Own,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Ans
     }
 }
 
-/// The PE has the lock, or has it no more. Whether that is news.
+/// Records whether the PE has the lock; returns whether that changed.
 pub(super) fn hold(lock: usize, held: bool) -> bool {
     let mut turns = process::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
@@ -113,7 +113,7 @@ pub(super) fn held() -> Vec<(usize, usize)> {
 
 /// Forget the locks in memory that is freed, but for those that threads wait for.
 pub(super) fn forget(block: Range<usize>) {
-    // One more than the owner; between two owners, whoever is next has not looked yet.
+    // One more than the owner; between two owners, the next one has not looked yet.
     let wanted = |turn: &Turn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }

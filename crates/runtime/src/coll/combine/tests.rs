@@ -79,7 +79,7 @@ fn arrays_of_every_length_are_combined_like_their_elements() {
         let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
         let apply = |dest: &mut [u8], first: usize, nelems: usize| {
             let at = |operand: *mut u8| operand.wrapping_add(1 + nbytes(first)).cast_const().cast();
-            // SAFETY: as many elements lie behind each pointer; the vectors are our own.
+            // SAFETY: each pointer leads to that number of elements; the vectors are our own.
             unsafe { (op.f)(dest.as_mut_ptr().cast(), at(left), at(right), nelems) }
         };
         // Miri takes minutes for all.

@@ -25,7 +25,7 @@ pub(crate) fn peers(member: &Member) {
     assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
 }
 
-/// A transport of a job of so many PEs, and what it takes when one was used.
+/// A transport of a job of `n_pes` PEs, and what it takes when one was used.
 fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
     let before = private_bytes();
     let mut transport = member.open_beside(n_pes);
@@ -54,7 +54,7 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
 }
 
 /// From now on the kernel gives this process small pages. Where all memory gets huge ones, one peer
-/// that is used takes as much as 2 MiB of each table, which tells nothing of the others.
+/// that is used takes as much as 2 MiB of each table, which says nothing of the others.
 fn without_huge_pages() {
     // SAFETY: takes numbers.
     let code = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
@@ -63,7 +63,7 @@ fn without_huge_pages() {
 
 /// Memory that this process alone has.
 fn private_bytes() -> u64 {
-    let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel tells");
+    let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
     let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).map(str::parse::<u64>);
     kib.expect("a line of it").expect("a number") << 10

@@ -13,7 +13,7 @@ use crate::prefix::prefix;
 fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     // Warnings are errors: the programs are also a test of the header.
     const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
-    // Routines take arrays of any type, of which gfortran warns whatever it is told.
+    // Routines take arrays of any type, of which gfortran warns whatever its options are.
     const FORTRAN: &[&str] = &["-O1", "-g", "-w", "-fcray-pointer", "-fallow-argument-mismatch"];
     match source.extension().and_then(|extension| extension.to_str()) {
         Some("cpp") => ("oshcxx", C),

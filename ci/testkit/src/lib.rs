@@ -27,7 +27,7 @@ pub use started::{Overdue, Started};
 pub use traces::Traces;
 
 /// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of
-/// these names. Those behind `; ignored "WHY" =>` run only when they are asked for.
+/// these names. Those behind `; ignored "WHY" =>` run only on request.
 ///
 /// Functions that are missing here are unused, so that the compiler names them.
 #[macro_export]

@@ -89,7 +89,7 @@ impl Started {
             return Ok(self.status);
         }
         let running = self.mark.processes();
-        // A launcher ends its job when it is asked to.
+        // A launcher ends its job on SIGTERM.
         mark::send(self.pid(), Signal::TERM);
         let end = Instant::now() + self.grace;
         while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
@@ -127,7 +127,7 @@ impl Started {
 
     /// Kills it first, since a launcher's guard ends the rest, and then whatever is left.
     fn end(&mut self) {
-        // Whoever has ended already cannot be killed.
+        // A process that has ended cannot be killed.
         let _ = self.child.kill();
         self.status = self.child.wait().ok();
         let end = Instant::now() + self.grace;

@@ -179,7 +179,7 @@ fn each_part_of_the_command_is_shown_alone() {
     let statically = text(prefix.wrapper("oshcc").args(["-static", "--showme:link"]));
     assert!(statically.contains("--wrap=_Fork") && !statically.contains("-rpath"), "{statically}");
 
-    for unknown in ["--showme:colour", "--showme:no"] {
+    for unknown in ["--showme:color", "--showme:no"] {
         let output = prefix.wrapper("oshcc").arg(unknown).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let message = String::from_utf8(output.stderr).unwrap();

@@ -19,7 +19,7 @@ pub struct Flags {
     #[arg(value_parser = clap::value_parser!(u64).range(8..=1 << 30))]
     pub max_bytes: u64,
 
-    /// Measure each algorithm at each size five times, for about so many milliseconds
+    /// Measure each algorithm at each size five times, for about this number of milliseconds
     #[arg(long, value_name = "MS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub time: u64,

@@ -23,7 +23,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Two of so many bytes; `None` if the symmetric heap has no room for them.
+    /// Two of `nbytes` bytes each; `None` if the symmetric heap has no room for them.
     pub fn new(nbytes: usize) -> Option<Arrays> {
         let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
         Some(Arrays {
@@ -35,8 +35,8 @@ impl Arrays {
         })
     }
 
-    /// Whether there is a collective of a table's operation on so many bytes for a team of `n`, and
-    /// room for it.
+    /// Whether there is a collective of a table's operation on `nbytes` bytes for a team of `n`,
+    /// and room for it.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {

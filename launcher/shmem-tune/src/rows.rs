@@ -10,7 +10,7 @@ use rushmem_collectives::choice::{Facts, Table};
 pub struct Measured {
     pub operation: &'static str,
     pub facts: Facts,
-    /// For so many bytes, the seconds by each algorithm.
+    /// For a number of bytes, the seconds by each algorithm.
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
 

@@ -178,7 +178,7 @@ To use it:
   oshcc program.c -o program
   oshrun -n 4 ./program
 
-`man oshrun` then works, too; docs/installing.md tells of build systems and completions. To remove it, delete the
+`man oshrun` then works, too; docs/installing.md describes build systems and completions. To remove it, delete the
 folder, or only the installed files: (cd "{prefix}" && xargs rm -f < {MANIFEST})
 "#
     )

@@ -9,8 +9,8 @@
 //! detector sees what it accesses.
 //!
 //! The detector sees one process. What peers order, the TCP provider reports to it (`order`), which
-//! is more order than there is. It sees neither what the kernel reads nor what fences order, so that
-//! none of these programs may wait for a word that a peer puts.
+//! is more order than there is. It sees neither what the kernel reads nor what fences order, so
+//! that none of these programs may wait for a word that a peer puts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

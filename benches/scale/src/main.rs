@@ -26,19 +26,23 @@ Options:
   --max-pes N   the largest team, a power of two (default 1048576)
 ";
 
-/// What the page begins with.
+/// The introduction of the page.
 const PAGE: &str = "\
 # Collectives at scale
 
-What the plans of the collectives would take on machines that nobody here has: `cargo run --release -p rushmem-scale -- --doc
-docs/scale` runs the very plans that the library carries out under the LogGP model, and writes this page. *flat* has one PE on a node
-and a fabric of 200 Gbit/s with 0.9 us; the others have 64 PEs on a node; *dragonfly* has groups of 32 nodes, between which a message takes
-1.7 us. The charts are of the last one. Messages and KiB are what the busiest member sends. Behind each time stands how many times
-the lower bound it is: of a word that reaches all members, or of the bytes that each member must take in and give out, whichever is longer.
-Plans of as many steps as members are run up to 4,096 PEs; beyond, a closed form that is checked against them says what they take.
+This page estimates the time of the collectives on machines that are larger than any test machine.
+`cargo run --release -p rushmem-scale -- --doc docs/scale` writes it: it runs the plans that the
+library executes, under the LogGP model. *flat* has one PE on a node and a fabric of 200 Gbit/s with
+0.9 us. The others have 64 PEs on a node. *dragonfly* has groups of 32 nodes, between which a message
+takes 1.7 us; the charts show this machine. Messages and KiB are those that the busiest member sends.
+The factor after each time is its ratio to the lower bound: the time in which a word reaches all
+members, or in which each member sends and receives its bytes, whichever is longer. Plans with a step
+for each member are run up to 4,096 PEs; for more PEs, a closed form gives the time, which is checked
+against the plans.
 
-Which of them is used where is told in [collectives.md](../collectives.md). What shares one node's memory has faster ways. In the
-model the PEs of a node do not share its link, so it shows less of what two levels gain.
+[collectives.md](../collectives.md) describes which algorithm is used where. Collectives within one
+node use shared memory instead. In the model the PEs of a node do not share its link, so it shows
+less of the gain of two levels.
 ";
 
 fn main() -> Result<()> {

@@ -30,7 +30,6 @@ mod trace;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use maud::Markup;
 
 use crate::print::print;
 use crate::{flags, load};
@@ -85,12 +84,6 @@ fn pictures(sections: &[Section]) -> Vec<(String, String)> {
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text)
         .map_err(|error| format!("{} cannot be written: {error}.", path.display()))
-}
-
-/// The text of a page or picture, without control characters, which no markup may contain.
-fn printable(markup: Markup) -> String {
-    let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
-    markup.into_string().replace(is_bad, "\u{fffd}")
 }
 
 #[cfg(test)]

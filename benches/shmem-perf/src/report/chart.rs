@@ -234,7 +234,12 @@ mod tests {
         let text = drawn(&curves);
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
         assert_eq!(text.matches("l7 7m0-7l-7 7").count(), 2, "{text}");
-        assert!(text.contains(">A memcpy</text>") && text.contains(">B memcpy</text>"), "{text}");
+        let place = |name: &str| -> Option<f64> {
+            let (before, _) = text.split_once(&format!(">{name}</text>"))?;
+            before.rsplit_once(" y=\"")?.1.split('"').next()?.parse().ok()
+        };
+        let [a, b] = ["A memcpy", "B memcpy"].map(|name| place(name).expect("a name"));
+        assert!((a - b).abs() >= 14.0, "names of floors keep apart: {a} and {b}");
         assert!(text.contains("n 1, invalid as a floor"), "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! The elements of drawings.
+//! The elements of drawings, and their text.
 
 use maud::{Markup, html};
 
@@ -93,6 +93,12 @@ pub fn shortened(text: &str, letters: usize) -> String {
         true => text.to_owned(),
         false => text.chars().take(letters.saturating_sub(1)).chain(['\u{2026}']).collect(),
     }
+}
+
+/// The text of a page or picture, without control characters, which no markup may contain.
+pub fn printable(markup: Markup) -> String {
+    let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+    markup.into_string().replace(is_bad, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::drawing::{Drawing, FONT, px};
+use super::drawing::{Drawing, FONT, printable, px};
 use super::palette::{CARD, INK, SOFT};
-use super::printable;
 use super::style::Entry;
 
 /// Places in an SVG file: the title, the note below it, the margin, a line of the legend.

@@ -2,8 +2,8 @@
 
 use maud::{DOCTYPE, PreEscaped, html};
 
+use super::drawing::printable;
 use super::header::header;
-use super::printable;
 use super::section::Section;
 use super::source::Source;
 

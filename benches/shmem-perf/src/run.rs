@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::answer::is_oversubscribed;
 use crate::bar::Bar;
@@ -32,6 +32,9 @@ type Subcommand = fn(&[String]) -> Result<u8, String>;
 
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
+    if documents::printed(Options::command()) {
+        return 0;
+    }
     let start = Instant::now();
     let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {

@@ -1,4 +1,4 @@
-//! The errors between a PE and its launcher, each as one sentence with its cure.
+//! The errors between a PE and its launcher, each as one sentence with its remedy.
 
 use std::fmt;
 use std::io;
@@ -29,8 +29,8 @@ pub enum Error {
         name: &'static str,
         /// What the variable holds.
         value: String,
-        /// What is missing, and the cure.
-        cure: String,
+        /// What is missing, and the remedy.
+        remedy: String,
     },
     /// No process manager answers where the variables of a launcher lead.
     NoManager {
@@ -134,13 +134,13 @@ impl fmt::Display for Error {
                 "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors \
                  or changed the variable"
             ),
-            Error::Foreign { launcher, pe, name, value, cure } => {
+            Error::Foreign { launcher, pe, name, value, remedy } => {
                 write!(f, "{launcher} started this program as ")?;
                 match pe {
                     Some(pe) => write!(f, "PE {pe} of several")?,
                     None => f.write_str("one process of several")?,
                 }
-                write!(f, " ({name}={value}), {cure}")
+                write!(f, " ({name}={value}), {remedy}")
             }
             Error::NoManager { who, protocol, variables, cause } => write!(
                 f,

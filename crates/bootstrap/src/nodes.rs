@@ -1,7 +1,7 @@
 //! The nodes of a job and their PEs.
 //!
-//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of a million PEs
-//! stay small. This is pure data: it never queries the machine.
+//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of
+//! a million PEs stay small. This is pure data: it never queries the machine.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,8 @@ struct Run {
     local: u32,
 }
 
-/// The node of every PE. PEs are numbered from 0 without gaps, and so are nodes, in the order of their first PE.
+/// The node of every PE. PEs are numbered from 0 without gaps, and so are nodes, in the order of
+/// their first PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
 pub struct NodeMap {
@@ -54,7 +55,8 @@ impl NodeMap {
     /// From runs of (node, number of consecutive PEs on it), in the order of PEs.
     ///
     /// # Errors
-    /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one with a lower number.
+    /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one
+    /// with a lower number.
     pub fn from_runs(runs: impl IntoIterator<Item = (u32, u32)>) -> Result<NodeMap, InvalidNodes> {
         let mut map = NodeMap { runs: Vec::new(), sizes: Vec::new() };
         let mut first = 0_u32;

@@ -37,4 +37,4 @@ mod step;
 pub mod two_level;
 
 pub use edge::{Edge, Peer};
-pub use step::{Operand, Place, Span, Step};
+pub use step::{Buffer, Operand, Span, Step};

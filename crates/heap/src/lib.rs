@@ -1,8 +1,9 @@
 //! Symmetric memory: its layout, its mapping and its allocation.
 //!
-//! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps all of it once.
-//! So a peer's copy of an address is the own address plus a multiple of the stride, one descriptor serves any
-//! number of PEs, and nothing can be left behind, since the file has no name.
+//! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps
+//! all of it once. So a peer's copy of an address is the own address plus a multiple of the stride,
+//! one descriptor serves any number of PEs, and nothing can be left behind, since the file has no
+//! name.
 //!
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from
@@ -21,7 +22,7 @@ mod published;
 mod reservation;
 pub mod statics;
 
-pub use allocator::{Allocator, Misplaced, Overwritten, Place};
+pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten};
 pub use error::Error;
 pub use layout::Layout;
 pub use node::NodeMemory;

@@ -6,9 +6,9 @@
 
 use rushmem_transport::Provider;
 
-/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` prefers them. UCX before libfabric: where both
-/// have InfiniBand or RoCE, UCX drives it directly and libfabric through a layer that makes datagrams of
-/// connections; what is libfabric's alone, UCX does not find.
+/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` prefers them. UCX before libfabric:
+/// where both have InfiniBand or RoCE, UCX drives it directly and libfabric through a layer that
+/// makes datagrams of connections; what is libfabric's alone, UCX does not find.
 pub const ALL: &[Provider] = &[
     rushmem_transport_ucx::PROVIDER,
     rushmem_transport_ofi::PROVIDER,

@@ -1,18 +1,20 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
-//! Folders are layers, and each imports only those before it: `base`, `memory`, `net`, `sync`, `teams`, `coll`,
-//! `api`, `setup`.
-//! The functions of the standard are in [`setup`], [`heap`], [`team`], [`ctx`], [`rma`], [`amo`], [`signal`],
-//! [`collectives`], [`wait`], [`order`] and [`lock`]. They take the arguments of the C functions, preceded by the
-//! name of the call for messages. They check the arguments, find the PE's copy of an address and pass the access to
-//! `transport::mem`. On-node the path contains nothing else: no lock, no allocation, no system call, no log.
+//! Folders are layers, and each imports only those before it: `base`, `memory`, `net`, `sync`,
+//! `teams`, `coll`, `api`, `setup`. The functions of the standard are in [`setup`], [`heap`],
+//! [`team`], [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and
+//! [`lock`]. They take the arguments of the C functions, preceded by the name of the call for
+//! messages. They check the arguments, find the PE's copy of an address and pass the access to
+//! `transport::mem`. On-node the path contains nothing else: no lock, no allocation, no system
+//! call, no log.
 //!
 //! # Safety
 //!
-//! Routines that take addresses are unsafe. They check what they can (that an address is symmetric, its bounds, its
-//! alignment). In addition to the preconditions that they name, they have one in common: while the call lasts, and
-//! until it is complete if it completes later, no Rust reference points to the memory that they access, here or on
-//! the other PE. Other PEs may access symmetric memory at any time.
+//! Routines that take addresses are unsafe. They check what they can (that an address is symmetric,
+//! its bounds, its alignment). In addition to the preconditions that they name, they have one in
+//! common: while the call lasts, and until it is complete if it completes later, no Rust reference
+//! points to the memory that they access, here or on the other PE. Other PEs may access symmetric
+//! memory at any time.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 

@@ -4,45 +4,13 @@
 //! compose with those of a CPU, so this knows of no memory that this PE shares.
 #![allow(unsafe_code)]
 
-use crate::ep::{Failure, Post, Remote, Wanted};
+use crate::ep::{Remote, Wanted};
 use crate::native::Amo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe, RemoteAddr};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe};
 
 impl OfiEndpoint {
-    /// Attempts an atomic operation that the fabric has, where nothing is in its way. While it polls nobody else need.
-    ///
-    /// # Safety
-    /// Where the old value is wanted is valid for writes until the operation is over, or the ep was closed.
-    ///
-    /// # Errors
-    /// When the fabric says that something failed.
-    #[inline(always)]
-    pub(crate) unsafe fn fetch_at_once(
-        &mut self,
-        dest: RemoteAddr,
-        amo: Amo,
-        pe: Pe,
-        wanted: Wanted,
-    ) -> Result<Post, Failure> {
-        let (shared, nbytes) = (self.shared(), amo.width.nbytes());
-        // Where CPUs carry atomic operations out the fabric has none.
-        let is_usual =
-            shared.native.has(amo.op, amo.width) && dest.offset.is_multiple_of(nbytes as u64);
-        if !is_usual || self.is_past_fence(pe) {
-            return Ok(Post::Later);
-        }
-        let Some(remote) = shared.known_remote(pe, dest, nbytes) else { return Ok(Post::Later) };
-        let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
-        let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
-        // SAFETY: by contract.
-        match unsafe { ep.atomic(remote, amo, Some(wanted)) } {
-            Ok(Post::Started(op)) => ep.poll_for(op),
-            _ => Ok(Post::Later),
-        }
-    }
-
     /// Starts an atomic operation of the fabric's.
     ///
     /// # Safety

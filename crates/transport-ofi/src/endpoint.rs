@@ -6,66 +6,32 @@
 #![allow(unsafe_code)]
 
 use crate::ep::Wanted;
-use crate::native::Amo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe,
-    Put, RemoteAddr, Signal,
+    AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
 };
 use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        if put.source.nbytes <= self.shared().copy_up_to(put.completion) {
+            // SAFETY: valid during this call, which copies it.
+            return unsafe { self.start_put(pe, &put) }.map(|_| ());
+        }
         // SAFETY: the same contract.
-        unsafe { self.write(put.dest, put.source, pe, put.completion) }.map_err(|error| *error)
-    }
-
-    unsafe fn put_in_heap(
-        &mut self,
-        dest: u64,
-        source: LocalBuf,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        // SAFETY: the same contract.
-        unsafe { self.write(RemoteAddr::in_heap(dest), source, pe, completion) }
+        unsafe { self.put_long(pe, &put) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
         // SAFETY: the same contract.
-        unsafe { self.read(get.dest, get.source, pe, get.completion) }.map_err(|error| *error)
-    }
-
-    unsafe fn get_in_heap(
-        &mut self,
-        dest: LocalBuf,
-        source: u64,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        // SAFETY: the same contract.
-        unsafe { self.read(dest, RemoteAddr::in_heap(source), pe, completion) }
-    }
-
-    fn fetch_in_heap(
-        &mut self,
-        dest: u64,
-        operand: u64,
-        condition: u64,
-        op: AmoOp,
-        width: AmoWidth,
-        pe: Pe,
-    ) -> Result<u64, Box<Error>> {
-        self.fetch(RemoteAddr::in_heap(dest), Amo { op, width, operand, condition }, pe)
+        let has_come = unsafe { self.start_get(pe, &get) }?;
+        let waits = get.completion == Completion::Now;
+        if waits && !has_come { self.completed(pe) } else { Ok(()) }
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
         let wanted = match request.old {
-            OldValue::Returned => {
-                let AmoRequest { dest, width, op, operand, condition, .. } = request;
-                let amo = Amo { op, width, operand, condition };
-                return self.fetch(dest, amo, pe).map_err(|error| *error);
-            }
+            OldValue::Returned => return self.fetch(pe, &request),
             OldValue::AtQuiet(at) => Some(Wanted { at, width: request.width }),
             OldValue::Ignored => None,
         };
@@ -103,7 +69,7 @@ impl Endpoint for OfiEndpoint {
 
     fn quiet(&mut self) -> Result<(), Error> {
         // Ask before waiting.
-        self.ask_for_answers()?;
+        self.ask_for_acks()?;
         self.all_completed()?;
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
@@ -113,7 +79,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.ask_for_answers()?;
+        self.ask_for_acks()?;
         self.poll()?;
         self.collect();
         let in_flight = self.with_ep(|ep| Ok(ep.in_flight()))?;
@@ -133,7 +99,7 @@ impl Endpoint for OfiEndpoint {
             // It was never used.
             return self.check();
         }
-        self.ask_for_answer(pe)?;
+        self.ask_for_ack(pe)?;
         self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
         self.carried_out(pe)?;
@@ -145,8 +111,7 @@ impl Drop for OfiEndpoint {
     fn drop(&mut self) {
         // After a loss there is nothing left to complete; the ep is closed.
         if self.quiet().is_ok() {
-            // SAFETY: its endpoint alone uses it, which is this one and ends.
-            unsafe { self.shared().give_back(Arc::clone(&self.ep)) };
+            self.shared().give_back(Arc::clone(&self.ep));
         }
     }
 }

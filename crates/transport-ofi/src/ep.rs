@@ -66,10 +66,8 @@ pub(crate) struct Failure {
 /// What became of an attempt to start something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {
-    /// The operation of this cell is in flight.
-    Started(u32),
-    /// It was started and needs no cell any more.
-    Done,
+    /// It is in flight.
+    Started,
     /// There is no room for now.
     Later,
 }
@@ -89,8 +87,6 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
-    /// Writes up to this long are copied when they start, whenever they complete.
-    at_once_up_to: usize,
     /// Writes up to this long are injected, with a completion; 0 if the provider does not take them so.
     inject_up_to: usize,
     write_arguments: WriteArguments,
@@ -127,12 +123,6 @@ impl FiEndpoint {
         self.pending[pe as usize]
     }
 
-    /// Whether the operation that a cell was given to is over.
-    #[inline]
-    pub(crate) fn is_over(&self, op: u32) -> bool {
-        matches!(self.ops[op as usize].use_, Use::None)
-    }
-
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
         self.contexts.cell(op).base.cast()
     }
@@ -162,7 +152,7 @@ impl FiEndpoint {
     /// What became of an operation that has begun, by libfabric's code.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
-        if code == 0 { Ok(Post::Started(op)) } else { self.not_begun(code, op) }
+        if code == 0 { Ok(Post::Started) } else { self.not_begun(code, op) }
     }
 
     #[cold]

@@ -5,6 +5,7 @@ use crate::choice::List;
 use crate::defaults;
 use crate::facts::Facts;
 use crate::fid::{Fid, succeeded};
+use crate::quirks;
 use crate::raw::{Mapped, RawKey};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
@@ -198,6 +199,12 @@ impl Fabric {
         succeeded(code)?;
         // SAFETY: both are open, and the table is dropped with the domain.
         succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
+        if let Some(name) = quirks::unused_name(&self.facts.provider) {
+            let bytes = name.as_bytes_with_nul();
+            let address = bytes.as_ptr().cast_mut().cast();
+            // SAFETY: an open endpoint that is not enabled, and the bytes of a name, which the call copies.
+            succeeded(unsafe { fi::fi_setname(endpoint.raw(), address, bytes.len()) })?;
+        }
         // SAFETY: an endpoint that is bound to all it needs.
         succeeded(unsafe { fi::fi_enable(endpoint.fid()) })?;
         Ok(endpoint)

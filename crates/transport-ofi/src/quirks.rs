@@ -1,8 +1,8 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 
-use libfabric_sys as fi;
 use rushmem_transport::Amos;
+use std::ffi::CString;
 
 /// Layers of providers, and what is wrong with them.
 const FAULTY: [(&str, &str); 3] = [
@@ -56,17 +56,18 @@ pub(crate) fn needs_first_thread(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }
 
-/// What helps where a provider has refused an endpoint, as the end of a sentence. shm names its files after processes, and those of a
-/// process that was killed stay: a later one with its number finds the name taken.
-pub(crate) fn cure(provider: &str, code: i32) -> String {
-    let is_taken = provider.split(';').any(|part| part == "shm") && code.abs() == fi::FI_EBUSY;
-    match is_taken {
-        false => String::new(),
-        true => format!(
-            ": a process that was killed has left files named /dev/shm/{}:*, so remove them",
-            std::process::id()
-        ),
+/// A name for an endpoint that no file in /dev/shm has, `None` where the provider's own are as good. Those of shm are
+/// made of the process and a count, and the files of a process that was killed stay: a later one with its number would be
+/// refused (`FI_EBUSY`). `oshrun` removes files by the process that the name begins with.
+pub(crate) fn unused_name(provider: &str) -> Option<CString> {
+    if provider != "shm" {
+        return None;
     }
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).ok()?;
+    let number = u32::from_ne_bytes(random);
+    let (process, user) = (std::process::id(), rustix::process::getuid().as_raw());
+    CString::new(format!("{process}:{user}:{number}")).ok()
 }
 
 #[cfg(test)]
@@ -88,10 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn files_of_killed_processes_are_named() {
-        let named = format!("/dev/shm/{}:", std::process::id());
-        assert!(cure("shm", -fi::FI_EBUSY).contains(&named));
-        assert_eq!(cure("shm", -fi::FI_EIO) + &cure("tcp;ofi_rxm", -fi::FI_EBUSY), "");
+    fn endpoints_of_shm_alone_get_other_names() {
+        let prefix = format!("{}:", std::process::id());
+        let names = [(); 2].map(|()| unused_name("shm").expect("a name"));
+        assert!(names.iter().all(|name| name.to_bytes().starts_with(prefix.as_bytes())));
+        assert_ne!(names[0], names[1]);
+        assert_eq!(unused_name("tcp;ofi_rxm"), None);
     }
 
     #[test]

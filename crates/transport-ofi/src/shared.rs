@@ -1,30 +1,29 @@
-//! What all endpoints of a PE and its service thread share: the peers, the eps, and who is told of what.
+//! What all endpoints of a PE and its service thread share: the peers, the eps, and the acknowledgments.
 //!
-//! Locks: an ep is waited for by its endpoint, which thereby owns it, and tried by everyone else; nobody waits for a lock while holding another, except
-//! for the list of what is unfinished, which is held for a few instructions. This file must never know what peers ask of
-//! this PE, nor who polls.
-#![allow(unsafe_code)]
+//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for a lock
+//! while it holds another, except that of the list of what is unfinished, which is held for a few
+//! instructions. This module does not know what peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, News};
 use crate::fid::Fid;
 use crate::native::Native;
+use crate::progress::LIMITS;
 use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::answers::{Answers, ToldCounts};
-use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::biased::BiasedLock;
-use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::acks::{AckCounts, Acks};
+use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{
-    Amos, Completion, Error, Fault, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
+    Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
 };
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -34,19 +33,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-/// What an endpoint has in flight is polled within about this time, if nobody waits for it.
-pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
-
 /// An ep, and what others than its endpoint see of it.
 pub(crate) struct SharedEp {
     number: u32,
     /// `None` once it was given up.
-    pub(crate) ep: BiasedLock<Option<FiEndpoint>>,
+    pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
-    /// Requests that were sent, all in all.
-    pub(crate) asked: AtomicU32,
-    /// How many requests the targets have carried out.
-    pub(crate) told: Arc<ToldCounts>,
+    /// How many requests were sent.
+    pub(crate) requests: AtomicU32,
+    /// How many requests the targets have acknowledged.
+    pub(crate) acks: Arc<AckCounts>,
     /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
     /// for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
@@ -60,20 +56,20 @@ impl SharedEp {
         self.number
     }
 
-    /// Whether some target is not known to have carried out all that it was asked.
+    /// Whether some target has not acknowledged all requests.
     pub(crate) fn is_owed(&self) -> bool {
-        self.told.all() != self.asked.load(Ordering::Relaxed)
+        self.acks.all() != self.requests.load(Ordering::Relaxed)
     }
 
     /// Lets it work, if nobody else does; whether something is in flight on it.
     fn poll(&self, shared: &Shared) -> bool {
-        let Some(mut ep) = self.ep.try_lock() else { return true };
+        let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
             Some(Ok(in_flight)) => {
                 *in_flight > 0
                     || self.undelivered.load(Ordering::Relaxed)
-                    || shared.polls_until_told() && self.is_owed()
+                    || shared.polls_until_acked() && self.is_owed()
             }
             Some(Err(_)) | None => false,
         };
@@ -112,20 +108,17 @@ pub(crate) struct Shared {
     pub(crate) amos: Amos,
     /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
-    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
     copies_up_to: usize,
     copies_before_waiting_up_to: usize,
-    /// Longest get that is one read with nothing to do before it.
-    pub(crate) reads_at_once_up_to: usize,
     pub(crate) host: Arc<dyn Host>,
     /// With their descriptors, as numbers.
     pub(crate) segments: Segments<usize>,
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
-    pub(crate) answers: Answers,
-    pub(crate) attendance: Attendance,
+    pub(crate) acks: Acks,
+    pub(crate) state: ProgressState,
     /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
     pub(crate) loss: Loss,
@@ -144,7 +137,6 @@ impl Shared {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let pins_copies = service.fabric().facts.asks(fi::FI_MR_LOCAL);
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
-        let unchecked = if service.fabric().facts.copies() { Fault::LONG } else { usize::MAX };
         Ok(Shared {
             registrations: Mutex::default(),
             spare: Mutex::default(),
@@ -157,16 +149,14 @@ impl Shared {
             tag,
             amos: open.amos,
             native,
-            oversubscribed: open.oversubscribed,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
-            reads_at_once_up_to: max_bytes.min(unchecked),
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
-            answers: Answers::new(open.n_pes),
-            attendance: Attendance::new()?,
+            acks: Acks::new(open.n_pes),
+            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
@@ -215,9 +205,9 @@ impl Shared {
         self.fabric.facts.ordered && self.amos == Amos::Software
     }
 
-    /// A message may complete before it has left, so that an ep is polled until the targets have told of all that they were asked.
-    /// Sockets have taken what completes.
-    fn polls_until_told(&self) -> bool {
+    /// A message may complete before it has left, so an ep is polled until the targets have acknowledged
+    /// all requests. Sockets have taken what completes.
+    fn polls_until_acked(&self) -> bool {
         !self.fabric.facts.sockets
     }
 
@@ -291,12 +281,7 @@ impl Shared {
     }
 
     /// A context has this ep no more; nothing is in flight on it.
-    ///
-    /// # Safety
-    /// No thread uses it but to poll it.
-    pub(crate) unsafe fn give_back(&self, ep: Arc<SharedEp>) {
-        // SAFETY: by contract; whoever polls does not wait for it.
-        unsafe { ep.ep.disown() };
+    pub(crate) fn give_back(&self, ep: Arc<SharedEp>) {
         lock(&self.spare).push(ep);
     }
 
@@ -308,13 +293,13 @@ impl Shared {
     /// One more ep.
     pub(crate) fn share(&self, ep: FiEndpoint) -> Arc<SharedEp> {
         let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
-        let (number, told) = self.answers.origin();
+        let (number, acks) = self.acks.origin();
         let shared = Arc::new(SharedEp {
             number,
-            ep: BiasedLock::new(Some(ep)),
+            ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
-            asked: AtomicU32::new(0),
-            told,
+            requests: AtomicU32::new(0),
+            acks,
             undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });
@@ -342,16 +327,12 @@ impl Shared {
     fn note_anew(&self, ep: &Arc<SharedEp>) {
         ep.noted.store(true, Ordering::Relaxed);
         self.unfinished.add(Arc::clone(ep));
-        self.attendance.call_soon(UNATTENDED);
+        self.state.request_flush();
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        let is_left = self.unfinished.finish(|ep| ep.poll(self));
-        if is_left {
-            self.attendance.call_soon(UNATTENDED);
-        }
-        is_left
+        self.unfinished.finish(|ep| ep.poll(self))
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel tells that it may.

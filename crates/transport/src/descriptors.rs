@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
-/// How often [`Watch`] checks whether a descriptor is left, and how long there may be none.
+/// How often [`Watch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The lowest descriptor that a check may use for a moment. Lower ones are taken by programs that replace a standard stream: they

@@ -1,18 +1,15 @@
 //! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data, the three shortest ones in registers, too; strided routines are loops of the runtime.
+//! They are few and take an operation as data; strided routines are loops of the runtime.
 //! A verb with a default body can be composed of the others; a provider overrides it if its network can do better.
 #![allow(unsafe_code)]
 
-use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Error, Get, LocalBuf, OldValue, Pe, Put, RemoteAddr,
-    Signal,
-};
+use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
 
 /// One context's access to every connected PE.
 ///
 /// Local memory that an operation names is valid until the operation is complete, which its
-/// [`Completion`] or [`OldValue`] tells: when the call returns, or at the next
+/// [`Completion`](crate::Completion) or [`OldValue`](crate::OldValue) tells: when the call returns, or at the next
 /// [`quiet`](Endpoint::quiet). Addresses lie within the peer's segment and words are aligned to their width; others are
 /// refused with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory. Dropping an
 /// endpoint completes what it issued.
@@ -36,7 +33,7 @@ pub trait Endpoint: Send {
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
     /// Carries out an atomic operation on a word of a PE. Returns the word's old value, zero-extended, if the request
-    /// asks for it ([`OldValue`]), and otherwise any number.
+    /// asks for it ([`OldValue`](crate::OldValue)), and otherwise any number.
     ///
     /// # Safety
     /// If the request names a destination of the old value, it is valid for writes of a word of this width until the next
@@ -59,64 +56,6 @@ pub trait Endpoint: Send {
         self.fence()?;
         // SAFETY: the old value goes nowhere.
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
-    }
-
-    /// As [`put`](Endpoint::put), to a PE's heap, so many bytes from its start. Where a network takes a transfer within some hundred
-    /// instructions, passing arguments in memory counts: those of this verb and its like pass in registers, but for one of a fetch, as does the result.
-    ///
-    /// # Safety
-    /// As [`put`](Endpoint::put).
-    ///
-    /// # Errors
-    /// As [`put`](Endpoint::put).
-    unsafe fn put_in_heap(
-        &mut self,
-        dest: u64,
-        source: LocalBuf,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        let put = Put { dest: RemoteAddr::in_heap(dest), source, completion };
-        // SAFETY: the same contract.
-        unsafe { self.put(pe, put) }.map_err(Box::new)
-    }
-
-    /// As [`get`](Endpoint::get), from a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
-    ///
-    /// # Safety
-    /// As [`get`](Endpoint::get).
-    ///
-    /// # Errors
-    /// As [`get`](Endpoint::get).
-    unsafe fn get_in_heap(
-        &mut self,
-        dest: LocalBuf,
-        source: u64,
-        pe: Pe,
-        completion: Completion,
-    ) -> Result<(), Box<Error>> {
-        let get = Get { dest, source: RemoteAddr::in_heap(source), completion };
-        // SAFETY: the same contract.
-        unsafe { self.get(pe, get) }.map_err(Box::new)
-    }
-
-    /// As [`amo`](Endpoint::amo) that returns the old value, on a word of a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
-    ///
-    /// # Errors
-    /// As [`amo`](Endpoint::amo).
-    fn fetch_in_heap(
-        &mut self,
-        dest: u64,
-        operand: u64,
-        condition: u64,
-        op: AmoOp,
-        width: AmoWidth,
-        pe: Pe,
-    ) -> Result<u64, Box<Error>> {
-        let (dest, old) = (RemoteAddr::in_heap(dest), OldValue::Returned);
-        let request = AmoRequest { dest, width, op, operand, condition, old };
-        // SAFETY: the old value is returned.
-        unsafe { self.amo(pe, request) }.map_err(Box::new)
     }
 
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect before those that follow.

@@ -39,34 +39,3 @@ pub fn spawn_service(
         })
     })
 }
-
-/// The number of the calling thread: no other thread that lives has it, and it is the address of something.
-#[inline(always)]
-pub fn number() -> usize {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let number;
-        // SAFETY: the first word of a thread's control block, which is its own address (the ABI's manual, thread-local storage).
-        unsafe {
-            std::arch::asm!("mov {}, fs:0", out(reg) number, options(pure, readonly, nostack, preserves_flags));
-        }
-        number
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    {
-        thread_local!(static HERE: u8 = const { 0 });
-        HERE.with(|here| std::ptr::from_ref(here).addr())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn threads_have_different_numbers() {
-        let here = number();
-        let there = std::thread::scope(|scope| scope.spawn(number).join()).expect("a thread");
-        assert!(here == number() && here != there);
-    }
-}

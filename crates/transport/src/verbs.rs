@@ -34,14 +34,6 @@ pub struct RemoteAddr {
     pub offset: u64,
 }
 
-impl RemoteAddr {
-    /// An address in the symmetric heap.
-    #[inline]
-    pub fn in_heap(offset: u64) -> RemoteAddr {
-        RemoteAddr { segment: Segment::Heap, offset }
-    }
-}
-
 /// A range of this process's memory, as an address. Whoever passes it on vouches for the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalBuf {

@@ -1,4 +1,5 @@
-//! Start-up records as bytes: the version of their format, then what serde and postcard make of them.
+//! Start-up records as bytes: the version of their format, then what serde and postcard make of
+//! them.
 
 use crate::formats::Format;
 use serde::Serialize;

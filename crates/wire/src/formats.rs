@@ -1,4 +1,5 @@
-//! Every format that crosses between processes, with its version. Whoever changes a format raises its version.
+//! Every format that crosses between processes, with its version. A change of a format raises
+//! its version.
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ const fn format(name: &'static str, version: u8) -> Format {
 
 /// Frames between PEs, daemons and `oshrun`.
 pub const JOB: Format = format("job protocol", 3);
-/// What each PE tells all others when it joins the job.
+/// What each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 7);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);

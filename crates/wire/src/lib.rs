@@ -1,7 +1,8 @@
-//! What crosses between processes: the version of every format, and the one codec of start-up records.
+//! What crosses between processes: the version of every format, and the one codec of start-up
+//! records.
 //!
-//! Protocols that are hot, such as the frames of TCP, write their own bytes; their versions are here all the same. This
-//! crate must never know what a record means.
+//! Protocols that are hot, such as the frames of TCP, write their own bytes; their versions are
+//! here all the same. This crate must never know what a record means.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::process::Command;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::{Aborter, Protocol, Session, env};
@@ -15,6 +16,8 @@ use rushmem_bootstrap::{Aborter, Protocol, Session, env};
 struct Pe {
     session: Option<Session>,
     aborter: Option<Aborter>,
+    /// A thread that aborts the job.
+    speaker: Option<JoinHandle<bool>>,
 }
 
 fn main() {
@@ -108,7 +111,12 @@ impl Pe {
             // An abort by one thread while the main thread waits in an exchange.
             "abort_from_thread" => {
                 let aborter = self.aborter().clone();
-                std::thread::spawn(move || aborter.abort(5, "from a thread"));
+                let speaker = std::thread::spawn(move || aborter.abort(5, "from a thread"));
+                self.speaker = Some(speaker);
+            }
+            "join" => {
+                let sent = self.speaker.take().expect("after abort_from_thread").join();
+                assert!(sent.expect("no panic"), "oshrun has the message");
             }
             _ => panic!("no step {step:?}"),
         }

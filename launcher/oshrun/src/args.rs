@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
 use rushmem_bootstrap::host_limit;
 use rushmem_topology::{BindTo, MapBy};
 
@@ -39,7 +39,7 @@ struct Flags {
     n_pes: Option<u32>,
 
     /// Hosts, each with the maximum number of its PEs (slots)
-    #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts")]
+    #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts", value_hint = ValueHint::Hostname)]
     hosts: Option<String>,
 
     /// A file with one host per line: HOST, HOST:N or HOST slots=N
@@ -56,7 +56,7 @@ struct Flags {
     launch_agent: Option<Words>,
 
     /// Folder that contains bin/oshrun on other hosts, if it is not the same as here
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     prefix: Option<PathBuf>,
 
     /// Time within which the job ends everywhere when another host stops answering; by default SHMEM_HOST_LIMIT, or 10
@@ -81,7 +81,7 @@ struct Flags {
 
     /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its host; without this
     /// option, a newline separates the unfinished line of one PE from the output of another one
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     output_files: Option<PathBuf>,
 
     /// End the job with status 124 after this time
@@ -159,6 +159,13 @@ pub struct Options {
     pub program: OsString,
     /// The program's arguments.
     pub arguments: Vec<OsString>,
+}
+
+/// The options and the program, as the man page and completions have them.
+pub fn command() -> clap::Command {
+    let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
+    let program = program.value_hint(ValueHint::CommandWithArguments);
+    Flags::command().arg(program.help("The program and its arguments"))
 }
 
 /// Reads a command line whose first word is oshrun's own name. `None` when help or version was asked for and printed.
@@ -426,6 +433,6 @@ mod tests {
 
     #[test]
     fn the_flags_are_consistent() {
-        Flags::command().debug_assert();
+        command().debug_assert();
     }
 }

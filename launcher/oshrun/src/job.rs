@@ -1,7 +1,8 @@
 //! One job from its start until nothing of it is left.
 //!
-//! It moves what happens (frames, exits, signals, time) into the rules of `rushmem_bootstrap::server` and carries out what
-//! they decide. Everything runs on one thread, so what a PE has sent is decided before its exit.
+//! It moves what happens (frames, exits, signals, time) into the rules of
+//! `rushmem_bootstrap::server` and carries out what they decide. Everything runs on one thread, so
+//! what a PE has sent is decided before its exit.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -30,14 +31,15 @@ use crate::{dry_run, environment, input, limits};
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Time in which killed processes must disappear: more than they need on a busy machine, but less than the time for
-/// which a host may be silent.
+/// Time in which killed processes must disappear: more than they need on a busy machine, but less
+/// than the time for which a host may be silent.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time for the remaining processes after that, and for the reader of the output.
 const REST: Duration = Duration::from_secs(1);
 
-/// Maximum number of PEs with output files that one process starts, so that 1,024 descriptors are enough.
+/// Maximum number of PEs with output files that one process starts, so that 1,024 descriptors are
+/// enough.
 const MAX_WITH_FILES: u32 = 128;
 
 /// Exit status when `--timeout` ended the job.
@@ -156,8 +158,8 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
     })
 }
 
-/// Divides the job between this process and others, and finds everything that can be wrong on this host before a process
-/// is started.
+/// Divides the job between this process and others, and finds everything that can be wrong on this
+/// host before a process is started.
 fn plan(hosts: Hosts, task: &Task, growth: &Growth) -> Result<Plan, Failure> {
     let mut others = hosts.parts;
     let Some(own) = hosts.own.map(|own| others.remove(own)) else {
@@ -239,7 +241,7 @@ impl Job {
             }
             Up::Frames { pe, bytes } if self.end == End::Open => {
                 let decisions = self.server.received(pe, &bytes);
-                self.timings.initialised(self.server.initialised());
+                self.timings.initialised(self.server.initialized());
                 self.carry_out(decisions);
             }
             Up::Exited { pe, exit } => {
@@ -386,7 +388,8 @@ impl Job {
     }
 }
 
-/// An error after the end of all PEs. If a PE has failed before, its status remains that of the job.
+/// An error after the end of all PEs. If a PE has failed before, its status remains that of the
+/// job.
 fn fail_late(server: &mut Server, status: i32, sentence: &str) {
     let status = match server.status() {
         0 => status,

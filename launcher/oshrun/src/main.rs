@@ -67,6 +67,9 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<i32, Failure> {
+    if documents::printed(args::command()) {
+        return Ok(0);
+    }
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };

@@ -147,16 +147,24 @@ fn an_abort_prints_the_first_message_once() {
 
 #[test]
 fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
+    let go = std::env::temp_dir().join(format!("oshrun-ends-{}", std::process::id()));
+    let wait = format!("1?run:until [ -e {} ]; do sleep 0.01; done", go.display());
     for (last, status, stderr) in
-        [("1?abort_from_thread", 5, "from a thread\n"), ("1?finalized", 9, "")]
+        [(&["1?abort_from_thread", "1?join"][..], 5, "from a thread\n"), (&["1?finalized"], 9, "")]
     {
-        let steps = ["init", "barrier", "pid", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
-        let mut job = Job::steps(2, &[&steps[..], &["sleep:1000", "finalized"]].concat()).start();
-        let pids = pids(&mut job.stdout(), 2);
-        // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once: unless this comes late.
+        // PE 0 finalizes when its input ends.
+        let last = [last, &["1?exit:9", "0?cat", "0?finalized"]].concat();
+        let steps = [&["init", "barrier", "1?pid", &wait], &last[..]].concat();
+        let mut job = Job::steps(2, &steps).input_later().start();
+        let first = pids(&mut job.stdout(), 1)[0];
+        // PE 1 speaks and exits while oshrun cannot listen, so that oshrun finds both at once.
         job.signal(Signal::STOP);
-        eventually("a PE has ended", || pids.iter().any(|&pid| ['Z', 'X'].contains(&state(pid))));
+        eventually("oshrun has stopped", || state(job.pid().as_raw_nonzero().get() as u32) == 'T');
+        std::fs::write(&go, "").expect("a file");
+        eventually("PE 1 has ended", || ['Z', 'X'].contains(&state(first)));
+        std::fs::remove_file(&go).expect("the file");
         job.signal(Signal::CONT);
+        job.end_input();
         expect_end(job.wait(), status, stderr);
     }
 }

@@ -12,7 +12,7 @@ mod text;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings::{self, Settings};
 use rushmem_runtime::setup::OnThisMachine;
@@ -24,6 +24,9 @@ use crate::args::Flags;
 use crate::map::Map;
 
 fn main() -> ExitCode {
+    if documents::printed(Flags::command()) {
+        return ExitCode::SUCCESS;
+    }
     let flags = Flags::parse();
     let shown = if flags.topology {
         topology(&flags)

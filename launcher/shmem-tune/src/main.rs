@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use rushmem_collectives::choice::{Facts, Table};
 use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
@@ -28,6 +28,9 @@ use crate::rows::Measured;
 const PASSES: usize = 5;
 
 fn main() -> ExitCode {
+    if documents::printed(Flags::command()) {
+        return ExitCode::SUCCESS;
+    }
     let flags = Flags::parse();
     setup::init(CALL, rushmem_providers::ALL);
     let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);

@@ -1,12 +1,9 @@
 //! `cargo xtask install --prefix DIR`: the release as one folder that can be moved.
 //!
-//! This file says what lies where; [`files`] puts it there. Man pages and completions are made of what the installed
-//! programs print about themselves ([`help`]), so that there is one source for both.
+//! This file says what lies where; [`files`] puts it there.
 
-mod completions;
+mod documents;
 mod files;
-mod help;
-mod man;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +15,6 @@ use workbench::workspace::Workspace;
 
 use crate::archive;
 use files::{MANIFEST, Prefix};
-use help::Help;
 
 pub use files::{place, place_tree};
 
@@ -64,16 +60,32 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The files of a release build.
+pub struct Release(Vec<PathBuf>);
+
+impl Release {
+    /// Builds the release and `others`, packages that are not installed. Together cargo compiles what they share once.
+    pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
+        let packages = [LIBRARY, PERF].iter().chain(&PROGRAMS).chain(others);
+        let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
+        Ok(Self(workspace.build(&[&["build", "--release"][..], &packages].concat())?))
+    }
+
+    /// The file of this name.
+    pub fn file(&self, name: &str) -> Result<&Path> {
+        let found = self.0.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+        found.map(PathBuf::as_path).with_context(|| format!("the release build made no {name}"))
+    }
+}
+
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let packages = [LIBRARY, PERF].into_iter().chain(PROGRAMS).flat_map(|package| ["-p", package]);
-    let packages: Vec<&str> = packages.collect();
-    let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
-    let built = |name: &str| {
-        made.iter()
-            .find(|path| path.file_name().is_some_and(|file| file == name))
-            .with_context(|| format!("the release build made no {name}"))
-    };
+    place_all(workspace, &Release::build(workspace, &[])?, prefix)
+}
+
+/// Installs a release that was built.
+pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
+    let built = |name: &str| release.file(name);
     let mut prefix = Prefix::new(prefix);
 
     // Links first: where file names differ in case alone, oshCC gives way to oshcc.
@@ -126,25 +138,21 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
     Ok(())
 }
 
-/// Man pages and completions, of what the installed programs say.
+/// Man pages and completions.
 fn documents(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
-    let version = format!("Rushmem {VERSION}");
-    for name in WRAPPERS.into_iter().chain(PROGRAMS).chain([PERF]) {
-        let help = Help::of(&prefix.path(&format!("bin/{name}")))?;
-        let page = man::command(name, &help, &version)?;
-        prefix.write(&format!("share/man/man1/{name}.1"), &page)?;
-        if !WRAPPERS.contains(&name) {
-            for (file, text) in completions::of(name, &help.options()) {
-                prefix.write(&file, &text)?;
-            }
-        }
+    for name in PROGRAMS.into_iter().chain([PERF]) {
+        documents::of_program(prefix, name)?;
     }
-    for (name, wrapper) in OTHER_NAMES {
+    let [wrapper, others @ ..] = WRAPPERS;
+    for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
+        let page = format!("{name}.{section}");
+        let template = read(workspace, &page)?;
+        documents::page(prefix, &format!("share/man/man{section}/{page}"), &template)?;
+    }
+    for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
     }
-    let settings = Help::parse(&help::printed(&prefix.path("bin/shmem-info"), &[])?);
-    let page = man::library(&read(workspace, "rushmem.7")?, &settings, &version)?;
-    prefix.write("share/man/man7/rushmem.7", &page)
+    Ok(())
 }
 
 fn read(workspace: &Workspace, template: &str) -> Result<String> {

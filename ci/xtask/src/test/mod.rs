@@ -100,6 +100,16 @@ fn all() -> Vec<&'static Step> {
     all
 }
 
+/// Why a tier has no step of this name.
+fn elsewhere(name: &str) -> String {
+    let has = |tier: &[Step]| tier.iter().any(|step| step.name == name);
+    let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full")];
+    match tier.iter().find(|(tier, _)| has(tier)) {
+        Some((_, option)) => format!("the step `{name}` is one of `cargo xtask test{option}`"),
+        None => format!("there is no step `{name}`; `cargo xtask test --full --list` shows all"),
+    }
+}
+
 pub fn run(args: &[String]) -> Result<()> {
     let mut full = false;
     let mut providers = false;
@@ -122,7 +132,7 @@ pub fn run(args: &[String]) -> Result<()> {
         (false, false) => TEST.iter().collect(),
     };
     if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
-        bail!("this tier has no step `{unknown}`: see --list");
+        bail!("{}", elsewhere(unknown));
     }
     chosen.retain(|step| only.is_empty() || only.iter().any(|name| name == step.name));
     if list {
@@ -131,7 +141,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("test-prefix");
-    let session = Session { prefix, workspace, suites: Suites::default(), full };
+    let session = Session { prefix, workspace, suites: Suites::default(), every_size: full };
     let results = run_all(&chosen, &session);
     print!("{}", summary(&results));
     match results.iter().find(|result| result.failed()) {

@@ -14,6 +14,6 @@ pub struct Session {
     pub prefix: PathBuf,
     /// The programs of tests.
     pub suites: Suites,
-    /// Whether long waits are fine.
-    pub full: bool,
+    /// Whether tests run at all sizes.
+    pub every_size: bool,
 }

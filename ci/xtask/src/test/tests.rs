@@ -9,7 +9,7 @@ fn session() -> Session {
         workspace: Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() },
         prefix: PathBuf::new(),
         suites: Suites::default(),
-        full: false,
+        every_size: false,
     }
 }
 
@@ -23,6 +23,20 @@ fn a_failure_stops_only_what_stands_on_it() {
     let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
     let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
     assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
+}
+
+#[test]
+fn a_step_of_another_tier_is_named_with_its_tier() {
+    let refused = |args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        run(&args).unwrap_err().to_string()
+    };
+    let hosts = "the step `hosts` is one of `cargo xtask test --full`";
+    assert_eq!(refused(&["--list", "--only", "hosts"]), hosts);
+    assert_eq!(refused(&["--list", "--providers", "--only", "hosts"]), hosts);
+    let tests = "the step `tests` is one of `cargo xtask test`";
+    assert_eq!(refused(&["--list", "--providers", "--only", "tests"]), tests);
+    assert!(refused(&["--list", "--only", "host"]).starts_with("there is no step `host`"));
 }
 
 #[test]

@@ -1,12 +1,25 @@
-//! Every plan at every size up to 130, around the powers of two, and at samples up to 1,100.
+//! Every plan at sizes up to 130, around the powers of two, and at samples up to 1,100.
 
 use crate::call::Call::{self, *};
 use crate::call::{Broadcasting, Gathering, Reduction};
 use crate::simulator::{Team, run};
+use testkit::every_size;
 
-const SMALL: std::ops::RangeInclusive<u32> = 1..=130;
 const LARGE: [u32; 16] =
     [150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100];
+
+/// Sizes up to 130: all with `every_size`, otherwise those up to 33, around the powers of two, and
+/// tens.
+fn small() -> impl Iterator<Item = u32> {
+    let is_special =
+        |n: u32| n <= 33 || n.is_multiple_of(10) || (n - 1..=n + 1).any(|n| n.is_power_of_two());
+    (1..=130).filter(move |&n| every_size() || is_special(n))
+}
+
+/// Sizes up to 1,100: all of [`LARGE`] with `every_size`, otherwise some.
+fn large() -> impl Iterator<Item = u32> {
+    LARGE.into_iter().filter(|n| every_size() || [257, 512, 777].contains(n))
+}
 
 /// Calls of logarithmic plans, so that kinds follow one another in many ways.
 fn mixed(n: u32) -> [Call; 18] {
@@ -40,14 +53,14 @@ fn check(n: u32, program: &[Call], clocks: bool, seed: u64) {
 
 #[test]
 fn mixed_programs_are_free_of_races_at_small_sizes() {
-    for n in SMALL {
+    for n in small() {
         check(n, &mixed(n), true, n.into());
     }
 }
 
 #[test]
 fn mixed_programs_survive_adversaries_at_small_sizes() {
-    for n in SMALL {
+    for n in small() {
         for seed in 0..4 {
             check(n, &mixed(n), false, seed);
         }
@@ -56,7 +69,7 @@ fn mixed_programs_survive_adversaries_at_small_sizes() {
 
 #[test]
 fn mixed_programs_survive_an_adversary_at_large_sizes() {
-    for n in LARGE {
+    for n in large() {
         check(n, &mixed(n), false, 0);
     }
 }
@@ -70,7 +83,7 @@ fn mixed_programs_are_free_of_races_around_a_large_power_of_two() {
 
 #[test]
 fn gathers_between_reductions_work_at_small_sizes() {
-    for n in SMALL {
+    for n in small() {
         let program = [
             AllReduce,
             Bruck,
@@ -122,21 +135,21 @@ fn vectors(n: u32) -> Vec<Call> {
 
 #[test]
 fn vectors_are_free_of_races_at_small_sizes() {
-    for n in SMALL {
+    for n in small() {
         check(n, &vectors(n), true, n.into());
     }
 }
 
 #[test]
 fn vectors_survive_adversaries() {
-    for n in SMALL.chain([255, 256, 257, 512]) {
+    for n in small().chain([255, 256, 257, 512]) {
         check(n, &vectors(n), false, n.into());
     }
 }
 
 #[test]
 fn what_takes_linear_plans_works_at_small_sizes() {
-    for n in SMALL {
+    for n in small() {
         let by = Broadcasting::ScatterAllGather;
         let program = [
             Call::reduce(Reduction::Ring, 3),
@@ -201,7 +214,7 @@ fn one_copy_of_the_landings_is_enough_for_scans() {
         Blelloch { exclusive: false },
         InclusiveScan,
     ];
-    for n in SMALL {
+    for n in small() {
         let team = Team {
             n,
             program: &program,

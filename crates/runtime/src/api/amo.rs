@@ -1,10 +1,11 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by the transport.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by
+//! the transport.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::memory::address::{Located, find_atomic, mapped_atomic};
+use crate::memory::address::mapped_atomic;
 use crate::net::contexts::Context;
-use crate::net::remote::{self, Access};
+use crate::net::remote::Access;
 use core::ffi::c_int;
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
@@ -16,14 +17,10 @@ pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match find_atomic(source, pe) {
+    match mapped_atomic(source, pe) {
         // SAFETY: mapped and aligned.
-        Located::Mapped(at) => unsafe { T::fetch(at) },
-        Located::InHeap => {
-            const OP: u8 = AmoOp::Fetch as u8;
-            remote::fetch_in_heap::<T, C, OP>(ctx, source.addr(), 0, 0, pe, call)
-        }
-        Located::Elsewhere => {
+        Some(at) => unsafe { T::fetch(at) },
+        None => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
         }
@@ -73,15 +70,10 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    match find_atomic(dest, pe) {
+    match mapped_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
-        Located::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
-        Located::InHeap => {
-            const OP: u8 = AmoOp::CompareSwap as u8;
-            let (dest, value, cond) = (dest.addr(), value.to_bits(), cond.to_bits());
-            remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, cond, pe, call)
-        }
-        Located::Elsewhere => {
+        Some(at) => unsafe { T::compare_swap(at, cond, value) },
+        None => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             let (value, cond) = (value.to_bits(), cond.to_bits());
             T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
@@ -173,35 +165,11 @@ macro_rules! fetching {
             value: T,
             pe: c_int,
         ) -> T {
-            /// On a context that numbers PEs by itself.
-            ///
-            /// # Safety
-            /// The same.
-            #[inline(never)]
-            unsafe fn numbered<T: $bound, C: Context>(
-                call: Call,
-                ctx: C,
-                dest: *mut T,
-                value: T,
-                pe: c_int,
-            ) -> T {
-                let pe = ctx.world_pe(call, pe);
-                // SAFETY: the same contract.
-                unsafe { $name(call, ctx.of_world(), dest, value, pe) }
-            }
-            if !ctx.is_of_world() {
-                // SAFETY: the same contract.
-                return unsafe { numbered(call, ctx, dest, value, pe) };
-            }
-            match find_atomic(dest, pe) {
+            let pe = ctx.world_pe(call, pe);
+            match mapped_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
-                Located::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
-                Located::InHeap => {
-                    const OP: u8 = AmoOp::$op as u8;
-                    let (dest, value) = (dest.addr(), value.to_bits());
-                    remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, 0, pe, call)
-                }
-                Located::Elsewhere => {
+                Some(at) => unsafe { <T as $bound>::$name(at, value) },
+                None => {
                     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
                     let value = value.to_bits();
                     T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))

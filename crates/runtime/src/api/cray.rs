@@ -1,8 +1,8 @@
 //! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
 //!
-//! Errors that the standard's split returns as a status are messages here, issued before the members agree on
-//! anything. Only its members call the strided split, so nobody else takes part in it; the caller is a PE of the
-//! parent that may not know the others.
+//! Errors that the standard's split returns as a status are messages here, issued before the
+//! members agree on anything. Only its members call the strided split, so nobody else takes part in
+//! it; the caller is a PE of the parent that may not know the others.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -20,11 +20,12 @@ use core::ffi::c_int;
 /// What an agreement is about, in its tag.
 const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
-const COLOUR: u64 = 6;
+const COLOR: u64 = 6;
 
-/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`, numbered
-/// by their places in the world. Its members alone have to call; any other member of the parent that
-/// calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for nobody.
+/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`,
+/// numbered by their places in the world. Its members alone have to call; any other member of the
+/// parent that calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for
+/// nobody.
 pub fn split_strided_by_members(
     call: Call,
     parent: TeamHandle,
@@ -54,7 +55,8 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     find(call, "parent_team", handle)
 }
 
-/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is not valid.
+/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is
+/// not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
@@ -106,9 +108,9 @@ fn make(
     }
 }
 
-/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the calling PE
-/// is in. All members of the parent call. Those beyond the grid are in no team; where the grid is
-/// larger than the parent, its last places are empty.
+/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the
+/// calling PE is in. All members of the parent call. Those beyond the grid are in no team; where
+/// the grid is larger than the parent, its last places are empty.
 pub fn split_grid<const D: usize>(
     call: Call,
     parent: TeamHandle,
@@ -137,7 +139,7 @@ pub fn split_grid<const D: usize>(
             };
             let mut slots = slots.into_iter();
             axes.map(|members| {
-                let slot = slots.next().expect("as many as asked for");
+                let slot = slots.next().expect("there is one for each");
                 let (name, me, config) = (split.name(&members), job.me(), Config::default());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
@@ -153,30 +155,30 @@ pub fn split_grid<const D: usize>(
     }
 }
 
-/// `shmemx_team_split`: the members of the parent, all of which call, that give the same colour, by
-/// their keys and, where these are equal, by their places in the parent. No team for the colour
+/// `shmemx_team_split`: the members of the parent, all of which call, that give the same color, by
+/// their keys and, where these are equal, by their places in the parent. No team for the color
 /// `SHMEM_COLOR_UNDEFINED`.
-pub fn split_colour(call: Call, parent: TeamHandle, colour: c_int, key: c_int) -> TeamHandle {
-    if colour < 0 && colour != SHMEM_COLOR_UNDEFINED {
+pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
+    if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(
             call,
-            "argument color is {colour}, but a colour is not negative, or SHMEM_COLOR_UNDEFINED \
+            "argument color is {color}, but a color is not negative, or SHMEM_COLOR_UNDEFINED \
              ({SHMEM_COLOR_UNDEFINED})"
         );
     }
     let parent = parent_team(call, parent);
-    let own = u64::from(colour as u32) << 32 | u64::from(key as u32);
+    let own = u64::from(color as u32) << 32 | u64::from(key as u32);
     let words = collectives::words(call, &parent, own);
     let split = parent.next_split(call);
-    if colour == SHMEM_COLOR_UNDEFINED {
+    if color == SHMEM_COLOR_UNDEFINED {
         return TeamHandle::INVALID;
     }
     let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
     let mut places: Vec<(c_int, u32)> = alike.map(|(place, word)| (word as c_int, place)).collect();
     places.sort_unstable();
     let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
-    let tag = digest(&[COLOUR, parent.handle().0 as u64, colour as u64]);
-    make(call, split, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
+    let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
+    make(call, split, Members::listed(pes.collect()), tag, &[("color", color as u64)])
 }
 
 fn exhausted(call: Call) -> ! {

@@ -39,8 +39,8 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     endpoints::forget(ctx);
 }
 
-/// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones are
-/// their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
+/// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones
+/// are their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     for (ctx, is_private) in contexts::of_team(team) {
         if is_private && job::require(call).settings.check {
@@ -50,7 +50,7 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
             );
         }
         if network::is_open() {
-            network::on_used(call, ctx, |endpoint| endpoint.quiet());
+            endpoints::on_used(call, ctx, |endpoint| endpoint.quiet());
         }
         contexts::remove(ctx);
         endpoints::forget(ctx);
@@ -70,8 +70,8 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
     }
 }
 
-/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion,
-/// and on-node there is nothing to prepare.
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
+/// completion, and on-node there is nothing to prepare.
 pub fn session_start(call: Call, ctx: ContextHandle) {
     job::require(call);
     ctx.is_valid(call);

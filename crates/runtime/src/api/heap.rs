@@ -1,7 +1,7 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
-//! Every PE makes the same calls, so its own allocator returns the same offsets. The calls begin or end with the
-//! barriers that the standard requires.
+//! Every PE makes the same calls, so its own allocator returns the same offsets. The calls begin or
+//! end with the barriers that the standard requires.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -13,7 +13,7 @@ use crate::coll::collectives::barrier_all_with;
 use crate::memory::{address, blocks};
 use crate::sync::check::Argument;
 use core::ffi::{c_long, c_void};
-use rushmem_heap::{Allocator, Misplaced, Place};
+use rushmem_heap::{AddressKind, Allocator, Misplaced};
 use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
@@ -26,14 +26,15 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
 }
 
 /// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use. With
-/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not called.
+/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not
+/// called.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
     allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
 }
 
-/// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a pointer, which
-/// old programs use, counts as that size; no power of two gives a null pointer, without a barrier, and with
-/// `SHMEM_CHECK` a message.
+/// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a
+/// pointer, which old programs use, counts as that size; no power of two gives a null pointer,
+/// without a barrier, and with `SHMEM_CHECK` a message.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     allocate(call, alignment, nbytes, true)
 }
@@ -53,8 +54,8 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut 
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when either
-/// is 0.
+/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when
+/// either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     zeroed(call, ALIGNMENT, count.saturating_mul(nbytes))
 }
@@ -74,8 +75,8 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     block.map_or(null_mut(), |block| block.cast())
 }
 
-/// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the block
-/// as it was when there is no room.
+/// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the
+/// block as it was when there is no room.
 ///
 /// # Safety
 /// Nothing uses the block any more, on any PE, where it was before.
@@ -182,10 +183,10 @@ pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     if !is_in_heap(ptr) {
         return Err(NotABlock::Outside);
     }
-    match with_allocator(job, |a| a.place(ptr.cast())) {
-        Place::Block => Ok(()),
-        Place::Free => Err(NotABlock::Free),
-        Place::Inside(_) => Err(NotABlock::Inside),
+    match with_allocator(job, |a| a.kind(ptr.cast())) {
+        AddressKind::Block => Ok(()),
+        AddressKind::Free => Err(NotABlock::Free),
+        AddressKind::Inside(_) => Err(NotABlock::Inside),
     }
 }
 
@@ -207,7 +208,7 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
              be freed or reallocated"
         );
     }
-    if let Place::Inside(block) = with_allocator(job, |a| a.place(ptr.cast())) {
+    if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
         fail!(
             call,
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"

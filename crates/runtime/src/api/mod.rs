@@ -1,5 +1,5 @@
-//! The other routines of the standard, one module per chapter. They check their arguments, find the PE's copy of an
-//! address and access it.
+//! The other routines of the standard, one module per chapter. They check their arguments, find the
+//! PE's copy of an address and access it.
 
 pub mod amo;
 pub(crate) mod cray;

@@ -1,11 +1,12 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the blocking ones,
-//! since a copy that is done is the fastest one. `remote` handles memory that is not mapped.
+//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the
+//! blocking ones, since a copy that is done is the fastest one. `remote` handles memory that is not
+//! mapped.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::memory::address::{Located, find, mapped, mapped_word};
+use crate::memory::address::{mapped, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::remote::{self, Access};
 use core::ffi::c_int;
@@ -69,46 +70,19 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     nelems: usize,
     pe: c_int,
 ) {
-    if !ctx.is_of_world() {
-        // SAFETY: the same contract.
-        return unsafe { put_numbered::<T, C, AT_QUIET>(ctx, dest, source, nelems, pe, call) };
-    }
+    let pe = ctx.world_pe(call, pe);
     if nelems == 0 {
         return;
     }
     let nbytes = bytes_of::<T>(nelems);
-    match find(dest, nbytes, pe) {
+    match mapped(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-        Located::Mapped(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
-        Located::InHeap => {
-            let (dest, source) = (dest.addr(), source.cast());
-            // SAFETY: valid by contract.
-            unsafe { remote::put_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-        }
-        Located::Elsewhere => {
-            // SAFETY: valid by contract.
-            unsafe { remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call) }
-        }
+        Some(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
+        // SAFETY: valid by contract.
+        None => unsafe {
+            remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
+        },
     }
-}
-
-/// As [`put_until`], on a context that numbers PEs by itself. The arguments are in the order of the routines that put, so that they
-/// stay in their registers.
-///
-/// # Safety
-/// The same.
-#[inline(never)]
-unsafe fn put_numbered<T: Element, C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let pe = ctx.world_pe(call, pe);
-    // SAFETY: the same contract.
-    unsafe { put_until::<T, _, AT_QUIET>(call, ctx.of_world(), dest, source, nelems, pe) }
 }
 
 /// # Safety
@@ -122,45 +96,19 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     nelems: usize,
     pe: c_int,
 ) {
-    if !ctx.is_of_world() {
-        // SAFETY: the same contract.
-        return unsafe { get_numbered::<T, C, AT_QUIET>(ctx, dest, source, nelems, pe, call) };
-    }
+    let pe = ctx.world_pe(call, pe);
     if nelems == 0 {
         return;
     }
     let nbytes = bytes_of::<T>(nelems);
-    match find(source, nbytes, pe) {
+    match mapped(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
-        Located::Mapped(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
-        Located::InHeap => {
-            let (dest, source) = (dest.cast(), source.addr());
-            // SAFETY: valid by contract.
-            unsafe { remote::get_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-        }
-        Located::Elsewhere => {
-            // SAFETY: valid by contract.
-            unsafe { remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call) }
-        }
+        Some(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
+        // SAFETY: valid by contract.
+        None => unsafe {
+            remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
+        },
     }
-}
-
-/// As [`get_until`], on a context that numbers PEs by itself, like [`put_numbered`].
-///
-/// # Safety
-/// The same.
-#[inline(never)]
-unsafe fn get_numbered<T: Element, C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let pe = ctx.world_pe(call, pe);
-    // SAFETY: the same contract.
-    unsafe { get_until::<T, _, AT_QUIET>(call, ctx.of_world(), dest, source, nelems, pe) }
 }
 
 /// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
@@ -224,8 +172,8 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
     }
 }
 
-/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
-/// apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
+/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
+/// elements apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
 ///
 /// # Safety
 /// `source` is valid for reads of every block.
@@ -261,8 +209,8 @@ pub unsafe fn ibput<T: Element, C: Context>(
     }
 }
 
-/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
-/// apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
+/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst`
+/// elements apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
 ///
 /// # Safety
 /// `dest` is valid for writes of every block.

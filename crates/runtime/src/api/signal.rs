@@ -1,4 +1,5 @@
-//! Signaling operations (OpenSHMEM 1.6, §9.8): data, followed by an update of a word that announces them.
+//! Signaling operations (OpenSHMEM 1.6, §9.8): data, followed by an update of a word that announces
+//! them.
 #![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};
@@ -40,8 +41,8 @@ macro_rules! forms {
 }
 
 forms! {
-    /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
-    /// `signal` on the word `sig_addr` of the same PE, never seen before the data.
+    /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`)
+    /// with `signal` on the word `sig_addr` of the same PE, never seen before the data.
     ///
     /// # Safety
     /// `source` is valid for reads of `nelems` elements.

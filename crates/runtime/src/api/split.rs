@@ -1,7 +1,7 @@
 //! Splits of a parent team (OpenSHMEM 1.6, §9.4.6 and §9.4.7).
 //!
-//! All members of the parent agree on slots and on success before any of them creates a team, so a split fails on
-//! all of them or on none.
+//! All members of the parent agree on slots and on success before any of them creates a team, so a
+//! split fails on all of them or on none.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -16,8 +16,8 @@ use core::ffi::c_int;
 const STRIDED: u64 = 1;
 const GRID: u64 = 2;
 
-/// `shmem_team_split_strided`: the members `start + i * stride` of the parent as a team; the invalid
-/// team on the others. `None` on all members of the parent when it cannot be made.
+/// `shmem_team_split_strided`: the members `start + i * stride` of the parent as a team; the
+/// invalid team on the others. `None` on all members of the parent when it cannot be made.
 pub fn split_strided(
     call: Call,
     parent: TeamHandle,

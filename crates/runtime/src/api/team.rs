@@ -1,4 +1,5 @@
-//! Teams (OpenSHMEM 1.6, §9.4): queries about them, and destroying them. Splits are in files of their own.
+//! Teams (OpenSHMEM 1.6, §9.4): queries about them, and destroying them. Splits are in files of
+//! their own.
 
 use crate::api::ctx;
 use crate::base::call::{Call, fail};
@@ -8,7 +9,7 @@ use crate::coll::collectives;
 use crate::teams::team::{self, find};
 use core::ffi::c_int;
 
-pub use crate::api::cray::{split_colour, split_grid, split_strided_by_members};
+pub use crate::api::cray::{split_color, split_grid, split_strided_by_members};
 pub use crate::api::split::{split_2d, split_strided};
 pub use crate::teams::team::Config;
 
@@ -50,7 +51,8 @@ pub fn translate_pe(
 }
 
 /// `shmem_team_destroy` (§9.4.8): collective; the invalid team is left alone. Every signal to this
-/// member was taken by the collectives that it was meant for, so nobody writes to the slot any more.
+/// member was taken by the collectives that it was meant for, so nobody writes to the slot any
+/// more.
 pub fn destroy(call: Call, team: TeamHandle) {
     job::require(call);
     match team {

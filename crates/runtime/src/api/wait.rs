@@ -172,9 +172,9 @@ impl<T: Word> Set<T> {
         (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
     }
 
-    /// An index whose word satisfies the comparison. Where the search begins changes with every one that
-    /// was found in the process, so that no index is passed over for ever (the standard's note on
-    /// `shmem_wait_until_any`).
+    /// An index whose word satisfies the comparison. Where the search begins changes with every one
+    /// that was found in the process, so that no index is passed over for ever (the standard's note
+    /// on `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.
@@ -209,8 +209,9 @@ impl<T: Word> Set<T> {
     }
 }
 
-/// Where the search number `count` of a set begins: multiples of the golden ratio, whose fractions visit
-/// every part of the set also where other searches take every second or third turn (H. Weyl, 1916).
+/// Where the search number `count` of a set begins: multiples of the golden ratio, whose fractions
+/// visit every part of the set also where other searches take every second or third turn (H. Weyl,
+/// 1916).
 fn beginning(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = (count as u64).wrapping_mul(GOLDEN);
@@ -226,8 +227,9 @@ macro_rules! sets {
         $(#[doc = $doc])+
         ///
         /// # Safety
-        /// `ivars`, the values of a vector form and, unless it is null, `status` are valid for reads
-        /// of `nelems` elements, and `indices`, where there is one, for writes of as many.
+        /// `ivars`, the values of a vector form and, unless it is null, `status` are valid for
+        /// reads of `nelems` elements, and `indices`, if it is not null, for writes of `nelems`
+        /// indices.
         #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name<T: Word>(
@@ -295,7 +297,8 @@ sets! {
         c_int::from(backoff::is_seen(|| unsafe { set.all() }))
     };
 
-    /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or `SIZE_MAX`.
+    /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or
+    /// `SIZE_MAX`.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {

@@ -1,7 +1,7 @@
 //! The call to which a message refers, and how a call ends the job.
 //!
-//! An error of the user or of the machine is one sentence with the PE, the call, the argument and the cure. It
-//! always ends the job, since most functions of the standard cannot report an error.
+//! An error of the user or of the machine is one sentence with the PE, the call, the argument and
+//! the remedy. It always ends the job, since most functions of the standard cannot report an error.
 #![allow(unsafe_code)]
 
 use crate::base::process;
@@ -10,14 +10,14 @@ use core::ffi::c_int;
 use std::fmt;
 use std::time::Duration;
 
-/// The name of a function as the user called it, such as `shmem_long_put`: the address of a string, so that it passes in one
-/// register.
+/// The name of a function as the user called it, such as `shmem_long_put`: the address of a string,
+/// so that it passes in one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call(pub &'static &'static str);
 
 impl Call {
-    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed comes before it. In a
-    /// child process of a PE it ends that process alone.
+    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed
+    /// comes before it. In a child process of a PE it ends that process alone.
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
@@ -44,8 +44,8 @@ impl Call {
         }
     }
 
-    /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed in C and Fortran, whose
-    /// functions begin with `shmem`.
+    /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed
+    /// in C and Fortran, whose functions begin with `shmem`.
     pub(crate) fn written(self, argument: c_int) -> i64 {
         if self.0.starts_with("shmem") { argument.into() } else { (argument as u32).into() }
     }
@@ -57,8 +57,8 @@ impl fmt::Display for Call {
     }
 }
 
-/// Exit without running code of the program in the middle of a failed call. A launcher that was asked to end the job
-/// ends this process; the time limit covers a launcher that is gone.
+/// Exit without running code of the program in the middle of a failed call. A launcher that was
+/// asked to end the job ends this process; the time limit covers a launcher that is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));

@@ -18,7 +18,7 @@ pub const SHMEM_VENDOR_STRING: &str = "Rushmem 0.1.0";
 
 /// Thread level: the program has one thread.
 pub const SHMEM_THREAD_SINGLE: c_int = 0;
-/// Thread level: only the thread that initialised the library calls it.
+/// Thread level: only the thread that initialized the library calls it.
 pub const SHMEM_THREAD_FUNNELED: c_int = 1;
 /// Thread level: threads call the library one at a time.
 pub const SHMEM_THREAD_SERIALIZED: c_int = 2;
@@ -72,8 +72,8 @@ pub const SHMEM_CMP_LT: c_int = 5;
 /// Comparison: less than or equal.
 pub const SHMEM_CMP_LE: c_int = 6;
 
-// The library keeps its own flags and never touches a pSync or pWrk: a pSync is told from others by
-// its address alone. Hence one element suffices, and zeroed memory is ready for use.
+// The library keeps its own flags and never touches a pSync or pWrk: a pSync is distinguished from
+// others by its address alone. Hence one element suffices, and zeroed memory is ready for use.
 
 /// Initial value of every element of a pSync array.
 pub const SHMEM_SYNC_VALUE: c_long = 0;

@@ -1,8 +1,8 @@
 //! The values of the constants and predefined handles that vendors add to the standard's.
 //!
-//! `cargo xtask codegen` copies them, with their first line of documentation, into `shmemx.h`; as in
-//! `constants`, this file holds nothing but `pub const NAME: TYPE = LITERAL;`, and changing one breaks
-//! the ABI.
+//! `cargo xtask codegen` copies them, with their first line of documentation, into `shmemx.h`; as
+//! in `constants`, this file holds nothing but `pub const NAME: TYPE = LITERAL;`, and changing one
+//! breaks the ABI.
 
 use core::ffi::{c_int, c_long};
 
@@ -12,7 +12,7 @@ pub const SHMEM_TEAM_NULL: usize = 0;
 pub const SHMEM_TEAM_NODE: usize = 3;
 /// Sandia: the same team.
 pub const SHMEMX_TEAM_NODE: usize = 3;
-/// Cray: colour of a PE that joins no team of shmemx_team_split.
+/// Cray: color of a PE that joins no team of shmemx_team_split.
 pub const SHMEM_COLOR_UNDEFINED: c_int = -1;
 /// Cray: length of a pSync array of shmemx_alltoallv or shmemx_alltoallv_packed.
 pub const _SHMEM_ALLTOALL_SYNC_SIZE: c_int = 1;

@@ -1,5 +1,5 @@
-//! The handles of teams and contexts as they cross the C boundary: numbers that have a meaning only with the tables
-//! of `teams::team` and `net::contexts`.
+//! The handles of teams and contexts as they cross the C boundary: numbers that have a meaning only
+//! with the tables of `teams::team` and `net::contexts`.
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
 /// its team is known for what it is.
@@ -28,8 +28,9 @@ impl TeamHandle {
     }
 }
 
-/// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the upper half has its place, and
-/// how many contexts had that place before, so that a handle that outlived its context is known for what it is.
+/// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the
+/// upper half has its place, and how many contexts had that place before, so that a handle that
+/// outlived its context is known for what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
@@ -59,7 +60,7 @@ impl ContextHandle {
         self.0 as u32 == Self::WORLD
     }
 
-    /// Which context it is: 0 for the default one. At garbage it is any number.
+    /// Which context it is: 0 for the default one. Of an invalid handle it is any number.
     #[inline(always)]
     pub(crate) fn place(self) -> usize {
         self.0 >> 32 & ((1 << Self::PLACE_BITS) - 1)

@@ -1,7 +1,7 @@
 //! The table of algorithms that collectives use.
 //!
-//! It is read on every collective, so it is behind a pointer and not behind a lock. Only a program that measures
-//! algorithms ever replaces it.
+//! It is read on every collective, so it is behind a pointer and not behind a lock. Only a program
+//! that measures algorithms ever replaces it.
 #![allow(unsafe_code)]
 
 use rushmem_collectives::choice::Table;
@@ -19,8 +19,8 @@ impl InForce {
 
     #[inline]
     pub(crate) fn table(&self) -> &'static Table {
-        // SAFETY: it was made of a reference that is valid forever, and nothing is ever written through it; Acquire
-        // makes visible what the maker of the table wrote.
+        // SAFETY: it was made of a reference that is valid forever, and nothing is ever written
+        // through it; Acquire makes visible what the maker of the table wrote.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 

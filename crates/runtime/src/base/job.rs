@@ -1,12 +1,12 @@
 //! What this process knows of its job once the library is initialised.
 //!
-//! The first init creates it, and it lives as long as the process, since a job can be finalized and initialised
-//! again. It is not on the path of an access; `memory::address` is. It must not know what the layers above keep for
-//! a job: they own their state.
+//! The first init creates it, and it lives as long as the process, since a job can be finalized and
+//! initialised again. It is not on the path of an access; `memory::address` is. It must not know
+//! what the layers above keep for a job: they own their state.
 
 use crate::base::call::{Call, fail};
 use crate::base::in_force::InForce;
-use crate::base::process::{depth, is_child, lock};
+use crate::base::process::{inits, is_child, lock};
 use crate::base::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -27,7 +27,8 @@ pub(crate) struct Job {
     pub(crate) allocator: Mutex<Option<Allocator>>,
     /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
-    /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on it.
+    /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on
+    /// it.
     pub(crate) oversubscribed_somewhere: bool,
     /// The symmetric heap has the same address on all PEs.
     pub(crate) equal_heap_addresses: bool,
@@ -65,7 +66,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 #[inline]
 pub(crate) fn require(call: Call) -> &'static Job {
     match JOB.get() {
-        Some(job) if depth() > 0 => job,
+        Some(job) if inits() > 0 => job,
         _ => not_initialised(call),
     }
 }
@@ -83,7 +84,7 @@ fn not_initialised(call: Call) -> ! {
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
-        Some(job) if depth() > 0 => job,
+        Some(job) if inits() > 0 => job,
         _ => inherited(call),
     }
 }

@@ -144,9 +144,9 @@ impl Members {
         }
     }
 
-    /// For each dimension of a grid, the members that differ from `team_pe` in that coordinate alone,
-    /// when members are laid out along the first dimension first. Where the members end before the
-    /// grid does, its last places are empty. `None` for a member beyond the grid.
+    /// For each dimension of a grid, the members that differ from `team_pe` in that coordinate
+    /// alone, when members are laid out along the first dimension first. Where the members end
+    /// before the grid does, its last places are empty. `None` for a member beyond the grid.
     pub(crate) fn axes<const D: usize>(
         &self,
         ranges: [u32; D],

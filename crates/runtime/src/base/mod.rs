@@ -1,4 +1,5 @@
-//! What all other layers need: the identity of this PE, how a call ends in an error, handles, constants, settings.
+//! What all other layers need: the identity of this PE, how a call ends in an error, handles,
+//! constants, settings.
 //!
 //! It knows no symmetric memory and no network, and knows other PEs only by their numbers.
 

@@ -1,7 +1,8 @@
-//! This process: which PE it is, whether it is a child of the PE, and how often the library was initialised.
+//! This process: which PE it is, whether it is a child of the PE, and how often the library was
+//! initialised.
 //!
-//! Messages and the end of a job need this before the job is known, and in processes that have left it. It must
-//! know nothing else of the job.
+//! Messages and the end of a job need this before the job is known, and in processes that have left
+//! it. It must know nothing else of the job.
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 /// The number of this PE, how it ends the job, and its process; set before the job is known.
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
 /// The number of inits without a finalize yet; 0 in a child process.
-static DEPTH: AtomicU32 = AtomicU32::new(0);
+static INITS: AtomicU32 = AtomicU32::new(0);
 /// This process is a child of the one that is the PE.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
@@ -32,7 +33,7 @@ pub(crate) fn job_has_ended() -> bool {
 /// Record that this process is a child of the PE, in which the library is not initialised.
 pub(crate) fn become_child() {
     IS_CHILD.store(true, Ordering::Release);
-    DEPTH.store(0, Ordering::Release);
+    INITS.store(0, Ordering::Release);
 }
 
 /// Whether this process is a child of the PE that `fork` made after its first init.
@@ -41,18 +42,18 @@ pub(crate) fn is_child() -> bool {
 }
 
 /// The number of inits without a finalize yet.
-pub(crate) fn depth() -> u32 {
-    DEPTH.load(Ordering::Acquire)
+pub(crate) fn inits() -> u32 {
+    INITS.load(Ordering::Acquire)
 }
 
 /// Count an init.
-pub(crate) fn deepen() {
-    DEPTH.fetch_add(1, Ordering::AcqRel);
+pub(crate) fn increment_inits() {
+    INITS.fetch_add(1, Ordering::AcqRel);
 }
 
 /// Count a finalize.
-pub(crate) fn rise() {
-    DEPTH.fetch_sub(1, Ordering::AcqRel);
+pub(crate) fn decrement_inits() {
+    INITS.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Set the number of this PE and how it ends the job.
@@ -66,8 +67,8 @@ pub(crate) fn is_this_process() -> bool {
     IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
-/// The handle that ends the job; none before the session is open, and none in a child process, whose errors end
-/// only the child.
+/// The handle that ends the job; none before the session is open, and none in a child process,
+/// whose errors end only the child.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
     IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }

@@ -1,9 +1,9 @@
 //! Symmetric memory that this PE was refused.
 //!
-//! A call that finds no room returns null. A program that does not check for null soon fails by a signal or by an
-//! invalid argument, which does not show the cause. Therefore the first refusal is kept for messages. `oshrun` is
-//! told of it and reports it if the PE fails. Without `oshrun` nobody could report it after a signal, so PE 0
-//! prints a warning at once.
+//! A call that finds no room returns null. A program that does not check for null soon fails by a
+//! signal or by an invalid argument, which does not show the cause. Therefore the first refusal is
+//! kept for messages. `oshrun` gets it and reports it if the PE fails. Without `oshrun`
+//! nobody could report it after a signal, so PE 0 prints a warning at once.
 
 use crate::base::call::Call;
 use crate::base::job::Job;
@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the allocated bytes of the heap.
+/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the allocated
+/// bytes of the heap.
 #[cold]
 pub(crate) fn note(
     call: Call,
@@ -39,7 +40,7 @@ pub(crate) fn note(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // Without a stderr nobody can be told.
+        // Without a stderr there is no place for the warning.
         let _ = writeln!(std::io::stderr(), "warning: PE 0 was refused {what}");
     }
     // Only the first refusal counts.
@@ -49,7 +50,8 @@ pub(crate) fn note(
 /// Nothing is below this address, unless the administrator allows it (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// An addition to the message about an address that is null, or about an element of an array there: its possible cause.
+/// An addition to the message about an address that is null, or about an element of an array there:
+/// its possible cause.
 pub(crate) fn of_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

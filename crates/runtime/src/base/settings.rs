@@ -1,7 +1,8 @@
-//! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed. The struct, its parser,
-//! `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
+//! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed.
+//! The struct, its parser, `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
 //!
-//! A new setting is a row here. It reads the environment only through the function that it is given.
+//! A new setting is a row here. It reads the environment only through the function that it is
+//! given.
 
 use rushmem_bootstrap::{Protocol, env, host_limit};
 use rushmem_collectives::choice::{
@@ -13,7 +14,8 @@ use rushmem_transport::{Amos, Nic, Setting};
 use std::time::Duration;
 use tracing::Level;
 
-/// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default where none is set.
+/// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
+/// where none is set.
 macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
@@ -216,9 +218,9 @@ pub enum Preference {
 pub enum VirtualNodes {
     /// It is one node.
     No,
-    /// Into so many blocks of PEs, as equal as can be.
+    /// Into this number of blocks of PEs, of sizes as equal as possible.
     Blocks(u32),
-    /// Into blocks of so many PEs each.
+    /// Into blocks of this number of PEs each.
     Sizes(Vec<u32>),
 }
 
@@ -248,9 +250,9 @@ impl VirtualNodes {
     }
 }
 
-/// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an optional
-/// suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in integers, so
-/// that no size loses a byte. `None` for anything else, and for what exceeds 64 bits.
+/// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an
+/// optional suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in
+/// integers, so that no size loses a byte. `None` for anything else, and for what exceeds 64 bits.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();

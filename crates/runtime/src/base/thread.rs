@@ -21,12 +21,12 @@ pub(crate) enum Caller {
 
 static REGISTERED: Mutex<GetThread> = Mutex::new(GetThread(None));
 
-/// `shmemx_register_gettid`: have a function of the program tell threads apart.
+/// `shmemx_register_gettid`: have a function of the program number threads.
 ///
 /// # Safety
 /// The function can be called by any thread that calls the library, as long as the process lives.
 pub unsafe fn register(call: Call, function: GetThread) {
-    if process::depth() > 0 {
+    if process::inits() > 0 {
         fail!(
             call,
             "called after the initialization of the library, which knows the program's threads by other numbers; call it \

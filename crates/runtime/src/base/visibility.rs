@@ -1,5 +1,5 @@
-//! The memory barriers that fence and quiet need towards mapped peers. The models in `ci/loom` try every execution
-//! that the memory model allows.
+//! The memory barriers that fence and quiet need towards mapped peers. The models in `ci/loom` try
+//! every execution that the memory model allows.
 
 use crate::base::primitive::{Ordering, fence};
 

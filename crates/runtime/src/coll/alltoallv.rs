@@ -1,8 +1,8 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
-//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two PEs of each pair
-//! tell each other, by messages, what the other one cannot know. Only their owner reads and
-//! writes the arrays of offsets and sizes.
+//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two
+//! PEs of each pair exchange, by messages, what the other one cannot know. Only their owner
+//! reads and writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -16,9 +16,9 @@ use rushmem_collectives::{Step, pairwise};
 /// What messages are about, in their tag.
 const PLACES: u64 = 11;
 
-/// Blocks of an array of the caller, one for each member, told by bytes.
+/// Blocks of an array of the caller, one for each member, measured in bytes.
 ///
-/// The offsets and sizes are in the caller's arrays, of as many entries as there are members.
+/// The offsets and sizes are in the caller's arrays, with one entry for each member.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The symmetric array.
@@ -34,12 +34,12 @@ pub struct Source {
 pub struct Target {
     /// The symmetric array.
     pub target: *mut u8,
-    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not tell.
+    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not say.
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member `l`,
-/// whose `t_sizes[k]` then says how long it is.
+/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member
+/// `l`, whose `t_sizes[k]` then says how long it is.
 ///
 /// # Safety
 /// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
@@ -70,8 +70,9 @@ pub unsafe fn alltoallv(
     }
 }
 
-/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the other, here
-/// in the order of the members; returns how many bytes they are, which are at most `target_len`.
+/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the
+/// other, here in the order of the members; returns how many bytes they are, which are at most
+/// `target_len`.
 ///
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.

@@ -1,8 +1,9 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each call checks its arguments, takes the channels of the team and executes a plan. Peers write to `dest` as
-//! soon as they call, which the standard allows: `dest` is ready on all PEs before any of them calls. Scans and
-//! short reductions pass through the landing buffers of the team in pieces; long reductions are direct.
+//! Each call checks its arguments, takes the channels of the team and executes a plan. Peers write
+//! to `dest` as soon as they call, which the standard allows: `dest` is ready on all PEs before any
+//! of them calls. Scans and short reductions pass through the landing buffers of the team in
+//! pieces; long reductions are direct.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -39,7 +40,8 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     entered.sync();
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with the same arguments.
+/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
+/// the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
     if job::require(call).settings.check {
         Entered::new(call, team).agree(arguments);
@@ -110,8 +112,8 @@ pub unsafe fn broadcast(
     0
 }
 
-/// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other in
-/// the order of the team.
+/// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other
+/// in the order of the team.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -209,7 +211,8 @@ pub unsafe fn fcollect(
     0
 }
 
-/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of member `l`.
+/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of
+/// member `l`.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -237,8 +240,8 @@ pub unsafe fn alltoall(
     0
 }
 
-/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16) that
-/// are `dst` and `sst` elements apart.
+/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16)
+/// that are `dst` and `sst` elements apart.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -313,8 +316,8 @@ pub unsafe fn inscan(
     0
 }
 
-/// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on the
-/// first, which all types that can be summed have as zero bytes.
+/// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on
+/// the first, which all types that can be summed have as zero bytes.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.

@@ -1,8 +1,8 @@
 //! The operators of reductions and scans: what they do to two arrays of elements.
 //!
 //! Collectives move bytes and know no types, so an operator reaches them as a [`Combine`]: an
-//! element size and one function over whole arrays, whose call costs nothing beside the array. The function is
-//! one of C, because `long double` arithmetic has to be written in C.
+//! element size and one function over whole arrays, whose call costs nothing beside the array. The
+//! function is one of C, because `long double` arithmetic has to be written in C.
 //!
 //! The result of a reduction must not depend on the shape of its tree, or PEs would disagree. All
 //! operators here are commutative, and all but floating-point SUM and PROD are associative to the
@@ -41,7 +41,8 @@ impl Combine {
     /// An operator whose function is another language's.
     ///
     /// # Safety
-    /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and every bit pattern is an element.
+    /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and
+    /// every bit pattern is an element.
     pub const unsafe fn new(elem_bytes: usize, f: Function) -> Combine {
         Combine { elem_bytes, f }
     }
@@ -122,11 +123,11 @@ pub trait Bits: Element + Sealed {
     fn xor(self, other: Self) -> Self;
 }
 
-/// Element types of MAX and MIN: integers and real numbers, and complex numbers, for which an old manual
-/// lists MAX without saying what it is. Every bit pattern is a value.
+/// Element types of MAX and MIN: integers and real numbers, and complex numbers, for which an old
+/// manual lists MAX without saying what it is. Every bit pattern is a value.
 ///
-/// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary parts;
-/// -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
+/// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary
+/// parts; -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
 #[diagnostic::on_unimplemented(
     message = "the operators `Max` and `Min` do not combine elements of type `{Self}`",
     label = "not a number with an order",
@@ -190,7 +191,8 @@ macro_rules! floats {
         // vectorised.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
-                // Two instructions MAX, which differ for zeros of both signs alone: + is the clear bit.
+                // Two instructions MAX, which differ for zeros of both signs alone: + is the clear
+                // bit.
                 let greater = if self > other { self } else { other };
                 let or_equal = if other > self { other } else { self };
                 let greater = $float::from_bits(greater.to_bits() & or_equal.to_bits());
@@ -214,7 +216,8 @@ macro_rules! floats {
             }
             /// Neither is NaN.
             fn is_less_than(self, other: Self) -> bool {
-                // A branch is faster than a vector of two numbers; loops over smaller ones are vectorized.
+                // A branch is faster than a vector of two numbers; loops over smaller ones are
+                // vectorized.
                 if size_of::<$float>() == 8 && self.re != other.re {
                     return self.re < other.re;
                 }
@@ -307,8 +310,8 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     unsafe { combine_many::<T, O, Baseline>(dest, left, right, nelems) }
 }
 
-/// The number of bytes from which several vectors at a time, and wider ones if this CPU has them, are faster. Every x86-64
-/// has SSE2, which compares no integers of 8 bytes.
+/// The number of bytes from which several vectors at a time, and wider ones if this CPU has them,
+/// are faster. Every x86-64 has SSE2, which compares no integers of 8 bytes.
 const MANY: usize = 128;
 
 /// # Safety
@@ -350,8 +353,8 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     }
 }
 
-/// Combines one vector at a time, then single elements. The function is not inlined, so that its instructions are never
-/// mixed with those of AVX2, which makes both slow.
+/// Combines one vector at a time, then single elements. The function is not inlined, so that its
+/// instructions are never mixed with those of AVX2, which makes both slow.
 ///
 /// # Safety
 /// As [`Function`].
@@ -370,9 +373,9 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
     }
 }
 
-/// Combines the elements from `first` on as long as enough of them are left to fill a `V`, and returns the
-/// index of the first one that is left. Threads and peers of a mistaken program may write to the operands meanwhile, so that they
-/// are accessed as `mem` says.
+/// Combines the elements from `first` on as long as enough of them are left to fill a `V`, and
+/// returns the index of the first one that is left. Threads and peers of a mistaken program may
+/// write to the operands meanwhile, so that they are accessed as `mem` says.
 ///
 /// # Safety
 /// As [`Function`], and the processor has the vectors.

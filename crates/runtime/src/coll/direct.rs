@@ -1,8 +1,10 @@
-//! Direct reductions and scans: this PE's share of a vector, out of everybody's source into everybody's destination.
+//! Direct reductions and scans: this PE's share of a vector, out of everybody's source into
+//! everybody's destination.
 //!
-//! Sources that are mapped here are read where they are, in blocks so small that a block's result, which is made in the own
-//! destination if that is no source, stays in the cache until it is stored everywhere. Others are fetched first, many at once, in blocks so large that a network is kept busy. This file
-//! knows nothing of who waits for whom: that is the plan's.
+//! Sources that are mapped here are read where they are, in blocks so small that a block's result,
+//! which is made in the own destination if that is no source, stays in the cache until it is stored
+//! everywhere. Others are fetched first, many at once, in blocks so large that a network is kept
+//! busy. This file knows nothing of who waits for whom: that is the plan's.
 
 use crate::base::members::Members;
 use crate::coll::combine::Combine;
@@ -11,13 +13,14 @@ use crate::net::copy::complete_copies;
 use rushmem_transport::Pe;
 use std::mem::MaybeUninit;
 
-/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a round trip, in which this PE
-/// may have nothing to do...
+/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a
+/// round trip, in which this PE may have nothing to do...
 const FETCHED_BLOCK: usize = 512 << 10;
 /// ...unless those of all members were more than this.
 const FETCHED: usize = 4 << 20;
 
-/// Combine `source` of all members, of which `me` is one, in their order, and store the result in `dest` of all.
+/// Combine `source` of all members, of which `me` is one, in their order, and store the result in
+/// `dest` of all.
 pub(crate) fn reduce(
     members: &Members,
     me: Pe,
@@ -45,7 +48,8 @@ pub(crate) fn reduce(
 /// The same where the memory of some members is not mapped here.
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
-    // Each begins with the members after the first one that is mapped here, so that no PE is everybody's first.
+    // Each begins with the members after the first one that is mapped here, so that no PE is
+    // everybody's first.
     let n_before = |range: SymmetricRange| {
         let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
         first_mapped.unwrap_or(0)
@@ -83,8 +87,9 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
     complete_copies();
 }
 
-/// Combine `source` of the members from the first to each one, or to the one before it if that is left out, and store the
-/// result in `dest` of that one. Nothing is stored at the first member if it is left out.
+/// Combine `source` of the members from the first to each one, or to the one before it if that is
+/// left out, and store the result in `dest` of that one. Nothing is stored at the first member if
+/// it is left out.
 pub(crate) fn scan(
     members: &Members,
     source: SymmetricRange,
@@ -153,8 +158,8 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combine `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator` or in scratch memory, and
-/// store each block's result at its place.
+/// Combine `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator` or
+/// in scratch memory, and store each block's result at its place.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,

@@ -1,8 +1,8 @@
-//! A collective that a PE has entered: who takes part, which channels it uses, and how its plans are executed
-//! there.
+//! A collective that a PE has entered: who takes part, which channels it uses, and how its plans
+//! are executed there.
 //!
-//! It does not know the routines of the standard: `collectives` decides which plans and arguments make up a
-//! routine.
+//! It does not know the routines of the standard: `collectives` decides which plans and arguments
+//! make up a routine.
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
@@ -38,8 +38,8 @@ mod over_nodes;
 pub enum TeamOrActiveSet {
     /// The members of a team.
     Team(TeamHandle),
-    /// The PEs `start + i * 2^log_stride` for `i` below `size`, told apart from other calls of the same
-    /// set by `psync` (deprecated forms).
+    /// The PEs `start + i * 2^log_stride` for `i` below `size`, distinguished from other calls of
+    /// the same set by `psync` (deprecated forms).
     ActiveSet {
         /// `PE_start`
         start: c_int,
@@ -176,7 +176,8 @@ impl<'a> Entered<'a> {
         Peer { index, ..peer }
     }
 
-    /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same arguments.
+    /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
+    /// arguments.
     pub(crate) fn agree(&mut self, arguments: &[Argument]) {
         if self.job.settings.check {
             let number = self.team.handle().0 as u64;
@@ -246,8 +247,8 @@ impl<'a> Entered<'a> {
         words
     }
 
-    /// Keep those that write in a broadcast on an active set from overtaking those they write to. On channels
-    /// of the set's own they wait for each other in every call.
+    /// Keep those that write in a broadcast on an active set from overtaking those they write to.
+    /// On channels of the set's own they wait for each other in every call.
     pub(crate) fn keep_up(&mut self, root: u32) {
         let Some(set) = self.set else { return };
         let ahead =
@@ -321,9 +322,9 @@ impl<'a> Entered<'a> {
         self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
     }
 
-    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same array on some
-    /// member, which is `in_place` there, the plan uses a copy, once all members have theirs: from then on peers may
-    /// write to `dest`.
+    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same
+    /// array on some member, which is `in_place` there, the plan uses a copy, once all members have
+    /// theirs: from then on peers may write to `dest`.
     pub(crate) fn exchange(
         &mut self,
         source: SymmetricRange,
@@ -354,8 +355,8 @@ impl<'a> Entered<'a> {
         self.execute(source, dest, parts, accumulator, None, landings, plan);
     }
 
-    /// Combine vectors element by element over the members up to each one, to that one; without its own contribution if that
-    /// is left out, and then the first one gets nothing.
+    /// Combine vectors element by element over the members up to each one, to that one; without its
+    /// own contribution if that is left out, and then the first one gets nothing.
     pub(crate) fn scan(
         &mut self,
         source: SymmetricRange,
@@ -428,8 +429,8 @@ impl<'a> Entered<'a> {
         self.execute(source, dest, Parts::Vector, accumulator, Some(op), landings, plan);
     }
 
-    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
-    /// is its place in `dest`. Of the two copies of landings it uses one after the other.
+    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a
+    /// piece is its place in `dest`. Of the two copies of landings it uses one after the other.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         source: SymmetricRange,

@@ -1,7 +1,8 @@
 //! Executes plans.
 //!
-//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are put directly at
-//! their destination on the peer, and then the peer's flag is raised: one ordered put-with-signal.
+//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are
+//! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
+//! put-with-signal.
 
 use crate::base::call::Call;
 use crate::base::job::Job;
@@ -13,14 +14,14 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::{Operand, Peer, Place, Span, Step};
+use rushmem_collectives::{Buffer, Operand, Peer, Span, Step};
 use rushmem_transport::Pe;
 
-/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to one, and whole
-/// elements of every type.
+/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
+/// one, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
-/// How many parts a vector of so many bytes has.
+/// How many parts a vector of `nbytes` bytes has.
 pub(crate) fn vector_parts(nbytes: usize) -> u32 {
     nbytes.div_ceil(DIRECT_PART) as u32
 }
@@ -43,10 +44,12 @@ pub(crate) enum Parts<'a> {
 /// Which memory of a peer the landings of a plan are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landings {
-    /// In the buffers that all teams share: the sender knows that the receiver has entered the collective.
+    /// In the buffers that all teams share: the sender knows that the receiver has entered the
+    /// collective.
     Shared,
-    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before all have entered it, and all
-    /// make them in the same order: so of two copies nobody overwrites one that was not read.
+    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before
+    /// all have entered it, and all make them in the same order: so of two copies nobody overwrites
+    /// one that was not read.
     OfJob,
     /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.
     BesideFlags,
@@ -75,7 +78,8 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes as long as a short step.
+    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes
+    /// as long as a short step.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
         plan.for_each(|step| {
@@ -85,10 +89,10 @@ impl Execution<'_> {
             match step {
                 Step::Put { peer, from, to, count } => {
                     let pe = self.team.members().world_pe(peer.index);
-                    let source = self.own_place(from.place);
-                    let dest = match to.place {
-                        Place::Landing(landing) => self.landing_at(peer, landing),
-                        place => self.own_place(place),
+                    let source = self.own_buffer(from.buffer);
+                    let dest = match to.buffer {
+                        Buffer::Landing(landing) => self.landing_at(peer, landing),
+                        buffer => self.own_buffer(buffer),
                     };
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.channels.put_signal(peer, source, dest),
@@ -125,11 +129,11 @@ impl Execution<'_> {
                     self.get(peer, (from, to, count), with);
                 }
                 Step::Copy { from, to, count } => {
-                    let source = match from.place {
-                        Place::Landing(landing) => self.landing_of(heard, landing),
-                        place => self.own_place(place),
+                    let source = match from.buffer {
+                        Buffer::Landing(landing) => self.landing_of(heard, landing),
+                        buffer => self.own_buffer(buffer),
                     };
-                    let dest = self.own_place(to.place);
+                    let dest = self.own_buffer(to.buffer);
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
@@ -160,26 +164,27 @@ impl Execution<'_> {
     /// Copy parts of a member to the own ones, or combine them with an operand into these.
     fn get(&self, peer: u32, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let pe = self.team.members().world_pe(peer);
-        let (source, dest) = (self.own_place(from.place), self.own_place(to.place));
+        let (source, dest) = (self.own_buffer(from.buffer), self.own_buffer(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("strided parts are put, never got");
-        let Some(Operand { place, is_left }) = with else {
+        let Some(Operand { buffer, is_left }) = with else {
             return dest.copy_from(pe, source);
         };
-        let own = self.own_place(place).part(self.offset(place.at(to.first)), dest.nbytes());
+        let own = self.own_buffer(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
         let op = self.combine.expect("a reduction has an operation");
         direct::combine_with(pe, source, (own, is_left), dest, op);
     }
 
     /// `count` parts of both vectors.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)
             .expect("parts of a vector follow each other")
     }
 
-    /// Give the accumulator to the counter of member `at`; whoever is last combines what all gave.
+    /// Give the accumulator to the counter of member `at`; the last member combines what all have
+    /// given.
     fn contribute(&mut self, at: u32) {
         let (slot, areas) = (self.channels.slot(), flags::area().areas());
         let nbytes = self.accumulator.nbytes();
@@ -193,7 +198,8 @@ impl Execution<'_> {
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
         let store = |_, result: SymmetricRange| {
-            // In each member's own area: whoever is released first may destroy the team, and use its slot again.
+            // In each member's own area: the first one that is released may destroy the team, and
+            // use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
@@ -239,12 +245,12 @@ impl Execution<'_> {
         }
     }
 
-    fn own_place(&self, place: Place) -> SymmetricRange {
-        match place {
-            Place::Source => self.source,
-            Place::Dest => self.dest,
-            Place::Accumulator => self.accumulator,
-            Place::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
+    fn own_buffer(&self, buffer: Buffer) -> SymmetricRange {
+        match buffer {
+            Buffer::Source => self.source,
+            Buffer::Dest => self.dest,
+            Buffer::Accumulator => self.accumulator,
+            Buffer::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
         }
     }
 
@@ -277,19 +283,19 @@ impl Execution<'_> {
         internal.range(at, nbytes)
     }
 
-    /// Where a span begins in its place.
+    /// Where a span begins in its buffer.
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
-        match (span.place, self.parts) {
+        match (span.buffer, self.parts) {
             (_, Parts::Equal(nbytes)) => first * nbytes,
-            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
+            (Buffer::Accumulator | Buffer::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Vector) => first * DIRECT_PART,
-            (Place::Dest, Parts::Table(table)) => table[first],
-            (Place::Source, Parts::Table(_)) => 0,
-            (Place::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
+            (Buffer::Dest, Parts::Table(table)) => table[first],
+            (Buffer::Source, Parts::Table(_)) => 0,
+            (Buffer::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
                 first * nelems * dst * elem_bytes
             }
-            (Place::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
+            (Buffer::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
                 first * nelems * sst * elem_bytes
             }
         }

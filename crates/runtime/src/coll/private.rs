@@ -1,8 +1,10 @@
-//! Collectives on memory of the caller's own, for languages whose functions return values: C's have symmetric arrays.
+//! Collectives on memory of the caller's own, for languages whose functions return values: C's have
+//! symmetric arrays.
 //!
-//! Peers neither read nor write this memory. What a member gives them passes through landings, in pieces, by plans that
-//! move nothing else. Where threads are in several collectives at once, landings cannot be shared; then members show
-//! each other a few bytes at a time. `collectives` has better plans for long vectors, which are symmetric.
+//! Peers neither read nor write this memory. What a member gives them passes through landings, in
+//! pieces, by plans that move nothing else. Where threads are in several collectives at once,
+//! landings cannot be shared; then members show each other a few bytes at a time. `collectives` has
+//! better plans for long vectors, which are symmetric.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -64,7 +66,8 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
 
 fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
-    // SAFETY: the same bytes, borrowed exclusively as before; a range is written bytes that have values.
+    // SAFETY: the same bytes, borrowed exclusively as before; a range is written bytes that have
+    // values.
     SymmetricRange::private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 

@@ -1,6 +1,7 @@
 //! What a PE shows the PE before it, for languages that have to prove that all PEs do the same.
 //!
-//! It is shown in the internal area, which no routine of a program reaches: a program cannot forge it.
+//! It is shown in the internal area, which no routine of a program reaches: a program cannot forge
+//! it.
 
 #![allow(unsafe_code)]
 
@@ -13,37 +14,38 @@ use rushmem_transport::Pe;
 use rushmem_transport::mem::Word;
 
 /// Words that a PE shows.
-pub type Step = [u64; MESSAGE];
+pub type StepWords = [u64; MESSAGE];
 
 /// How far a PE has come: the steps and the barriers of its own that it has entered, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct Position {
     /// The steps.
     pub steps: u32,
     /// The barriers.
     pub barriers: u32,
 }
 
-impl Progress {
+impl Position {
     fn word(self) -> u64 {
         u64::from(self.steps) << 32 | u64::from(self.barriers)
     }
 
-    fn of_word(word: u64) -> Progress {
-        Progress { steps: (word >> 32) as u32, barriers: word as u32 }
+    fn of_word(word: u64) -> Position {
+        Position { steps: (word >> 32) as u32, barriers: word as u32 }
     }
 
-    /// Whether a PE that is here has left out a barrier for which another one waits, which has come as far as `waiting`.
-    fn has_left_out(self, waiting: Progress) -> bool {
+    /// Whether a PE that is here has left out a barrier for which another one waits, which has come
+    /// as far as `waiting`.
+    fn has_left_out(self, waiting: Position) -> bool {
         let is_less = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
         is_less(waiting.steps, self.steps) && is_less(self.barriers, waiting.barriers)
     }
 }
 
-/// Tell the next PE how far this one has come, before it waits for others in a step.
-pub fn tell(call: Call, progress: Progress) {
+/// Announces to the next PE how far this one has come, before it waits for others in a step.
+pub fn announce(call: Call, position: Position) {
     let area = flags::area();
-    area.raise(next(job::require(call)), area.areas().progress(), progress.word());
+    area.raise(next(job::require(call)), area.areas().progress(), position.word());
 }
 
 fn next(job: &Job) -> Pe {
@@ -53,11 +55,12 @@ fn next(job: &Job) -> Pe {
 /// Wait in a barrier of the caller's own until `flag` has `value` or more.
 ///
 /// # Errors
-/// The PE before this one, if it is at a further step without having entered the barrier, which then has no end.
+/// The PE before this one, if it is at a further step without having entered the barrier, which
+/// then has no end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
-pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Progress) -> Result<(), u32> {
+pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Position) -> Result<(), u32> {
     let job = job::require(call);
     let area = flags::area();
     let before = area.areas().progress();
@@ -65,14 +68,14 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Progress) -> R
     backoff::until_seen(job, || {
         // SAFETY: by contract.
         has_come = unsafe { u64::load_acquire(flag) } >= value;
-        has_come || Progress::of_word(area.flag(before)).has_left_out(own)
+        has_come || Position::of_word(area.flag(before)).has_left_out(own)
     });
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
 
-/// Show what this PE does as its step `number`, meet all PEs, and return the next PE and what it shows as its latest step of that
-/// parity. Another barrier follows before the next step but one.
-pub fn of_next_pe(call: Call, number: u64, own: &Step) -> (u32, Step) {
+/// Show what this PE does as its step `number`, meet all PEs, and return the next PE and what it
+/// shows as its latest step of that parity. Another barrier follows before the next step but one.
+pub fn of_next_pe(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();
     let at = area.areas().step((number % 2) as usize);
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_barrier_is_left_out_by_who_is_at_a_further_step_without_it() {
-        let at = |steps, barriers| Progress { steps, barriers };
+        let at = |steps, barriers| Position { steps, barriers };
         let waiting = at(7, 20);
         assert!(at(8, 19).has_left_out(waiting));
         for fine in [at(7, 19), at(6, 18), at(8, 20), at(8, 21), at(7, 20)] {
@@ -97,6 +100,6 @@ mod tests {
         }
         assert!(at(0, u32::MAX).has_left_out(at(u32::MAX, 0)));
         assert!(!at(0, 0).has_left_out(at(u32::MAX, u32::MAX)));
-        assert_eq!(Progress::of_word(at(3, u32::MAX).word()), at(3, u32::MAX));
+        assert_eq!(Position::of_word(at(3, u32::MAX).word()), at(3, u32::MAX));
     }
 }

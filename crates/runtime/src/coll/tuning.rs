@@ -1,4 +1,5 @@
-//! For a program that measures algorithms: the facts of a team, and another table in the middle of a job.
+//! For a program that measures algorithms: the facts of a team, and another table in the middle of
+//! a job.
 
 use crate::base::call::Call;
 use crate::base::handle::TeamHandle;
@@ -12,7 +13,8 @@ pub fn facts(call: Call, team: TeamHandle) -> Facts {
     Entered::new(call, &team::find(call, "team", team)).facts()
 }
 
-/// Use `table` for all further collectives, which all PEs must do between the same two. Returns the former one.
+/// Use `table` for all further collectives, which all PEs must do between the same two. Returns the
+/// former one.
 pub fn replace(call: Call, table: &'static Table) -> &'static Table {
     job::require(call).algorithms.replace(table)
 }

@@ -1,11 +1,10 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is everything that an on-node access does before it touches memory: a compare for each segment in which the
-//! address may lie, one for the PE, a load from the segment's table of deltas, and an addition. Whatever fails
-//! these compares goes to cold code, which finds another path or reports why there is none.
-//!
-//! With `SHMEM_CHECK` no address lies in the segments of the fast path, so that every access goes
-//! to the cold code, which has them as they are and checks it.
+//! This is all that an on-node access does before it touches memory: a compare for each segment in
+//! which the address may lie, one for the PE, a load from the segment's table of deltas, and an
+//! addition. An access that fails these compares takes the cold path, which finds another way to
+//! the memory or reports why there is none. With `SHMEM_CHECK` the segments of the fast path are
+//! empty, so that every access takes the cold path and is checked there.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -19,9 +18,9 @@ use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The data that every access reads: one cache line (and the next one for atomics on static data). Only init and
-/// finalize write it. Relaxed loads compile to plain ones; the standard requires that no call overlaps init or
-/// finalize.
+/// The data that every access reads: one cache line, and the next one for atomics on static data.
+/// Only init and finalize write it, and the standard requires that no call overlaps them, so that
+/// relaxed loads suffice.
 #[repr(C, align(64))]
 struct Map {
     /// PEs in each table of deltas.
@@ -39,19 +38,20 @@ struct Own {
     nbytes: AtomicUsize,
     /// For each PE the number to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
-    /// The same for words of atomic operations and signals: the table of `deltas`, or one of `UNMAPPED` if
-    /// the network carries these out on every PE.
+    /// The same for words of atomic operations and signals: the table of `deltas`, or one of
+    /// `UNMAPPED` if the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
-/// Bytes of a segment that does not exist, at addresses that no process has: more than any word, so that the size
-/// of a word need not be compared with that of the segment.
+/// The size of a segment that does not exist, at [`NOWHERE`]: larger than any word, so that the
+/// size of a word need not be compared with that of the segment.
 const LEAST: usize = 64;
+/// An address that no process has.
 const NOWHERE: usize = 1 << 63;
 
-// Used as it is, or the compiler takes it apart and the parts are in several cache lines.
+// `used` keeps the compiler from splitting it over several cache lines.
 #[used]
 static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
 
@@ -91,8 +91,9 @@ impl Own {
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }
 
-    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned word,
-    /// rotated so that its low bits lead, is beyond any segment: that and the bounds are one compare.
+    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned
+    /// word, rotated so that its low bits lead, is beyond any segment: that and the bounds are one
+    /// compare.
     #[inline(always)]
     fn has_word<T>(&self, addr: usize) -> bool {
         let bits = size_of::<T>().trailing_zeros();
@@ -100,10 +101,10 @@ impl Own {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// The number to add to an address in the segment to get that of a PE that is mapped here.
+    /// The number to add to an address in the segment to get that on `pe`, if it is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
-        look_up(&self.deltas, pe)?
+        look_up(&self.deltas, pe)
     }
 }
 
@@ -119,20 +120,21 @@ impl Map {
     }
 }
 
-/// The number of a PE in a table of deltas, if there is such a PE, and if it is mapped here.
+/// The delta of a PE in a table, if there is such a PE and it is mapped here.
 #[inline(always)]
-fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<Option<isize>> {
+fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     if !is_pe(pe) {
         return None;
     }
     // SAFETY: every table has `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    Some((delta != UNMAPPED).then_some(delta))
+    (delta != UNMAPPED).then_some(delta)
 }
 
-/// Publish which PEs are mapped here. The tables have one entry per PE, `None` if its memory is not mapped.
+/// Publishes which PEs are mapped here: one entry per PE, `None` if its memory is not mapped.
 pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
-    // Kept for the life of the process, so that a thread that overlaps finalize still reads valid memory.
+    // Kept for the life of the process, so that a thread that overlaps finalize still reads valid
+    // memory.
     let table = |deltas: &[Option<isize>]| {
         let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
         Box::leak(table.into_boxed_slice()).as_mut_ptr()
@@ -142,8 +144,8 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
     MAP.n_pes.store(heap_deltas.len(), Relaxed);
 }
 
-/// Decide for the job who carries out atomic operations and signals on words that are mapped here: the
-/// network, whose operations do not compose with this CPU's, or this CPU. After [`publish`].
+/// Sets who carries out atomic operations and signals on mapped words in this job: the network,
+/// whose operations do not compose with those of this CPU, or this CPU. After [`publish`].
 pub(crate) fn atomics_by_network(by_network: bool) {
     static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
     let none = || {
@@ -161,15 +163,15 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Open the fast path, for the first time or again after [`close`], with the same PEs; if accesses
-/// are to be checked, the way through the checks.
+/// Opens the fast path, or the checked one if `check` is set; again after [`close`], with the same
+/// PEs.
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize, check: bool) {
     let map = if check { &CHECKED } else { &MAP };
     map.heap.open(heap.addr(), heap_bytes);
     map.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Close both: every access ends in a message from now on.
+/// Closes both paths: every access now ends the job with an error.
 pub(crate) fn close() {
     for map in [&MAP, &CHECKED] {
         map.heap.close();
@@ -177,48 +179,16 @@ pub(crate) fn close() {
     }
 }
 
-/// Where a PE's copy of symmetric bytes is.
-pub(crate) enum Located<T> {
-    /// In memory mapped here.
-    Mapped(*mut T),
-    /// In the PE's heap, which is not mapped here.
-    InHeap,
-    /// Elsewhere, or nowhere: [`remote`] finds it or reports why there is none.
-    Elsewhere,
-}
-
-impl<T> Located<T> {
-    #[inline(always)]
-    fn mapped(self) -> Option<*mut T> {
-        match self {
-            Located::Mapped(at) => Some(at),
-            Located::InHeap | Located::Elsewhere => None,
-        }
-    }
-}
-
-/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`.
-#[inline(always)]
-pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Located<T> {
-    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
-        match look_up(&MAP.heap.deltas, pe) {
-            Some(Some(delta)) => delta,
-            Some(None) => return Located::InHeap,
-            None => return Located::Elsewhere,
-        }
-    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
-        let Some(delta) = MAP.statics.delta(pe) else { return Located::Elsewhere };
-        delta
-    } else {
-        return Located::Elsewhere;
-    };
-    Located::Mapped(address.wrapping_byte_offset(delta).cast_mut())
-}
-
-/// As [`find`], where only a pointer into memory mapped here is of use.
+/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    find(address, nbytes, pe).mapped()
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        MAP.heap.delta(pe)?
+    } else {
+        MAP.statics.offset(address.addr(), nbytes)?;
+        MAP.statics.delta(pe)?
+    };
+    Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
@@ -296,60 +266,47 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    word(address, pe, |own| &own.deltas).mapped()
+    word(address, pe, |own| &own.deltas)
 }
 
-/// As [`find`] for a word of an atomic operation: none is mapped where the network carries these out.
+/// As [`mapped_word`] for an atomic operation: no word is mapped where the network carries these
+/// out.
 #[inline(always)]
-pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Located<T> {
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// As [`find_atomic`], where only a pointer into memory mapped here is of use.
 #[inline(always)]
-pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    find_atomic(address, pe).mapped()
-}
-
-#[inline(always)]
-fn word<T>(address: *const T, pe: c_int, table: impl Fn(&Own) -> &AtomicPtr<isize>) -> Located<T> {
+fn word<T>(
+    address: *const T,
+    pe: c_int,
+    table: impl Fn(&Own) -> &AtomicPtr<isize>,
+) -> Option<*mut T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
-        match look_up(table(&MAP.heap), pe) {
-            Some(Some(delta)) => delta,
-            Some(None) => return Located::InHeap,
-            None => return Located::Elsewhere,
-        }
+        look_up(table(&MAP.heap), pe)?
     } else {
-        less_often();
-        if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
-            return Located::Elsewhere;
+        cold_path();
+        if !is_aligned(address) {
+            return None;
         }
-        match look_up(table(&MAP.statics), pe) {
-            Some(Some(delta)) => not_merged(delta),
-            _ => return Located::Elsewhere,
-        }
+        MAP.statics.offset(address.addr(), size_of::<T>())?;
+        opaque(look_up(table(&MAP.statics), pe)?)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
-    Located::Mapped(there)
+    Some(there)
 }
 
-/// How far into the heap an address is that is in it.
-#[inline(always)]
-pub(crate) fn offset_in_heap(addr: usize) -> u64 {
-    addr.wrapping_sub(MAP.heap.start.load(Relaxed)) as u64
-}
-
-/// Marks a path, so that the other one runs without a jump.
+/// Marks a path as cold, so that the other one runs without a jump.
 #[cold]
 #[inline]
-fn less_often() {}
+fn cold_path() {}
 
-/// The same number, of which the compiler does not know where it comes from. Else it may load it by the same instruction as the
-/// number of another path, whose address then has to be computed first.
+/// The same number, opaque to the compiler, which may otherwise merge this load with that of
+/// another path, after a computation of the address.
 #[inline(always)]
-fn not_merged(mut number: isize) -> isize {
+fn opaque(mut number: isize) -> isize {
     // SAFETY: no instruction at all.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
@@ -380,8 +337,9 @@ pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<Re
     is_pe(pe).then_some(RemoteAddr { segment: Segment::Heap, offset })
 }
 
-/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an error when they are not
-/// symmetric or there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
+/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an
+/// error when they are not symmetric or there is no such PE, or none can be reached. `argument` is
+/// the name that the address has in the call.
 #[cold]
 #[inline(never)]
 pub(crate) fn remote(

@@ -4,9 +4,10 @@
 //! bell, exits | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings | steps
 //! ```
 //!
-//! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot has a flag for each edge
-//! of its plans, O(log n) of them, and all teams share the landings, but for those of reductions among all PEs. Together that is
-//! at most 1 MiB and 200 bytes for each PE of the job. This file computes offsets; it never touches the memory.
+//! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
+//! has a flag for each edge of its plans, O(log n) of them, and all teams share the landings, but
+//! for those of reductions among all PEs. Together that is at most 1 MiB and 200 bytes for each PE
+//! of the job. This file computes offsets; it never touches the memory.
 
 use rushmem_collectives::{Edge, landing};
 use rushmem_transport::Pe;
@@ -16,8 +17,8 @@ const LINE: usize = 64;
 const WORD: usize = 8;
 /// Teams that can exist at once on a PE.
 pub(crate) const TEAM_SLOTS: usize = 1024;
-/// Slots whose flags have a cache line each, so that no writers of two flags share one: those of the predefined teams and of
-/// the active sets. Others take less memory instead.
+/// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
+/// the predefined teams and of the active sets. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
 /// Bytes of one landing buffer: what a reduction combines at a time.
 pub(crate) const LANDING: usize = rushmem_collectives::choice::LANDING_MAX_BYTES;
@@ -101,8 +102,8 @@ impl Areas {
         self.step(0) + LINE - WORD
     }
 
-    /// Where PEs are counted that have come to finalize, or to their exit, after `start_pes`: by CPUs
-    /// and by a network, which must not update the same word. It is on PE 0.
+    /// Where PEs are counted that have come to finalize, or to their exit, after `start_pes`: by
+    /// CPUs and by a network, which must not update the same word. It is on PE 0.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }
@@ -122,8 +123,8 @@ impl Areas {
         LINE + 2 * self.n_pes * LINE + dest.index() * WORD
     }
 
-    /// Seven words with which `source` tries out a transport: those of its mailbox that mean nothing before a sequence number
-    /// announces them.
+    /// Seven words with which `source` tries out a transport: those of its mailbox that mean
+    /// nothing before a sequence number announces them.
     pub(crate) fn probe(&self, source: Pe) -> usize {
         self.mailbox(source) + WORD
     }
@@ -138,14 +139,15 @@ impl Areas {
         self.pair(source) + WORD
     }
 
-    /// Where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an active set, in the line of its
-    /// flag: the writer and the reader are the same, and both arrive together. There are two, by parity.
+    /// Where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an active
+    /// set, in the line of its flag: the writer and the reader are the same, and both arrive
+    /// together. There are two, by parity.
     pub(crate) fn pair_short(&self, source: Pe, parity: usize) -> usize {
         self.pair(source) + 2 * WORD + parity * SHORT
     }
 
-    /// Where `source` puts what it gives to a counter of this PE, on whatever team: a PE is in one collective at a time that
-    /// uses it.
+    /// Where `source` puts what it gives to a counter of this PE, on whatever team: a PE is in one
+    /// collective at a time that uses it.
     pub(crate) fn contribution(&self, source: Pe) -> usize {
         self.pair_short(source, 2)
     }
@@ -164,22 +166,23 @@ impl Areas {
         self.slot(slot) + at
     }
 
-    /// Where the other member of a pair puts what it combines in round `k` of a reduction of at most [`SHORT`] bytes, beside its
-    /// flag. There are two, by parity.
+    /// Where the other member of a pair puts what it combines in round `k` of a reduction of at
+    /// most [`SHORT`] bytes, beside its flag. There are two, by parity.
     #[inline]
     pub(crate) fn short(&self, slot: u16, edge: Edge, parity: usize) -> usize {
         debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
         self.flag(slot, edge) + WORD + parity * SHORT
     }
 
-    /// The counter of messages that any member sends, by parity: what CPUs count, or what a network does. The two must not
-    /// update the same word.
+    /// The counter of messages that any member sends, by parity: what CPUs count, or what a network
+    /// does. The two must not update the same word.
     pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
         let at = Stride::of(slot).counted(self.rounds);
         self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// The counter at which members of the team are counted in, and after it the flag that releases them.
+    /// The counter at which members of the team are counted in, and after it the flag that releases
+    /// them.
     pub(crate) fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
@@ -204,12 +207,14 @@ impl Areas {
         self.landings + (4 * landing as usize + copy) * LANDING
     }
 
-    /// The same for reductions among all PEs of the job, whatever team or active set they are on. There are two, by parity.
+    /// The same for reductions among all PEs of the job, whatever team or active set they are on.
+    /// There are two, by parity.
     pub(crate) fn landing_of_job(&self, landing: u8, parity: usize) -> usize {
         self.landing(landing, 2 + parity)
     }
 
-    /// Where this PE packs what it puts to landings: the last landing of the job, to which nothing is put.
+    /// Where this PE packs what it puts to landings: the last landing of the job, to which nothing
+    /// is put.
     pub(crate) fn packed(&self) -> usize {
         self.landing_of_job(self.rounds as u8, 0)
     }

@@ -1,5 +1,5 @@
-//! The symmetric memory of this node: from an address and a PE to a pointer, checked ranges, static data, and the
-//! locations of the library's own flags.
+//! The symmetric memory of this node: from an address and a PE to a pointer, checked ranges, static
+//! data, and the locations of the library's own flags.
 //!
 //! It accesses only memory that is mapped here, and knows no network.
 

@@ -1,7 +1,7 @@
 //! Finds the loaded object that contains an address: the program or one of its libraries.
 //!
-//! Objects are loaded at different addresses in every process, but offsets within an object are the same in all of
-//! them.
+//! Objects are loaded at different addresses in every process, but offsets within an object are the
+//! same in all of them.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
@@ -9,8 +9,8 @@ use std::mem::MaybeUninit;
 
 /// An address as object and offset.
 pub(crate) struct ObjectOffset {
-    /// The object's file name as the dynamic linker has it; empty for the program, whose name there is
-    /// what its process was called and may differ from PE to PE.
+    /// The object's file name as the dynamic linker has it; empty for the program, whose name there
+    /// is what its process was called and may differ from PE to PE.
     pub(crate) name: Vec<u8>,
     /// Bytes from its load address.
     pub(crate) offset: usize,

@@ -1,8 +1,9 @@
 //! Runs of symmetric bytes that are checked once, so that collectives need no unsafe code.
 //!
-//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of
-//! the team for which a collective works: segments have the same layout everywhere and stay mapped for the life of
-//! the process. Peers may change the bytes at any time; copies and combinations use the values that they find.
+//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image
+//! on every PE of the team for which a collective works: segments have the same layout everywhere
+//! and stay mapped for the life of the process. Peers may change the bytes at any time; copies and
+//! combinations use the values that they find.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
@@ -11,7 +12,8 @@ use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// The largest scratch memory: it fits a first-level cache together with the data that are read into it.
+/// The largest scratch memory: it fits a first-level cache together with the data that are read
+/// into it.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
@@ -57,7 +59,8 @@ impl SymmetricRange {
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
-    /// Call `f` with uninitialised private memory of the same size, which it may use until it returns. At most [`SCRATCH`] bytes.
+    /// Call `f` with uninitialised private memory of the same size, which it may use until it
+    /// returns. At most [`SCRATCH`] bytes.
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");

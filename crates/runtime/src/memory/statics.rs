@@ -1,7 +1,9 @@
-//! The program's static data, which are symmetric like the heap. They are moved to shared memory when the library
-//! is loaded, before the program's own code runs, if the launcher has provided the memory by then.
+//! The program's static data, which are symmetric like the heap. They are moved to shared memory
+//! when the library is loaded, before the program's own code runs, if the launcher has provided the
+//! memory by then.
 //!
-//! What the process does before `shmem_init` has no influence: the move keeps all values and addresses.
+//! What the process does before `shmem_init` has no influence: the move keeps all values and
+//! addresses.
 #![allow(unsafe_code)]
 
 use rushmem_heap::Statics;
@@ -30,8 +32,8 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Their location in the node's memory; `None` if they are not there, as in a child of the process that was
-/// started.
+/// Their location in the node's memory; `None` if they are not there, as in a child of the process
+/// that was started.
 pub(crate) fn at() -> Option<u64> {
     OUTCOME.get()?.as_ref().ok().filter(|_| are_shared()).map(|remapped| remapped.at)
 }

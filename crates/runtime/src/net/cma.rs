@@ -1,15 +1,15 @@
-//! Cross-memory attach (CMA), for PEs of this node whose static data are not in shared memory, for example because
-//! the library was loaded when threads were running.
+//! Cross-memory attach (CMA), for PEs of this node whose static data are not in shared memory, for
+//! example because threads were running when the library was loaded.
 //!
-//! Their heaps are mapped all the same, so a program may mix stores and accesses of this file towards one PE. To
-//! keep their order, every access here is complete when it returns. The kernel copies large transfers from process
-//! to process if it allows that. The target carries out words, which must arrive at once, and everything that the
-//! kernel refuses, through the transport.
+//! The kernel copies long transfers between processes, if it allows that. Words, which must not
+//! arrive in parts, and everything that the kernel refuses go through the transport. The heaps of
+//! these PEs are mapped, so a program may mix stores and accesses of this file: to keep their
+//! order, every access is complete when it returns.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalAccess, LocalBuf, OldValue,
@@ -40,13 +40,15 @@ struct NodePeers {
 
 static PEERS: OnceLock<NodePeers> = OnceLock::new();
 
-/// Set by the first init: the node peer that each PE is, if it is one, and whether any PE of the job has one.
+/// Set by the first init: the node peer that each PE is, if it is one, and whether any PE of the
+/// job has one.
 pub(crate) fn set(by_pe: Vec<Option<NodePeer>>, exist: bool) {
     // A later init of the process has the same ones.
     let _ = PEERS.set(NodePeers { by_pe, exist });
 }
 
-/// Whether any PE of the job has a node peer whose static data are not mapped there: the same on all.
+/// Whether any PE of the job has a node peer whose static data are not mapped there: the same on
+/// all.
 pub(crate) fn exist() -> bool {
     PEERS.get().is_some_and(|peers| peers.exist)
 }
@@ -81,6 +83,11 @@ pub(crate) struct CmaPath {
 }
 
 impl CmaPath {
+    /// The address.
+    pub(crate) fn at(self) -> RemoteAddr {
+        self.at
+    }
+
     /// The address this number of bytes further on.
     pub(crate) fn further(self, nbytes: usize) -> CmaPath {
         CmaPath { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
@@ -135,10 +142,9 @@ impl CmaPath {
         ctx: ContextHandle,
         verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
     ) {
-        network::on(self.call, ctx, |endpoint| {
-            verb(endpoint)?;
-            endpoint.pe_quiet(self.pe)
-        });
+        let mut endpoint = endpoints::of(self.call, ctx);
+        network::or_fail(self.call, verb(&mut *endpoint));
+        network::or_fail(self.call, endpoint.pe_quiet(self.pe));
     }
 
     fn expect(self, copied: std::io::Result<()>, access: LocalAccess, memory: LocalBuf) {
@@ -202,13 +208,14 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe with `number`, for the life of the process. If others will use it, they get the permission to.
+    /// A probe with `number`, for the life of the process. If others will use it, they get the
+    /// permission to.
     pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
         static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
         let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);
         if leave {
-            // SAFETY: asks for leave that other processes of this user may have anyway. Where no module of
-            // the kernel withholds it, there is nothing to ask for.
+            // SAFETY: asks for leave that other processes of this user may have anyway. Where no
+            // module of the kernel withholds it, there is nothing to ask for.
             unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
         }
         Probe {

@@ -1,11 +1,9 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
-//! On-node, every access completes by itself, so a context contains only the numbering of its team. The lower half
-//! of a handle says whether PEs are numbered as in the world, in which case no table is read. Otherwise the upper half names
-//! a slot of `SLOTS` and its generation, so that an invalid or destroyed context is recognised. With `SHMEM_CHECK`, no
-//! lower half says so, and every use goes through the registry.
-//!
-//! It must not know how a context is created and destroyed; `api::ctx` does that.
+//! The lower half of a handle says whether PEs are numbered as in the world; then no table is read.
+//! Otherwise the upper half names a slot of `SLOTS` and its generation, so that an invalid or
+//! destroyed context is recognized. With `SHMEM_CHECK` every use goes through the registry.
+//! `api::ctx` creates and destroys contexts.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -28,16 +26,10 @@ use std::sync::atomic::{
 pub trait Context: Copy {
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
-    /// Whether `pe` is a world PE already, without a look at any table.
-    fn is_of_world(self) -> bool;
-    /// The same context, with world PEs.
-    fn of_world(self) -> OfWorld {
-        OfWorld(self.handle())
-    }
     /// Its handle.
     fn handle(self) -> ContextHandle;
-    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an error if there is no
-    /// such context.
+    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an
+    /// error if there is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -52,11 +44,6 @@ impl Context for World {
     }
 
     #[inline(always)]
-    fn is_of_world(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
     fn handle(self) -> ContextHandle {
         ContextHandle::DEFAULT
     }
@@ -67,42 +54,10 @@ impl Context for World {
     }
 }
 
-/// A context that is used with world PEs, however it numbers them. Routines that number PEs out of line, so that where that is needless
-/// their arguments stay in registers, use it there.
-#[derive(Clone, Copy, Debug)]
-pub struct OfWorld(ContextHandle);
-
-impl Context for OfWorld {
-    #[inline(always)]
-    fn world_pe(self, _: Call, pe: c_int) -> c_int {
-        pe
-    }
-
-    #[inline(always)]
-    fn is_of_world(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn handle(self) -> ContextHandle {
-        self.0
-    }
-
-    #[inline(always)]
-    fn is_valid(self, call: Call) -> bool {
-        self.0.is_valid(call)
-    }
-}
-
 impl Context for ContextHandle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
         if self.is_of_world() { pe } else { numbered(call, self, pe) }
-    }
-
-    #[inline(always)]
-    fn is_of_world(self) -> bool {
-        ContextHandle::is_of_world(self)
     }
 
     #[inline(always)]
@@ -127,8 +82,9 @@ struct Slot {
     stride: AtomicI32,
     /// It is a context of `SHMEM_TEAM_SHARED`.
     of_shared: AtomicBool,
-    /// It has an entry for each PE of the job, is made at first use and never freed, so it also serves any later team. Until
-    /// then it is null: slots that are zero take no room in a program's file.
+    /// It has an entry for each PE of the job, is made at first use and never freed, so it also
+    /// serves any later team. Until then it is null: slots that are zero take no room in a
+    /// program's file.
     list: AtomicPtr<AtomicU32>,
 }
 
@@ -236,8 +192,8 @@ impl Entry {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
 
-    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them out, and the network those of the
-    /// world.
+    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them
+    /// out, and the network those of the world.
     fn is_domain(&self) -> bool {
         self.team == TeamHandle::SHARED && address::are_atomics_by_network()
     }
@@ -249,8 +205,8 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(process::lock(&REGISTRY).get_or_insert_default())
 }
 
-/// The members of a context's team; ends the job with an error if there is no such context, and with `SHMEM_CHECK`
-/// if it belongs to another thread.
+/// The members of a context's team; ends the job with an error if there is no such context, and
+/// with `SHMEM_CHECK` if it belongs to another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
         fail!(call, "argument ctx is SHMEM_CTX_INVALID");
@@ -305,7 +261,8 @@ impl Registry {
     }
 }
 
-/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity domain of their own.
+/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity
+/// domain of their own.
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
@@ -326,7 +283,8 @@ pub(crate) fn add(
     })
 }
 
-/// Whether no two threads use a context at once: it is private or serialized, or threads are not in the library at once.
+/// Whether no two threads use a context at once: it is private or serialized, or threads are not in
+/// the library at once.
 pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
     if !are_threads_at_once() {
         return true;

@@ -3,7 +3,7 @@
 
 use crate::base::handle::ContextHandle;
 use crate::memory::range::SymmetricRange;
-use crate::net::{cma, network};
+use crate::net::{cma, endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
 use std::mem::MaybeUninit;
@@ -35,7 +35,7 @@ impl SymmetricRange {
                 let dest = LocalBuf { base: self.start(), nbytes };
                 let get = Get { dest, source: source.remote(0), completion: Completion::Now };
                 // SAFETY: symmetric memory of this PE.
-                network::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
+                endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
             }
         }
     }
@@ -53,10 +53,11 @@ impl SymmetricRange {
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
         // SAFETY: symmetric memory of this PE.
-        network::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
+        endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
     }
 
-    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the other.
+    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the
+    /// other.
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
@@ -67,10 +68,11 @@ impl SymmetricRange {
             match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
                 // SAFETY: there is room for that many bytes, as was just found.
                 Some(path) => unsafe { path.get(ContextHandle::DEFAULT, to, nbytes) },
-                None => network::on_library(|endpoint| {
+                None => endpoints::on_library(|endpoint| {
                     let dest = LocalBuf { base: to, nbytes };
                     let get = Get { dest, source: self.remote(0), completion };
-                    // SAFETY: as above; the memory is there until the copies are complete below, or the job ends.
+                    // SAFETY: as above; the memory is there until the copies are complete below, or
+                    // the job ends.
                     unsafe { endpoint.get(pe, get) }
                 }),
             }
@@ -80,8 +82,8 @@ impl SymmetricRange {
         }
     }
 
-    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on
-    /// `pe`.
+    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest`
+    /// on `pe`.
     pub(crate) fn copy_strided_to(
         self,
         pe: Pe,
@@ -107,11 +109,18 @@ impl SymmetricRange {
         };
         macro_rules! of {
             ($t:ty) => {
-                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough for
-                // the last element.
+                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough
+                // for the last element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<mem::Atomic, $t>(start.cast(), from.cast(), dst, sst, 1, nelems)
+                    mem::copy_strided::<mem::Atomic, $t>(
+                        start.cast(),
+                        from.cast(),
+                        dst,
+                        sst,
+                        1,
+                        nelems,
+                    )
                 }
             };
         }
@@ -125,7 +134,8 @@ impl SymmetricRange {
                 let (to, from) = (i * dst * elem_bytes, i * sst * elem_bytes);
                 let from = self.start().wrapping_add(from);
                 let to = start.wrapping_add(to);
-                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped one.
+                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped
+                // one.
                 unsafe { mem::copy_bytes::<mem::Atomic>(to, from, elem_bytes) }
             }),
         }
@@ -135,7 +145,7 @@ impl SymmetricRange {
 /// Wait until the copies that were started are complete, locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
-        network::on_library(|endpoint| endpoint.quiet());
+        endpoints::on_library(|endpoint| endpoint.quiet());
     }
 }
 
@@ -151,7 +161,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion: Completion::Now };
             // SAFETY: valid by contract.
-            network::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
+            endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
         }
     }
 }

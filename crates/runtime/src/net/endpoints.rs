@@ -21,12 +21,15 @@
 //! file must never know what an endpoint does.
 #![allow(unsafe_code)]
 
+use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
 use crate::base::process;
 use crate::net::contexts::{self, MOST};
+use crate::net::network;
 use rushmem_transport::kit::alone::Alone;
 use rushmem_transport::{Endpoint, Error};
 use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -73,117 +76,127 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
     }
 }; MOST + 2];
 
-/// The use of an endpoint by a thread that has its lock.
-struct Use<'a> {
-    _guard: MutexGuard<'a, ()>,
-    endpoint: &'a mut Option<Box<dyn Endpoint>>,
-}
-
-/// The use of an endpoint by a thread that need not be its user, to whom it goes back in the end.
-struct Claimed<'a> {
-    alone: &'a Alone,
-    user: usize,
+/// The use of an endpoint by one thread, until it is dropped.
+pub(crate) struct EndpointUse {
+    endpoint: &'static mut dyn Endpoint,
     /// Dropped last.
-    used: Use<'a>,
+    _exclusion: Exclusion,
 }
 
-impl Drop for Claimed<'_> {
-    fn drop(&mut self) {
-        self.alone.give(self.user);
-    }
+/// What keeps other threads from an endpoint.
+#[expect(dead_code, reason = "held until it is dropped")]
+enum Exclusion {
+    /// There are none in the library.
+    Sole,
+    User(EndpointUser),
+    Locked(MutexGuard<'static, ()>),
 }
 
 /// The stay of a user inside, which a panic ends too.
-struct EndpointUser<'a>(&'a Alone);
+struct EndpointUser(&'static Alone);
 
-impl Drop for EndpointUser<'_> {
+impl Drop for EndpointUser {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
-impl ContextEndpoint {
-    /// The use of the endpoint of this place by one of those that take its lock, or by its user
-    /// that found it claimed.
+impl Deref for EndpointUse {
+    type Target = dyn Endpoint;
+
     #[inline(always)]
-    fn locked(&self) -> Use<'_> {
-        let guard = process::lock(&self.lock);
-        // SAFETY: if a place has a user who takes no lock, that is the calling thread.
-        Use { _guard: guard, endpoint: unsafe { &mut *self.endpoint.get() } }
-    }
-
-    /// The use of the endpoint of this place by any thread.
-    fn claimed(&self) -> Claimed<'_> {
-        let guard = process::lock(&self.lock);
-        let user = self.alone.claim(std::thread::yield_now);
-        // SAFETY: the lock keeps out all threads but the user, and the claim keeps out the user.
-        let endpoint = unsafe { &mut *self.endpoint.get() };
-        Claimed { alone: &self.alone, user, used: Use { _guard: guard, endpoint } }
+    fn deref(&self) -> &(dyn Endpoint + 'static) {
+        self.endpoint
     }
 }
 
-/// Do something with the endpoint of a context, after `missing` if it has none; `None` if it still
-/// has none.
-#[inline(always)]
-pub(crate) fn on<R>(
-    ctx: ContextHandle,
-    missing: impl FnOnce(),
-    verb: impl FnOnce(&mut dyn Endpoint) -> R,
-) -> Option<R> {
-    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
-    let place = PLACES.get(ctx.place())?;
-    if !place.is_used_by(ctx) {
-        missing();
+impl DerefMut for EndpointUse {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut (dyn Endpoint + 'static) {
+        self.endpoint
     }
-    if place.sole.load(Ordering::Acquire) == ctx.0 {
-        // SAFETY: no other thread is in the library.
-        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
-    }
-    if place.alone.enter(ctx.0) {
-        return place.as_its_user(verb);
-    }
-    if !place.is_used_by(ctx) {
-        return None;
-    }
-    // SAFETY: one of the places, since `context` was set after it.
-    let uses = unsafe { place.uses.load(Ordering::Relaxed).as_ref() }?;
-    uses.locked().endpoint.as_deref_mut().map(verb)
 }
 
-/// As [`on`], if the context has its endpoint to itself and nobody has claimed that; `None`
-/// otherwise.
+/// The use of an endpoint by a thread that need not be its user, to whom it goes back in the end.
+struct Claimed {
+    alone: &'static Alone,
+    user: usize,
+    endpoint: &'static mut Option<Box<dyn Endpoint>>,
+    /// Dropped last.
+    _guard: MutexGuard<'static, ()>,
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.alone.give(self.user);
+    }
+}
+
+/// The endpoint of a context, made at its first use; ends the job with an error if there is no such
+/// context, or no network.
 #[inline(always)]
-pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
+pub(crate) fn of(call: Call, ctx: ContextHandle) -> EndpointUse {
+    match used(ctx) {
+        Some(endpoint) => endpoint,
+        None => made(call, ctx),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
+    contexts::require_for_network(call, ctx);
+    make(ctx, || network::endpoint(call));
+    used(ctx).unwrap_or_else(|| network::refuse(call))
+}
+
+/// The endpoint of a context; `None` if nothing was ever issued on it.
+#[inline(always)]
+pub(crate) fn used(ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of the thread that made the endpoint.
     if place.sole.load(Ordering::Acquire) == ctx.0 {
-        // SAFETY: no other thread is in the library.
-        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
+        return place.endpoint(Exclusion::Sole);
     }
-    if place.alone.enter(ctx.0) { place.as_its_user(verb) } else { None }
+    if place.alone.enter(ctx.0) {
+        return place.endpoint(Exclusion::User(EndpointUser(&place.alone)));
+    }
+    place.locked_for(ctx)
 }
 
-/// Do something with the library's own endpoint; `None` if the network is closed.
-pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
-    PLACES[LIBRARY].locked().endpoint.as_deref_mut().map(verb)
+/// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
+/// job with an error when it fails.
+pub(crate) fn on_used(
+    call: Call,
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
+) {
+    if let Some(mut endpoint) = used(ctx) {
+        network::or_fail(call, verb(&mut *endpoint));
+    }
+}
+
+/// Does something with the library's own endpoint; ends the job with an error when it fails, or the
+/// network is closed.
+pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
+    let endpoint = PLACES[LIBRARY].locked();
+    let mut endpoint = endpoint.unwrap_or_else(|| network::refuse(network::LIBRARY));
+    network::or_fail(network::LIBRARY, verb(&mut *endpoint))
 }
 
 /// The library's own endpoint from now on.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    *PLACES[LIBRARY].locked().endpoint = Some(endpoint);
+    *PLACES[LIBRARY].claimed().endpoint = Some(endpoint);
 }
 
-/// Make the endpoint of a context that exists, unless another thread was faster. If the network has
-/// no more, the context uses that of the default context, and at worst that of the library; then it
-/// completes more than it must.
-pub(crate) fn make(
-    ctx: ContextHandle,
-    endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
-) {
+/// Makes the endpoint of a context that exists, unless another thread was faster. If the network
+/// has no more, the context uses that of the default context, and at worst that of the library;
+/// then it completes more than it must.
+fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let place = &PLACES[ctx.place()];
-    let own = place.locked();
+    let mut own = place.claimed();
     if place.is_used_by(ctx) {
         return;
     }
@@ -205,7 +218,7 @@ pub(crate) fn make(
     if has_own && !contexts::are_threads_at_once() {
         place.sole.store(ctx.0, Ordering::Release);
     } else if has_own && contexts::has_one_user(ctx) && Alone::can_be_claimed() {
-        place.alone.give(ctx.0);
+        own.user = ctx.0;
     }
 }
 
@@ -213,7 +226,7 @@ fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
     std::ptr::from_ref(place).cast_mut()
 }
 
-/// Forget the endpoint of a context that was completed.
+/// Forgets the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ContextHandle) {
     let Some(place) = PLACES.get(ctx.place()) else { return };
     if place.is_used_by(ctx) {
@@ -229,44 +242,70 @@ impl ContextEndpoint {
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
-    /// Do something with the endpoint of this place, whose user has entered, and leave.
+    /// The endpoint of this place, for the thread that `exclusion` admits.
     #[inline(always)]
-    fn as_its_user<R>(&self, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
-        let _entered = EndpointUser(&self.alone);
-        // SAFETY: a thread that claims it waits until the user has left.
-        unsafe { &mut *self.endpoint.get() }.as_deref_mut().map(verb)
+    fn endpoint(&'static self, exclusion: Exclusion) -> Option<EndpointUse> {
+        // SAFETY: a thread that is admitted is alone (head of this file).
+        let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
+        Some(EndpointUse { endpoint, _exclusion: exclusion })
     }
 
-    fn clear(&self) {
+    /// The endpoint of this place, which has no user, or whose user found it claimed.
+    fn locked(&'static self) -> Option<EndpointUse> {
+        self.endpoint(Exclusion::Locked(process::lock(&self.lock)))
+    }
+
+    /// The endpoint that the context of this place uses by a lock.
+    #[inline(never)]
+    fn locked_for(&self, ctx: ContextHandle) -> Option<EndpointUse> {
+        if !self.is_used_by(ctx) {
+            return None;
+        }
+        // SAFETY: one of the places, since `context` was set after it.
+        unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
+    }
+
+    /// The use of the endpoint of this place by any thread.
+    fn claimed(&'static self) -> Claimed {
+        let guard = process::lock(&self.lock);
+        let user = self.alone.claim(std::thread::yield_now);
+        // SAFETY: the lock keeps out all threads but the user, and the claim keeps out the user.
+        let endpoint = unsafe { &mut *self.endpoint.get() };
+        Claimed { alone: &self.alone, user, endpoint, _guard: guard }
+    }
+
+    fn clear(&'static self) {
         let mut claimed = self.claimed();
         claimed.user = 0;
         self.sole.store(0, Ordering::Release);
         self.context.store(0, Ordering::Release);
-        let forgotten = claimed.used.endpoint.take();
+        let forgotten = claimed.endpoint.take();
         drop(claimed);
         // It completes its operations, which may take long.
         drop(forgotten);
     }
 }
 
-/// Do something with every endpoint, the library's last.
-///
-/// # Errors
-/// The first error.
-pub(crate) fn on_all(
-    mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>,
-) -> Result<(), Error> {
-    for place in all() {
-        if let Some(endpoint) = place.claimed().used.endpoint.as_deref_mut() {
-            verb(endpoint)?;
-        }
-    }
-    Ok(())
+/// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
+/// still has to answer this PE, and it may leave.
+pub(crate) fn complete(call: Call) {
+    on_all(|endpoint| network::or_fail(call, endpoint.quiet()));
 }
 
-/// Forget all endpoints.
-pub(crate) fn clear() {
+/// Does something with every endpoint, the library's last.
+fn on_all(mut verb: impl FnMut(&mut dyn Endpoint)) {
+    for place in all() {
+        if let Some(endpoint) = place.claimed().endpoint.as_deref_mut() {
+            verb(endpoint);
+        }
+    }
+}
+
+/// Closes the network, once all PEs have completed what they issued.
+pub(crate) fn close() {
+    network::refuse_calls();
     all().for_each(ContextEndpoint::clear);
+    network::close();
 }
 
 /// The places that may have an endpoint, the library's last.

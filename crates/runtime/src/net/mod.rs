@@ -1,9 +1,6 @@
-//! Access to memory that is not mapped here: the open transport, contexts and their endpoints, cross-memory attach,
-//! ordering and completion.
-//!
-//! It names no transport, and waits for nothing but the transport.
+//! Access to memory that is not mapped here: the open transport, contexts and their endpoints,
+//! cross-memory attach, ordering and completion. It names no transport.
 
-mod access;
 pub(crate) mod cma;
 pub mod contexts;
 pub(crate) mod copy;

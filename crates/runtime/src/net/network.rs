@@ -1,32 +1,29 @@
-//! The connection to PEs whose memory is not mapped here: a transport, and its `endpoints`.
+//! The transport to PEs whose memory is not mapped here, and how its errors end the job.
 //!
-//! It is open between init and finalize if the job has such PEs; all other jobs pay one load for it. Every wait in
-//! the library makes it progress. If peers change memory here by software, it rings this PE's bell. The loss of a
-//! PE ends the job.
+//! It is open between init and finalize if the job has such PEs; other jobs pay one load for it.
+//! Every wait in the library makes it progress. When the software of peers changes memory here, it
+//! rings this PE's bell. The loss of a PE ends the job. Operations use it through `endpoints`.
 
 use crate::base::call::{Call, fail};
-use crate::base::handle::ContextHandle;
 use crate::base::job;
-use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, Nic, Pe, Transport};
-use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-/// How long a launcher has to report why a PE is gone before this PE reports its loss: a fourth of the time for which a
-/// host may be silent. Usually it ends the job at once when a process has died; this time is for a busy machine.
-fn first_word(host_limit: Duration) -> Duration {
+/// How long the launcher has to report why a PE is gone before this PE reports its loss. Usually it
+/// ends the job at once when a process has died; this time is for a busy machine.
+fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
 
-/// How long a call that waits has to report memory that another thread could not access.
-const BY_ITS_CALL: Duration = Duration::from_millis(200);
+/// How long a waiting call has to report memory that another thread could not access.
+const CALL_GRACE: Duration = Duration::from_millis(200);
 
 /// Whether there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
-/// For what threads do that wait, and for new endpoints: operations do not read it.
+/// Read by waiting threads and for new endpoints, not by operations.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
 /// Whether any PE is reached by a network.
@@ -35,29 +32,22 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
-pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
-    endpoints::set_library(library);
+/// Opens the network over a transport that is connected to its peers and whose library endpoint is
+/// set.
+pub(crate) fn open(transport: Box<dyn Transport>) {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
-/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer
-/// still has to answer this PE, and it may leave.
-pub(crate) fn complete(call: Call) {
-    or_lose(call, endpoints::on_all(|endpoint| endpoint.quiet()));
+/// From now on calls find no network: it is being closed, or the parent process has its connections
+/// and threads.
+pub(crate) fn refuse_calls() {
+    OPEN.store(false, Ordering::Release);
 }
 
-/// Close it, once all PEs have completed what they issued.
+/// Drops the transport, after all endpoints.
 pub(crate) fn close() {
-    OPEN.store(false, Ordering::Release);
-    endpoints::clear();
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
-}
-
-/// Leave the network to the parent process, which has the connections and the threads.
-pub(crate) fn leave_to_parent() {
-    OPEN.store(false, Ordering::Release);
 }
 
 /// Whether the process's first thread must not end for now.
@@ -66,64 +56,22 @@ pub(crate) fn needs_first_thread() -> bool {
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// Do something with the endpoint of a context; ends the job with an error when it fails.
-#[inline(always)]
-pub(crate) fn on<R>(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
-) -> R {
-    let done = endpoints::on(ctx, || make_endpoint(call, ctx), |it| or_lose(call, verb(it)));
-    done.unwrap_or_else(|| refuse(call))
+/// A new endpoint, if the transport has one more.
+pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
+    with(call, |transport| Ok(transport.endpoint()))
 }
 
-/// As [`on`], for a context that has its endpoint to itself; `None` for any other.
-#[inline(always)]
-pub(crate) fn at_once<R>(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Box<Error>>,
-) -> Option<R> {
-    endpoints::alone(ctx, |endpoint| or_lose(call, verb(endpoint)))
-}
-
-/// The first use of a context, or that of one which does not exist.
-#[cold]
-#[inline(never)]
-fn make_endpoint(call: Call, ctx: ContextHandle) {
-    contexts::require_for_network(call, ctx);
-    with(call, |transport| {
-        endpoints::make(ctx, || transport.endpoint());
-        Ok(())
-    });
-}
-
-/// As [`on`], unless nothing was ever issued on the context.
-pub(crate) fn on_used(
-    call: Call,
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
-) {
-    endpoints::on(ctx, || (), |endpoint| or_lose(call, verb(endpoint)));
-}
-
-/// Do something with the library's own endpoint; ends the job with an error when it fails.
-pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let done = endpoints::on_library(|endpoint| or_lose(LIBRARY, verb(endpoint)));
-    done.unwrap_or_else(|| refuse(LIBRARY))
-}
-
-/// Make the network progress, without blocking. Whether there was work for peers.
+/// Makes the network progress, without blocking; whether there was work for peers.
 pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// As [`progress`], but sleep for at most this time if there was nothing to do.
+/// As [`progress`], but sleeps for at most this time if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
 }
 
-/// Report that this thread no longer makes the network progress, but sleeps until the bell rings.
+/// Reports that this thread no longer makes the network progress, but sleeps until the bell rings.
 pub(crate) fn hand_over() {
     with(LIBRARY, |transport| {
         transport.hand_over();
@@ -137,33 +85,33 @@ pub(crate) const LIBRARY: Call = Call(&"transport");
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     let Some(transport) = &*transport else { refuse(call) };
-    or_lose(call, act(&**transport))
+    or_fail(call, act(&**transport))
 }
 
-/// What an operation yields; ends the job with an error when it failed.
+/// The result of an operation; ends the job with an error if it failed.
 #[inline(always)]
-fn or_lose<R, E: Borrow<Error>>(call: Call, done: Result<R, E>) -> R {
+pub(crate) fn or_fail<R>(call: Call, done: Result<R, Error>) -> R {
     match done {
         Ok(done) => done,
-        Err(error) => lose(call, error.borrow()),
+        Err(error) => fail_on(call, &error),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn refuse(call: Call) -> ! {
+pub(crate) fn refuse(call: Call) -> ! {
     call.require_no_exit();
     fail!(call, "called without a transport")
 }
 
-/// End the job because the network has failed. If another PE died, its launcher knows the reason
-/// better, so it goes first.
+/// Ends the job because the network has failed. If another PE died, the launcher knows the reason
+/// better, so it reports first.
 #[cold]
 #[inline(never)]
-fn lose(call: Call, error: &Error) -> ! {
+fn fail_on(call: Call, error: &Error) -> ! {
     if is_of_another(error, job::known().map(|job| job.me())) {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
-        std::thread::sleep(first_word(host_limit));
+        std::thread::sleep(launcher_grace(host_limit));
     }
     fail!(call, "{error}")
 }
@@ -173,31 +121,36 @@ fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
-/// As [`lose`], after a failed operation on local memory: if this process cannot access it, that is
-/// the cause. After the loss of another PE only the ends are examined: all of a large array would
-/// delay the message.
+/// Ends the job after a failed operation on local memory. If this process cannot access the memory,
+/// that is the cause. After the loss of another PE only its ends are examined, since all of a large
+/// array would delay the message.
 #[cold]
 #[inline(never)]
-pub(crate) fn lose_over(call: Call, error: &Error, access: LocalAccess, memory: LocalBuf) -> ! {
+pub(crate) fn fail_on_memory(
+    call: Call,
+    error: &Error,
+    access: LocalAccess,
+    memory: LocalBuf,
+) -> ! {
     if !is_of_another(error, job::known().map(|job| job.me())) {
         check_memory(call, access, memory);
     } else if let Some(fault) = Fault::at_ends(access, memory) {
         fail!(call, "{fault}")
     }
-    lose(call, error)
+    fail_on(call, error)
 }
 
-/// After a failed operation on local memory: end the job if this process cannot access it.
+/// Ends the job if this process cannot access local memory, after an operation on it failed.
 pub(crate) fn check_memory(call: Call, access: LocalAccess, memory: LocalBuf) {
     if let Some(fault) = Fault::within(access, memory) {
         fail!(call, "{fault}")
     }
 }
 
-/// The NIC that this PE should prefer, once it is known that there is one.
+/// The NIC that this PE prefers, if there is a choice.
 static NIC: OnceLock<Nic> = OnceLock::new();
 
-/// Prefer a NIC from now on; before a transport is opened.
+/// Sets the preferred NIC, before a transport is opened.
 pub(crate) fn prefer(nic: Nic) {
     // A later init would choose the same one.
     let _ = NIC.set(nic);
@@ -206,14 +159,14 @@ pub(crate) fn prefer(nic: Nic) {
 /// The interface of this process to a transport.
 pub(crate) struct Process {
     me: Pe,
-    /// Whether the transport has been chosen: then the job ends when it loses a PE. During a test, the caller of the
-    /// test gets the error.
-    settled: AtomicBool,
-    /// Dropped with the transport: from then on no loss ends the job.
+    /// The transport has been chosen, so that a loss ends the job. Before, while it is tested, the
+    /// caller of the test gets the error.
+    chosen: AtomicBool,
+    /// Dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
     /// The value of the setting; unused if nothing is opened.
     host_limit: Duration,
-    /// Wakes those who wait for this PE's memory to change.
+    /// Wakes threads that wait for this PE's memory to change.
     arrived: fn(),
 }
 
@@ -226,20 +179,20 @@ impl Default for Process {
 impl Process {
     /// One that opens a transport.
     pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> Process {
-        let (settled, open) = (AtomicBool::new(false), Arc::default());
-        Process { me, settled, open, host_limit, arrived }
+        let (chosen, open) = (AtomicBool::new(false), Arc::default());
+        Process { me, chosen, open, host_limit, arrived }
     }
 
-    /// The transport was chosen.
-    pub(crate) fn settle(&self) {
-        self.settled.store(true, Ordering::Release);
+    /// Records that the transport was chosen.
+    pub(crate) fn set_chosen(&self) {
+        self.chosen.store(true, Ordering::Release);
     }
 }
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
-        // A setting that a script has left empty is as if it were not set. What other libraries
-        // read is theirs.
+        // A script may leave a setting empty, which counts as not set. Variables of other
+        // libraries are passed on as they are.
         environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
     }
 
@@ -256,22 +209,22 @@ impl Host for Process {
     }
 
     fn lost(&self, error: &Error) {
-        // A PE that cannot use its network any more can keep others in a test for ever: it ends the job then, too.
-        if is_of_another(error, Some(self.me)) && !self.settled.load(Ordering::Acquire) {
+        // During a test, a PE that can no longer use its network ends the job too: otherwise the
+        // others would wait for it.
+        if is_of_another(error, Some(self.me)) && !self.chosen.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        // The call to which memory was passed names itself if it has not returned yet. A launcher
-        // may know more of a loss.
+        // The launcher may know more about a loss, and a call that has not returned names itself.
         let is_of_another = is_of_another(&error, Some(self.me));
-        let wait = if is_of_another { first_word(self.host_limit) } else { BY_ITS_CALL };
+        let wait = if is_of_another { launcher_grace(self.host_limit) } else { CALL_GRACE };
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {
                 fail!(LIBRARY, "{error}")
             }
         };
-        // This must not block the transport's own thread, which serves the other peers. If no thread can be
+        // Another thread, since that of the transport serves the other peers. If none can be
         // started, the next call that needs the network reports the error.
         let _ = std::thread::Builder::new().spawn(end);
     }

@@ -1,9 +1,10 @@
 //! Order and completion (OpenSHMEM 1.6, memory ordering routines).
 //!
-//! On-node, an access is performed when its call returns, in program order of this CPU; all that is left is to keep
-//! the processor and the compiler from reordering it. A fence is a release, which pairs with the acquire of waits
-//! and tests. A quiet is sequentially consistent, since `put; quiet; get` needs the store ordered before the load,
-//! even on x86-64. With a network, the endpoint of the context does the same for its path.
+//! On-node, an access has been performed when its call returns; only the processor and the compiler
+//! may still reorder it. A fence is a release, which pairs with the acquire of waits and tests. A
+//! quiet is sequentially consistent, since `put; quiet; get` needs the store ordered before the
+//! load, even on x86-64. With a network, the endpoint of the context does the same for its
+//! operations.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
@@ -11,7 +12,7 @@ use crate::base::job;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{Endpoint, Error};
 
@@ -21,27 +22,29 @@ use rushmem_transport::{Endpoint, Error};
 pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), order_both_ways);
+        endpoints::on_used(call, ctx.handle(), order_both_ways);
     }
 }
 
-/// If the network changes words that this CPU changes too, its operations must be complete before the CPU's next one.
+/// If both the network and this CPU change a word, the operations of the network must be complete
+/// before the next one of the CPU.
 #[cold]
 fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     if address::are_atomics_by_network() { endpoint.quiet() } else { endpoint.fence() }
 }
 
-/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
+/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context,
+/// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+        endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
     }
     complete();
 }
 
-/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered before
-/// what follows. A fence does not wait, so it always is.
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered
+/// before what follows. A fence does not wait, so it always is.
 #[inline]
 pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
     fence(call, ctx);
@@ -54,7 +57,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let mut is_quiet = true;
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), |endpoint| {
+        endpoints::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
             Ok(())
         });
@@ -63,12 +66,12 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     c_int::from(is_quiet)
 }
 
-/// `shmemx_local_complete`: the sources of all nonblocking puts that this PE issued, on whichever
-/// context, may be reused. With a network they are also completed remotely, which is more than required.
+/// `shmemx_local_complete`: the sources of all nonblocking puts of this PE, on any context, may be
+/// reused. With a network they also complete remotely, which is more than required.
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
-        network::complete(call);
+        endpoints::complete(call);
     }
 }
 
@@ -87,7 +90,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
         if network::is_open() {
-            network::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
         }
     }
     if npes > 0 {

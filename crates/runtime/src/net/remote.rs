@@ -1,56 +1,54 @@
-//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do if `address` has no
-//! pointer for them. This is cold code beside what is mapped, but short, since a NIC takes a request within some hundred
-//! instructions.
+//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, with
+//! `SHMEM_CHECK`, this CPU after the checks.
+//!
+//! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
+//! few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
+use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::visibility::release;
 use crate::memory::address;
-pub(crate) use crate::net::access::Access;
-use crate::net::access::{By, RemoteBytes};
-use crate::net::cma;
+use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
-use crate::net::network;
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, Signal, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
+    Signal, mem,
 };
 
-/// `nbytes` bytes to `dest` in the heap of `pe`. The arguments are those of the routines that put, in their order, so that they stay
-/// in their registers.
+/// One access: the call, the context, and the name of the symmetric address.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) call: Call,
+    pub(crate) ctx: ContextHandle,
+    pub(crate) argument: &'static str,
+    pub(crate) pe: c_int,
+}
+
+/// Symmetric bytes of a PE, by who accesses them.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    Network(RemoteAddr),
+    /// The kernel: static data of a node peer that are not mapped here.
+    Kernel(CmaPath),
+    /// This CPU: mapped memory.
+    Cpu(*mut u8),
+}
+
+/// What an access copies to or from on this PE: an address and a number of bytes. It need not be
+/// symmetric.
+pub(super) type Local = (*const u8, usize);
+
+/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
+/// that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn put_in_heap<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: usize,
-    source: *const u8,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let (to, from) = (address::offset_in_heap(dest), LocalBuf::source(source, nbytes));
-    let done = network::at_once(call, ctx.handle(), |endpoint| {
-        // SAFETY: valid by contract.
-        let put =
-            unsafe { endpoint.put_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
-        put.or_else(|error| network::lose_over(call, &error, LocalAccess::Read, from))
-    });
-    if done.is_none() {
-        // SAFETY: the same contract.
-        unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// `nbytes` bytes to `dest`.
-///
-/// # Safety
-/// As [`put_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
@@ -66,37 +64,10 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// `nbytes` bytes from `source` in the heap of `pe`; as [`put_in_heap`].
+/// `nbytes` bytes from `source`, with its arguments as those of [`put`].
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn get_in_heap<C: Context, const AT_QUIET: bool>(
-    ctx: C,
-    dest: *mut u8,
-    source: usize,
-    nbytes: usize,
-    pe: c_int,
-    call: Call,
-) {
-    let (to, from) = (LocalBuf { base: dest, nbytes }, address::offset_in_heap(source));
-    let done = network::at_once(call, ctx.handle(), |endpoint| {
-        // SAFETY: valid by contract.
-        let got =
-            unsafe { endpoint.get_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
-        got.or_else(|error| network::lose_over(call, &error, LocalAccess::Write, to))
-    });
-    if done.is_none() {
-        // SAFETY: the same contract.
-        unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
-    }
-}
-
-/// `nbytes` bytes from `source`.
-///
-/// # Safety
-/// As [`get_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
@@ -112,31 +83,6 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// The atomic operation of number `OP` that returns the old value, on an aligned word in the heap of `pe`. So few arguments stay in their
-/// registers.
-#[cold]
-#[inline(never)]
-pub(crate) fn fetch_in_heap<T: Amo, C: Context, const OP: u8>(
-    ctx: C,
-    dest: usize,
-    operand: u64,
-    condition: u64,
-    pe: c_int,
-    call: Call,
-) -> T {
-    let (ctx, op) = (ctx.handle(), const { AmoOp::ALL[OP as usize] });
-    let of_network = || {
-        let (at, pe) = (address::offset_in_heap(dest), network::pe(pe));
-        network::at_once(call, ctx, |endpoint| {
-            endpoint.fetch_in_heap(at, operand, condition, op, T::WIDTH, pe)
-        })
-    };
-    let old = if contexts::is_of_shared(ctx) { None } else { of_network() };
-    T::from_bits(old.unwrap_or_else(|| {
-        Access { call, ctx, argument: "dest", pe }.fetch(dest, T::WIDTH, op, operand, condition)
-    }))
-}
-
 #[inline(always)]
 fn completion<const AT_QUIET: bool>() -> Completion {
     if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
@@ -147,48 +93,45 @@ impl Access {
     ///
     /// # Safety
     /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn put(
+    #[inline(always)]
+    pub(super) unsafe fn put(
         self,
         dest: usize,
         source: *const u8,
         nbytes: usize,
         completion: Completion,
     ) {
-        let remote = self.remote(dest, nbytes, (source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes));
         // SAFETY: the same contract.
-        unsafe { self.put_to(remote, source, nbytes, completion) }
+        unsafe { self.put_to(target, source, nbytes, completion) }
     }
 
-    /// As [`put`](Access::put), to bytes that were found.
+    /// As [`put`](Access::put), to bytes whose place is known.
     ///
     /// # Safety
     /// The same.
     #[inline(always)]
     unsafe fn put_to(
         self,
-        remote: RemoteBytes,
+        target: Target,
         source: *const u8,
         nbytes: usize,
         completion: Completion,
     ) {
-        match remote.by {
-            By::Network => {
+        match target {
+            Target::Network(dest) => {
                 let source = LocalBuf::source(source, nbytes);
-                let put = Put { dest: remote.at, source, completion };
-                network::on(self.call, self.ctx, |endpoint| {
-                    // SAFETY: valid by contract.
-                    let done = unsafe { endpoint.put(network::pe(self.pe), put) };
-                    done.or_else(|error| {
-                        network::lose_over(self.call, &error, LocalAccess::Read, source)
-                    })
-                })
+                let put = Put { dest, source, completion };
+                let mut endpoint = endpoints::of(self.call, self.ctx);
+                // SAFETY: valid by contract.
+                if let Err(error) = unsafe { endpoint.put(network::pe(self.pe), put) } {
+                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+                }
             }
             // SAFETY: valid by contract.
-            By::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
+            Target::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            By::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
+            Target::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
         }
     }
 
@@ -196,32 +139,28 @@ impl Access {
     ///
     /// # Safety
     /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn get(
+    #[inline(always)]
+    pub(super) unsafe fn get(
         self,
         dest: *mut u8,
         source: usize,
         nbytes: usize,
         completion: Completion,
     ) {
-        let remote = self.remote(source, nbytes, (dest, nbytes));
-        match remote.by {
-            By::Network => {
+        match self.target(source, nbytes, (dest, nbytes)) {
+            Target::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
-                let get = Get { dest, source: remote.at, completion };
-                network::on(self.call, self.ctx, |endpoint| {
-                    // SAFETY: valid by contract.
-                    let done = unsafe { endpoint.get(network::pe(self.pe), get) };
-                    done.or_else(|error| {
-                        network::lose_over(self.call, &error, LocalAccess::Write, dest)
-                    })
-                })
+                let get = Get { dest, source, completion };
+                let mut endpoint = endpoints::of(self.call, self.ctx);
+                // SAFETY: valid by contract.
+                if let Err(error) = unsafe { endpoint.get(network::pe(self.pe), get) } {
+                    network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
+                }
             }
             // SAFETY: valid by contract.
-            By::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
+            Target::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            By::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
+            Target::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
         }
     }
 
@@ -236,21 +175,26 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+        let dest = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            return unsafe { mem::apply(op, width, at, operand, condition) };
-        }
-        let remote = self.remote_word(dest, width.nbytes());
-        if let By::Cpu(at) = remote.by {
-            // SAFETY: mapped and aligned.
-            return unsafe { mem::apply(op, width, at, operand, condition) };
-        }
-        let (dest, old) = (remote.at, OldValue::Returned);
+            Target::Cpu(at) => return unsafe { mem::apply(op, width, at, operand, condition) },
+            Target::Kernel(path) => path.at(),
+            Target::Network(at) => at,
+        };
+        let old = OldValue::Returned;
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value is returned.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.amo(network::pe(self.pe), request)
-        })
+        unsafe { self.amo(request) }
+    }
+
+    /// The atomic operation of a request, by the network.
+    ///
+    /// # Safety
+    /// Where the request wants the old value is valid for a write of a word until the next quiet.
+    unsafe fn amo(self, request: AmoRequest) -> u64 {
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        // SAFETY: the same contract.
+        network::or_fail(self.call, unsafe { endpoint.amo(network::pe(self.pe), request) })
     }
 
     /// An atomic operation whose old value is at `fetched` after the next quiet.
@@ -268,58 +212,41 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+        let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
+        let old = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            let old = unsafe { mem::apply(op, width, at, operand, condition) };
-            // SAFETY: valid by contract.
-            return unsafe { width.write(fetched, old) };
-        }
-        let remote = self.remote_word(dest, width.nbytes());
-        if let By::Cpu(at) = remote.by {
-            // SAFETY: mapped and aligned.
-            let old = unsafe { mem::apply(op, width, at, operand, condition) };
-            // SAFETY: valid by contract.
-            return unsafe { width.write(fetched, old) };
-        }
-        let (dest, pe) = (remote.at, network::pe(self.pe));
-        let at_once = matches!(remote.by, By::Kernel(_));
-        let old = if at_once { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
-        let request = AmoRequest { dest, width, op, operand, condition, old };
+            Target::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            // SAFETY: the old value is returned.
+            Target::Kernel(path) => unsafe { self.amo(request(path.at(), OldValue::Returned)) },
+            Target::Network(at) => {
+                // SAFETY: valid by contract.
+                unsafe { self.amo(request(at, OldValue::AtQuiet(fetched))) };
+                return;
+            }
+        };
         // SAFETY: valid by contract.
-        let old = network::on(self.call, self.ctx, |endpoint| unsafe { endpoint.amo(pe, request) });
-        if at_once {
-            // SAFETY: valid by contract.
-            unsafe { width.write(fetched, old) };
-        }
+        unsafe { width.write(fetched, old) };
     }
 
     /// An atomic operation without the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
-            release();
-            // SAFETY: mapped and aligned.
-            unsafe { mem::apply(op, width, at, operand, 0) };
-            return;
-        }
-        self.update_at(self.remote_word(dest, width.nbytes()), width, op, operand);
+        self.update_at(self.word(dest, width.nbytes()), width, op, operand);
     }
 
-    /// As [`update`](Access::update), of a word that was found.
+    /// As [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
-    fn update_at(self, remote: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
-        match remote.by {
-            By::Network => {
-                let (dest, old) = (remote.at, OldValue::Ignored);
+    fn update_at(self, word: Target, width: AmoWidth, op: AmoOp, operand: u64) {
+        match word {
+            Target::Network(dest) => {
+                let old = OldValue::Ignored;
                 let request = AmoRequest { dest, width, op, operand, condition: 0, old };
                 // SAFETY: the old value goes nowhere.
-                network::on(self.call, self.ctx, |endpoint| unsafe {
-                    endpoint.amo(network::pe(self.pe), request)
-                });
+                unsafe { self.amo(request) };
             }
-            By::Kernel(path) => path.update(self.ctx, width, op, operand),
-            By::Cpu(at) => {
+            Target::Kernel(path) => path.update(self.ctx, width, op, operand),
+            Target::Cpu(at) => {
                 release();
                 // SAFETY: mapped and aligned.
                 unsafe { mem::apply(op, width, at, operand, 0) };
@@ -345,14 +272,14 @@ impl Access {
         completion: Completion,
     ) {
         let signalling = Access { argument: "sig_addr", ..self };
-        let word = signalling.remote_word(sig_addr, 8);
+        let word = signalling.word(sig_addr, 8);
         if nbytes == 0 {
-            return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
+            return signalling.update_at(word, AmoWidth::Eight, op, signal);
         }
         if sig_addr.wrapping_sub(dest) < nbytes {
             self.check_signal(dest, nbytes, sig_addr);
         }
-        if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
+        if let Target::Cpu(at) = word
             && let Some(to) = self.mapped(dest, nbytes)
         {
             // SAFETY: mapped, and valid by contract.
@@ -373,25 +300,24 @@ impl Access {
                 Some(at) if !address::are_atomics_by_network() => unsafe {
                     update_mapped(at.cast(), op, signal)
                 },
-                _ => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
+                _ => signalling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
-        let remote = self.remote(dest, nbytes, (source, nbytes));
-        if let (By::Network, By::Network) = (remote.by, word.by) {
-            let (dest, source) = (remote.at, LocalBuf::source(source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes));
+        if let (Target::Network(dest), Target::Network(word)) = (target, word) {
+            let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
-            let signal = Signal { dest: word.at, op, value: signal, follows: Follows::Data };
-            return network::on(self.call, self.ctx, |endpoint| {
-                // SAFETY: valid by contract.
-                let done = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) };
-                done.or_else(|error| {
-                    network::lose_over(self.call, &error, LocalAccess::Read, source)
-                })
-            });
+            let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
+            let mut endpoint = endpoints::of(self.call, self.ctx);
+            // SAFETY: valid by contract.
+            if let Err(error) = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) } {
+                network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+            }
+            return;
         }
         // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
-        unsafe { self.put_to(remote, source, nbytes, completion) };
+        unsafe { self.put_to(target, source, nbytes, completion) };
         signalling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
@@ -406,6 +332,62 @@ impl Access {
                  use a word that is not part of the data"
             );
         }
+    }
+
+    /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
+    /// they cannot be reached.
+    #[inline(always)]
+    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> Target {
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, self.pe) {
+            Some(at) if is_open => Target::Network(at),
+            _ => self.other_target(addr, nbytes, local, (is_open, true)),
+        }
+    }
+
+    /// As [`target`](Access::target), of a word of an atomic operation. If the network carries these
+    /// out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
+    #[inline(always)]
+    fn word(self, addr: usize, nbytes: usize) -> Target {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        let is_of_shared = contexts::is_of_shared(self.ctx);
+        if is_of_shared
+            && address::are_atomics_by_network()
+            && let Some(at) = self.mapped(addr, nbytes)
+        {
+            return Target::Cpu(at);
+        }
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, self.pe) {
+            Some(at) if is_open => Target::Network(at),
+            _ => {
+                let by_cpu = is_of_shared || !address::are_atomics_by_network();
+                self.other_target(addr, nbytes, (std::ptr::null(), 0), (is_open, by_cpu))
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_target(
+        self,
+        addr: usize,
+        nbytes: usize,
+        local: Local,
+        (is_open, by_cpu): (bool, bool),
+    ) -> Target {
+        let is_read = self.argument == "dest";
+        let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
+        address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
+        let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
+        if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, self.pe) {
+            return Target::Cpu(here);
+        }
+        cma::path(self.call, self.pe, at).map_or(Target::Network(at), Target::Kernel)
+    }
+
+    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
     }
 }
 

@@ -1,12 +1,12 @@
-//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7).
+//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and
+//! §9.6.1.7).
 //!
-//! Where the blocks lie side by side at the peer, they travel together: each message and each round trip costs more than copying
-//! some thousand bytes here. Others are transfers of their own, which the network carries out at the same time.
+//! Blocks that are contiguous at the peer are packed into one transfer, since a message costs more
+//! than copying some thousand bytes. Other blocks are one transfer each.
 #![allow(unsafe_code)]
 
-use crate::net::access::By;
-use crate::net::network;
-use crate::net::remote::{Access, Completion};
+use crate::net::remote::{Access, Completion, Target};
+use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
 
@@ -33,35 +33,34 @@ impl Access {
             return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
         }
         let local = (source, span(sst, block, nblocks));
-        let remote = self.remote(dest, span(dst, block, nblocks), local);
+        let target = self.target(dest, span(dst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
-        match remote.by {
-            By::Network => {}
-            By::Kernel(path) => {
+        let dest = match target {
+            Target::Network(at) => at,
+            Target::Kernel(path) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source.
                     unsafe { path.further(at).put(self.ctx, source, block) }
                 }
                 return;
             }
-            By::Cpu(to) => {
+            Target::Cpu(to) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Volatile>(to.wrapping_add(at), source, block) }
                 }
                 return;
             }
+        };
+        let pe = network::pe(self.pe);
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        for (at, source) in blocks {
+            let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
+            let source = LocalBuf::source(source, block);
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: a block of the source.
+            network::or_fail(self.call, unsafe { endpoint.put(pe, put) });
         }
-        let (dest, pe) = (remote.at, network::pe(self.pe));
-        network::on(self.call, self.ctx, |endpoint| {
-            for (at, source) in blocks {
-                let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
-                let source = LocalBuf::source(source, block);
-                // SAFETY: a block of the source.
-                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
-            }
-            Ok(())
-        })
     }
 
     /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
@@ -83,35 +82,35 @@ impl Access {
             return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
         }
         let local = (dest.cast_const(), span(dst, block, nblocks));
-        let remote = self.remote(source, span(sst, block, nblocks), local);
+        let target = self.target(source, span(sst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
-        match remote.by {
-            By::Network => {}
-            By::Kernel(path) => {
+        let source = match target {
+            Target::Network(at) => at,
+            Target::Kernel(path) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination.
                     unsafe { path.further(at).get(self.ctx, dest, block) }
                 }
                 return;
             }
-            By::Cpu(from) => {
+            Target::Cpu(from) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Atomic>(dest, from.wrapping_add(at), block) }
                 }
                 return;
             }
+        };
+        let pe = network::pe(self.pe);
+        let mut endpoint = endpoints::of(self.call, self.ctx);
+        for (at, dest) in blocks {
+            let source = RemoteAddr { offset: source.offset + at as u64, ..source };
+            let dest = LocalBuf { base: dest, nbytes: block };
+            let get = Get { dest, source, completion: Completion::AtQuiet };
+            // SAFETY: a block of the destination, which is valid until the quiet below.
+            network::or_fail(self.call, unsafe { endpoint.get(pe, get) });
         }
-        let (source, pe) = (remote.at, network::pe(self.pe));
-        network::on(self.call, self.ctx, |endpoint| {
-            for (at, dest) in blocks {
-                let source = RemoteAddr { offset: source.offset + at as u64, ..source };
-                let dest = LocalBuf { base: dest, nbytes: block };
-                // SAFETY: a block of the destination, which is valid until the quiet below.
-                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
-            }
-            endpoint.pe_quiet(pe)
-        })
+        network::or_fail(self.call, endpoint.pe_quiet(pe));
     }
 
     /// Blocks that are side by side there, and `sst` bytes apart here.
@@ -132,13 +131,13 @@ impl Access {
             return unsafe { self.put(dest, source, whole, Completion::Now) };
         }
         // Before the first piece goes.
-        self.remote(dest, whole, (source, span(sst, block, nblocks)));
+        self.target(dest, whole, (source, span(sst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
             for i in 0..n {
                 let from = source.wrapping_add((first + i) * sst);
-                // SAFETY: a block of the source, and as many of them as the pack has room for.
+                // SAFETY: a block of the source; the pack has room for `n` blocks.
                 unsafe {
                     mem::copy_bytes::<mem::Volatile>(pack.wrapping_add(i * block), from, block)
                 };
@@ -166,15 +165,15 @@ impl Access {
             return unsafe { self.get(dest, source, whole, Completion::Now) };
         }
         // Before the first piece comes.
-        self.remote(source, whole, (dest, span(dst, block, nblocks)));
+        self.target(source, whole, (dest, span(dst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
-            // SAFETY: the pack has room for as many blocks.
+            // SAFETY: the pack has room for `n` blocks.
             unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
             for i in 0..n {
                 let to = dest.wrapping_add((first + i) * dst);
-                // SAFETY: a block of the destination; the get has written as many of them.
+                // SAFETY: a block of the destination, and one of the `n` that the get has written.
                 unsafe {
                     mem::copy_bytes::<mem::Volatile>(to, pack.wrapping_add(i * block), block)
                 };
@@ -188,7 +187,7 @@ fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// The first block of each piece and how many blocks it has, as many as fit.
+/// The first block of each piece, and its number of blocks, which fit into the pack.
 fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
     let at_once = PACKED / block;
     (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))

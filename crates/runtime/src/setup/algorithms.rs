@@ -1,9 +1,9 @@
-//! The table of algorithms of a job: what the environment forces, then the rows of the file that it names, then what is built
-//! in. Digests of the first two tell whether all PEs have the same.
+//! The table of algorithms of a job: what the environment forces, then the rows of the file that it
+//! names, then what is built in. Digests of the first two show whether all PEs have the same.
 
 use crate::base::digest::digest;
 use crate::base::settings::Settings;
-use rushmem_collectives::choice::{Facts, Origin, Table};
+use rushmem_collectives::choice::{Facts, RowOrigin, Table};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -47,21 +47,21 @@ fn read(file: &str) -> io::Result<String> {
 
 /// A digest of what is forced.
 pub(super) fn forced(table: &Table) -> u64 {
-    rows(table, |origin| origin == Origin::Forced)
+    rows(table, |origin| origin == RowOrigin::Forced)
 }
 
 /// A digest of the rows of the file.
 pub(super) fn tuned(table: &Table) -> u64 {
-    rows(table, |origin| matches!(origin, Origin::File(_)))
+    rows(table, |origin| matches!(origin, RowOrigin::File(_)))
 }
 
-fn rows(table: &Table, of: impl Fn(Origin) -> bool) -> u64 {
+fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     let rows = table.rows().filter(|&(_, origin)| of(origin));
     let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }
 
-/// Tell what is chosen with such facts.
+/// Prints the algorithms that are chosen with these facts.
 pub(super) fn show(table: &Table, facts: &Facts) {
     for &operation in Table::OPERATIONS {
         let listed = table.listed(facts).into_iter().filter(|row| row.operation == operation);

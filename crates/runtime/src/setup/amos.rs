@@ -1,8 +1,9 @@
-//! Decides who carries out atomic operations over a transport: a pure function of what is asked for and of what all PEs found, so
-//! that all PEs come to the same result.
+//! Decides who carries out atomic operations over a transport: a pure function of what is asked for
+//! and of what all PEs found, so that all PEs come to the same result.
 //!
-//! Operations of a CPU and of a network on one word are not atomic with respect to each other, so the decision is made once for a
-//! job. A job on one node has no transport, and there the CPU carries them out. This file must never query this machine.
+//! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
+//! the decision is made once for a job. A job on one node has no transport, and there the CPU
+//! carries them out. This file must never query this machine.
 
 use rushmem_transport::{Amos, Provider};
 
@@ -13,8 +14,8 @@ pub(super) struct Way {
     pub(super) why: String,
 }
 
-/// The ways to try over a provider, best first. `asked` is the setting; `in_hardware` says whether the provider's network has
-/// them in hardware on every PE.
+/// The ways to try over a provider, best first. `asked` is the setting; `in_hardware` says whether
+/// the provider's network has them in hardware on every PE.
 ///
 /// # Errors
 /// When the provider cannot do what is asked for; a sentence.

@@ -1,16 +1,18 @@
-//! How much memory the node has and how much of it is available, to warn before the kernel has to kill a process.
+//! How much memory the node has and how much of it is available, to warn before the kernel has to
+//! kill a process.
 
 use std::fs::read_to_string;
 
-/// Bytes available on this node without swapping, by the kernel's estimate and the limit of this process's
-/// cgroup; `None` if neither is known.
+/// Bytes available on this node without swapping, by the kernel's estimate and the limit of this
+/// process's cgroup; `None` if neither is known.
 pub(super) fn bytes() -> Option<u64> {
     let confined = of_own_cgroup("memory.max").zip(of_own_cgroup("memory.current"));
     let confined = confined.and_then(|(max, current)| max.checked_sub(current));
     [of_machine("MemAvailable:"), confined].into_iter().flatten().min()
 }
 
-/// All memory of this node, as far as this process's cgroup may use it; `None` if that is not known.
+/// All memory of this node, as far as this process's cgroup may use it; `None` if that is not
+/// known.
 pub(super) fn total() -> Option<u64> {
     [of_machine("MemTotal:"), of_own_cgroup("memory.max")].into_iter().flatten().min()
 }

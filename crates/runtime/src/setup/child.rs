@@ -1,8 +1,9 @@
-//! Children of `fork`. They have the memory and the descriptors of a PE, but are not the PE: whatever they sent to
-//! the launcher or to a peer would look like a message of the PE, and no thread of a transport runs in them.
+//! Children of `fork`. They have the memory and the descriptors of a PE, but are not the PE:
+//! whatever they sent to the launcher or to a peer would look like a message of the PE, and no
+//! thread of a transport runs in them.
 //!
-//! Therefore the library is not initialised in a child, whatever its state in the parent. The check uses the state
-//! that every call reads anyway, so it makes no call slower.
+//! Therefore the library is not initialised in a child, whatever its state in the parent. The check
+//! uses the state that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -26,12 +27,13 @@ pub(super) fn watch(call: Call) {
 
 /// Makes only stores: other threads of the parent may have held any lock.
 extern "C" fn in_child() {
-    // If this file's variables are static data of the program, the child has a copy of them by now, since the handler
-    // that makes the copy was registered first. Without a copy they would be those of the parent.
+    // If this file's variables are static data of the program, the child has a copy of them by now,
+    // since the handler that makes the copy was registered first. Without a copy they would be
+    // those of the parent.
     if statics::are_shared() {
         return;
     }
     process::become_child();
     address::close();
-    network::leave_to_parent();
+    network::refuse_calls();
 }

@@ -1,5 +1,5 @@
-//! Decides which transports are tried, and in which order: a pure function of what all PEs found, so that all PEs
-//! come to the same result.
+//! Decides which transports are tried, and in which order: a pure function of what all PEs found,
+//! so that all PEs come to the same result.
 //!
 //! It must never query this machine: the caller passes what every PE has reported.
 
@@ -26,7 +26,8 @@ pub(super) struct Offer {
     pub(super) amos: String,
     /// What it found of each provider; nothing if its environment asks for one.
     pub(super) seen: Vec<Seen>,
-    /// The providers, by their names, whose networks carry out atomic operations in hardware here, if that matters.
+    /// The providers, by their names, whose networks carry out atomic operations in hardware here,
+    /// if that matters.
     pub(super) hardware_amos: Vec<String>,
 }
 
@@ -108,7 +109,8 @@ fn why_not(provider: &Provider, seen: &[&Seen]) -> Option<String> {
     })
 }
 
-/// Which PEs met which obstacle, as text; `None` if none did. PEs with the same obstacle are named together.
+/// Which PEs met which obstacle, as text; `None` if none did. PEs with the same obstacle are named
+/// together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut whys: Vec<&String> = Vec::new();
     for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {

@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs exchange what they found and try the same candidates in the same order. A candidate is chosen if every
-//! PE could open it and transfer data over it. Every step ends with an exchange of its result, so that no PE
-//! continues alone.
+//! All PEs exchange what they found and try the same candidates in the same order. A candidate is
+//! chosen if every PE could open it and transfer data over it. Every step ends with an exchange of
+//! its result, so that no PE continues alone.
 #![allow(unsafe_code)]
 
 use super::amos::{Way, ways};
@@ -16,6 +16,7 @@ use crate::base::settings::Settings;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
+use crate::net::endpoints;
 use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
@@ -85,7 +86,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         match ways.and_then(|ways| first_that_works(call, job, provider, ways)) {
             Ok((Tried { endpoint, transport }, way)) => {
                 address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
-                network::open(transport, endpoint);
+                endpoints::set_library(endpoint);
+                network::open(transport);
                 let why = why_chosen(asked, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);
@@ -174,38 +176,39 @@ fn exchange<T: Serialize + DeserializeOwned>(
     })
 }
 
-/// The result of a step: what the PE tells, or why it failed.
-type Step<T> = Result<T, String>;
+/// The outcome of a step on one PE: what it sends to all, or why it failed.
+type Outcome<T> = Result<T, String>;
 
-/// End a step on all PEs; `each` gets what they tell, in their order.
+/// End a step on all PEs; `each` gets what they send, in their order.
 ///
 /// # Errors
 /// When some PEs failed; which ones, and why.
 fn together<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
-    own: &Step<T>,
+    own: &Outcome<T>,
     mut each: impl FnMut(T),
 ) -> Result<(), String> {
     let steps = exchange(call, job, STEP, own);
-    let outcomes: Vec<Step<()>> = steps.map(|step| step.map(&mut each)).collect();
+    let outcomes: Vec<Outcome<()>> = steps.map(|step| step.map(&mut each)).collect();
     complaint(&outcomes).map_or(Ok(()), Err)
 }
 
-/// What this PE has, once all PEs have theirs.
+/// The own result, once all PEs have succeeded.
 ///
 /// # Errors
-/// What some PE said instead.
+/// When some PEs failed; which ones, and why.
 fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
     let (has, own) = match own {
         Ok(has) => (Some(has), Ok(())),
         Err(why) => (None, Err(why)),
     };
     together(call, job, &own, drop)?;
-    Ok(has.expect("what this PE lacks was said"))
+    Ok(has.expect("a failure here was returned above"))
 }
 
-/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
+/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped
+/// first.
 struct Tried {
     endpoint: Box<dyn Endpoint>,
     transport: Box<dyn Transport>,
@@ -248,26 +251,27 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
         Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
-    // One PE of a machine keeps what they tell, for all.
+    // One PE of a machine keeps it for all.
     let (publishes, mut records) = (job.session().local_id() == 0, Vec::new());
     together(call, job, &own, |announced: Announced| {
         records.extend(publishes.then_some(announced))
     })?;
     if publishes {
         let bytes = Directory::encode(records.iter().map(Announced::record));
-        // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
+        // SAFETY: transports that read what was published before are closed on all PEs that are at
+        // this step.
         unsafe { job.memory.publish(&bytes) };
     }
     drop(records);
     let directory = Arc::new(Directory::new(job.memory.published()));
-    let mut transport = transport.expect("what this PE lacks was said");
+    let mut transport = transport.expect("a failure here was returned above");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
-    host.settle();
+    host.set_chosen();
     Ok(Tried { endpoint, transport })
 }
 
-/// What a PE tells of itself: its address and the keys of its segments, by their numbers.
+/// What a PE announces: its address and the keys of its segments, by their numbers.
 #[derive(Serialize, Deserialize)]
 struct Announced {
     address: Vec<u8>,
@@ -352,7 +356,8 @@ fn connected(
     transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
-/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows no peers answers none.
+/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows
+/// no peers answers none.
 fn probed(
     call: Call,
     job: &Job,

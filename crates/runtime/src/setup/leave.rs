@@ -15,7 +15,7 @@ use crate::base::call::Call;
 use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
-use crate::net::network;
+use crate::net::{endpoints, network};
 use crate::sync::flags;
 use core::ffi::{c_int, c_void};
 use rushmem_transport::Pe;
@@ -68,7 +68,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     if is_exiting() || !process::is_this_process() {
         return;
     }
-    if process::depth() == 0 {
+    if process::inits() == 0 {
         // If another thread still holds the session, it has not left the library.
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
@@ -113,7 +113,7 @@ fn grace(job: &Job) -> Duration {
 /// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0
 /// only if all the others come soon. If they do not, this ends the job.
 pub(super) fn may_finalize(status: c_int) -> bool {
-    let is_due = process::depth() > 0 && process::is_this_process() && !is_exiting();
+    let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
     ends();
     // What a launcher sees of it.
@@ -162,7 +162,7 @@ fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            network::complete(Call(&"exit"));
+            endpoints::complete(Call(&"exit"));
         }
         // Nobody waits any more if it took too long.
         let _ = done.send(job.session().barrier().is_ok());
@@ -175,7 +175,7 @@ fn all_exit(job: &'static Job) -> bool {
 /// other PEs, because they may have ended.
 fn end_unfinalized(job: &Job) {
     process::end_job();
-    network::close();
+    endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";
         // Without a stderr there is no place for the warning.

@@ -1,7 +1,7 @@
 //! What is near this PE: the memory of its slice, and its NIC.
 //!
-//! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if there is
-//! something to choose. It must never know who bound the PE to its CPUs: launchers do.
+//! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if
+//! there is something to choose. It must never know who bound the PE to its CPUs: launchers do.
 
 use super::cpus::Cpus;
 use crate::base::settings::Preference;
@@ -24,8 +24,9 @@ pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
     }
 }
 
-/// Decide which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs `beside`. All
-/// of them come to the same result without communication, since they read the topology of the same machine.
+/// Decide which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs
+/// `beside`. All of them come to the same result without communication, since they read the
+/// topology of the same machine.
 pub(super) fn choose_nic<'a>(
     me: Pe,
     preference: &Preference,

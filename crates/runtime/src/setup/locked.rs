@@ -1,7 +1,9 @@
-//! What the PEs of a node register with a network; and where the network locks it, whether the kernel lets them and the node has as
-//! much, so that one message says what is missing before a registration fails.
+//! What the PEs of a node register with a network; and where the network locks it, whether the
+//! kernel lets them and the node has as much, so that one message says what is missing before a
+//! registration fails.
 //!
-//! What the network's own library locks besides is not known here. This file must never know a network.
+//! What the network's own library locks besides is not known here. This file must never know a
+//! network.
 
 use super::available;
 use rushmem_transport::Segment;
@@ -56,7 +58,7 @@ impl Registered {
     /// Requires that a network may lock all of it.
     ///
     /// # Errors
-    /// What is locked, what may be, and the cure.
+    /// What is locked, what may be, and the remedy.
     pub(super) fn require(&self, limits: Limits) -> Result<(), String> {
         if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
             return Err(format!(
@@ -98,7 +100,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn what_may_not_be_locked_is_said_with_the_cure() {
+    fn what_may_not_be_locked_is_said_with_the_remedy() {
         let registered = Registered { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
         let said = |locked, memory| registered.require(Limits { locked, memory });
         assert_eq!(said(None, None), Ok(()));

@@ -5,8 +5,9 @@ use crate::net::cma::NodePeer;
 use rushmem_bootstrap::{Error, NodeMap, Session};
 use rushmem_transport::Pe;
 
-/// This PE's node peers, by PE; whether any PE of the job has some; and the path to static data, as text. The PEs
-/// of a node agree on the path after each has tried it. The call is collective if there are any.
+/// This PE's node peers, by PE; whether any PE of the job has some; and the path to static data, as
+/// text. The PEs of a node agree on the path after each has tried it. The call is collective if
+/// there are any.
 pub(super) fn find(
     session: &mut Session,
     me: Pe,

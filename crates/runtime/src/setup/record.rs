@@ -1,5 +1,5 @@
-//! The record that each PE sends to all others when it joins the job: what must be equal, and what only this PE
-//! knows.
+//! The record that each PE sends to all others when it joins the job: what must be equal, and what
+//! only this PE knows.
 
 use super::cpus::Cpus;
 use crate::base::digest::digest;

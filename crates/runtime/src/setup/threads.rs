@@ -1,10 +1,10 @@
 //! Ends a process whose own threads have all ended while threads of the library are left.
 //!
-//! A process ends when its last thread does. A program may end its first thread with `pthread_exit` and continue in
-//! others; threads that the library, or a library below it, has started must not keep the process alive when the
-//! last of those has ended too. Therefore threads that start during an init are noted. When the thread that called
-//! init ends, a further thread waits until only noted threads are left, and then exits as the C library does after
-//! the last thread.
+//! A process ends when its last thread does. A program may end its first thread with `pthread_exit`
+//! and continue in others; threads that the library, or a library below it, has started must not
+//! keep the process alive when the last of those has ended too. Therefore threads that start during
+//! an init are noted. When the thread that called init ends, a further thread waits until only
+//! noted threads are left, and then exits as the C library does after the last thread.
 #![allow(unsafe_code)]
 
 use crate::base::process;
@@ -30,20 +30,21 @@ struct Thread {
     started: u64,
 }
 
-/// Call a function that may start threads of the library. New threads that block all signals count as such: a
-/// thread that the program starts at the same time does not block all of them.
+/// Call a function that may start threads of the library. New threads that block all signals count
+/// as such: a thread that the program starts at the same time does not block all of them.
 pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
     let started = numbers().into_iter().filter(|number| !before.contains(number));
     let noted = started.filter(|number| blocks_all_signals(*number));
     process::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
-    tell_of_the_end();
+    watch_the_end();
     done
 }
 
-/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process exits.
-fn tell_of_the_end() {
+/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process
+/// exits.
+fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
@@ -89,8 +90,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Whether the process's first thread is this one or has ended (it stays in the list), and all other threads belong to
-/// the library.
+/// Whether the process's first thread is this one or has ended (it stays in the list), and all
+/// other threads belong to the library.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
@@ -146,15 +147,15 @@ mod tests {
     #[test]
     fn only_threads_that_take_no_signal_are_noted() {
         let (ends, end) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let spawn = |end: Option<mpsc::Receiver<()>>| {
-            let tell = tell.clone();
+            let sender = sender.clone();
             std::thread::spawn(move || {
-                tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+                sender.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
                 // Until the other side hangs up.
                 end.map(|end| end.recv())
             });
-            told.recv().expect("it says its number")
+            receiver.recv().expect("it says its number")
         };
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =

@@ -1,9 +1,11 @@
 //! How long to poll, when to yield, when to sleep.
 //!
-//! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it sees a peer's store as
-//! fast as the caches move it: without the pause, the loads that the CPU starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from running, so nobody spins. How to sleep
-//! depends on what the PE waits for: the library's own words have a bell. A user's word may be written by a plain
-//! store, so its waiter polls it every 50 us, unless only the network can write it, which ends a sleep.
+//! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it
+//! sees a peer's store as fast as the caches move it: without the pause, the loads that the CPU
+//! starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from
+//! running, so nobody spins. How to sleep depends on what the PE waits for: the library's own words
+//! have a bell. A user's word may be written by a plain store, so its waiter polls it every 50 us,
+//! unless only the network can write it, which ends a sleep.
 
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;
@@ -15,10 +17,11 @@ use std::time::{Duration, Instant};
 const POLLS: u32 = 3_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
-/// After this number of idle polls in a row the PE yields: it costs nothing if nobody else wants the CPU, and PEs
-/// that do not know of each other, such as those of two containers, may share one.
+/// After this number of idle polls in a row the PE yields: it costs nothing if nobody else wants
+/// the CPU, and PEs that do not know of each other, such as those of two containers, may share one.
 const POLLS_PER_YIELD: u32 = 128;
-/// Longest sleep in the network if only a message, which ends the sleep, can change the words that are waited for.
+/// Longest sleep in the network if only a message, which ends the sleep, can change the words that
+/// are waited for.
 const NETWORK_SLEEP: Duration = Duration::from_millis(10);
 /// The same if other threads of this PE may change them.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
@@ -55,8 +58,8 @@ pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Whether `ready`, which reads words that any store may change. A caller that gets `false` usually asks again, so
-/// the network progresses in the meantime, as it does during a wait.
+/// Whether `ready`, which reads words that any store may change. A caller that gets `false` usually
+/// asks again, so the network progresses in the meantime, as it does during a wait.
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
     ready() || network::is_open() && is_seen_after_work(&mut ready)
@@ -77,8 +80,8 @@ fn sleep_limit(job: &Job) -> Duration {
     }
 }
 
-/// Wait until `ready` and serve peers in the meantime: poll as long as there is work for them, then sleep for
-/// `at_most` at a time until there is more.
+/// Wait until `ready` and serve peers in the meantime: poll as long as there is work for them, then
+/// sleep for `at_most` at a time until there is more.
 #[cold]
 fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool) {
     let mut asleep = None;
@@ -91,7 +94,8 @@ fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool
         }
     }
     if asleep.is_some_and(|since| since.elapsed() > LONG) {
-        // The thread that serves peers while nobody waits sleeps too, the longer the longer the wait is.
+        // The thread that serves peers while nobody waits sleeps too, the longer the longer the
+        // wait is.
         network::hand_over();
     }
 }
@@ -118,7 +122,8 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A poll of the network takes a system call, so there are fewer of them; work for peers renews the number.
+/// A poll of the network takes a system call, so there are fewer of them; work for peers renews the
+/// number.
 #[cold]
 fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let max_polls = if oversubscribed { YIELDS } else { NETWORK_POLLS };

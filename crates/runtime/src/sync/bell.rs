@@ -1,10 +1,10 @@
 //! How a PE sleeps until another one changes something, without a system call while nobody sleeps.
 //!
-//! Every PE has one bell: a counter on which the kernel can wait, and the number of its sleepers. A PE that changes
-//! a word of the library on another PE stores the word first and then rings. A PE that waits for such a word
-//! announces itself, checks the word once more, and sleeps. Either the ringer sees the sleeper or the sleeper sees
-//! the change: the two sequentially consistent fences exclude that both miss (Dekker's protocol; the models in
-//! `ci/loom` try every order).
+//! Every PE has one bell: a counter on which the kernel can wait, and the number of its sleepers. A
+//! PE that changes a word of the library on another PE stores the word first and then rings. A PE
+//! that waits for such a word announces itself, checks the word once more, and sleeps. Either the
+//! ringer sees the sleeper or the sleeper sees the change: the two sequentially consistent fences
+//! exclude that both miss (Dekker's protocol; the models in `ci/loom` try every order).
 
 use crate::base::primitive::{AtomicU32, Ordering, fence};
 
@@ -17,8 +17,8 @@ pub(crate) struct Bell<'a> {
 }
 
 impl Bell<'_> {
-    /// Wake sleepers, after the change for which they may wait was stored. `wake` wakes all that sleep on
-    /// the word.
+    /// Wake sleepers, after the change for which they may wait was stored. `wake` wakes all that
+    /// sleep on the word.
     #[inline]
     pub(crate) fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
         fence(Ordering::SeqCst);
@@ -28,8 +28,8 @@ impl Bell<'_> {
         }
     }
 
-    /// Sleep until `ready`, which is called again after every ring. `sleep` returns when the word no longer
-    /// has the given value, or at any time before.
+    /// Sleep until `ready`, which is called again after every ring. `sleep` returns when the word
+    /// no longer has the given value, or at any time before.
     pub(crate) fn sleep_until(
         &self,
         mut ready: impl FnMut() -> bool,

@@ -1,16 +1,18 @@
 //! Signals between the members of a team: for each edge between two of them a counter.
 //!
-//! A member's counter towards a peer lives in the peer's internal area and only grows; the high bits
-//! are the team's generation, so what an earlier team left in the same slot is below every value of
-//! this one. Since every plan takes each signal that its peers' plans send, the k-th signal on an edge
-//! is taken by the receiver's k-th wait for it, whatever collectives follow each other. Messages that come
-//! from any member are counted instead, by two counters in turn: see [`Edge::Any`].
+//! A member's counter towards a peer lives in the peer's internal area and only grows; the high
+//! bits are the team's generation, so what an earlier team left in the same slot is below every
+//! value of this one. Since every plan takes each signal that its peers' plans send, the k-th
+//! signal on an edge is taken by the receiver's k-th wait for it, whatever collectives follow each
+//! other. Messages that come from any member are counted instead, by two counters in turn: see
+//! [`Edge::Any`].
 //!
-//! All active sets share one pair of counters between each two PEs: these PEs make the calls that both
-//! take part in in the same order, so the rule holds for all sets together, and sets need nothing of
-//! their own. The high bits of such a counter are a mark of the active set in place of a generation. Plans of two
-//! levels on teams use the same counters: nobody ends them before all have entered, so the order is the same at both PEs. Each pair
-//! of PEs also has the count of broadcasts that tells a PE how far those behind it are.
+//! All active sets share one pair of counters between each two PEs: these PEs make the calls that
+//! both take part in in the same order, so the rule holds for all sets together, and sets need
+//! nothing of their own. The high bits of such a counter are a mark of the active set in place of a
+//! generation. Plans of two levels on teams use the same counters: nobody ends them before all have
+//! entered, so the order is the same at both PEs. Each pair of PEs also has the count of broadcasts
+//! that shows a PE how far those behind it are.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -34,7 +36,8 @@ const SHARED_COUNT_BITS: u32 = 48;
 /// Polls of a flag before a peer is woken that was signalled last: some hundreds of nanoseconds.
 const POLLS_UNRUNG: u32 = 256;
 
-/// Polls of a counter before the flags of all members are looked at, too, to see whether one of them is elsewhere.
+/// Polls of a counter before the flags of all members are looked at, too, to see whether one of
+/// them is elsewhere.
 const POLLS_OF_ONE_FLAG: u32 = 16;
 
 /// One member's side of its team's signals. Used by one collective at a time.
@@ -126,8 +129,8 @@ impl Channels {
         self.slot
     }
 
-    /// The generation that this member's counters came to, which is a later one than the team's when a
-    /// pair exchanged so many signals that they do not fit the bits below.
+    /// The generation that this member's counters came to, which is a later one than the team's
+    /// when a pair exchanged more signals than fit the bits below.
     pub(crate) fn reached(&self) -> u64 {
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
@@ -147,8 +150,9 @@ impl Channels {
         self.short_reductions % 2
     }
 
-    /// Where each member shows the next word. Of the two places nobody changes one that is read, if nobody ends a collective
-    /// with such words before all have entered it. The members of different active sets do not count alike.
+    /// Where each member shows the next word. Of the two places nobody changes one that is read, if
+    /// nobody ends a collective with such words before all have entered it. The members of
+    /// different active sets do not count alike.
     pub(crate) fn next_shown(&mut self) -> usize {
         if self.pairs.is_none() {
             self.shown += 1;
@@ -156,9 +160,9 @@ impl Channels {
         flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
-    /// A broadcast over the active set `set` from `root`: how many broadcasts its writers may be ahead of
-    /// those that they write to. That is one while the same is repeated, so that those who alternate
-    /// between two destinations have done with the one that comes next; otherwise none.
+    /// A broadcast over the active set `set` from `root`: how many broadcasts its writers may be
+    /// ahead of those that they write to. That is one while the same is repeated, so that those who
+    /// alternate between two destinations have done with the one that comes next; otherwise none.
     pub(crate) fn next_broadcast(&mut self, set: [c_int; 3], root: u32) -> u64 {
         let this = Some((set, root));
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
@@ -176,9 +180,9 @@ impl Channels {
         self.raise(pe, |area| area.raise_unrung(pe, at, value));
     }
 
-    /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at most `ahead`
-    /// behind. Ends the job with an error when it is seen to be in a call on another active set: in that broadcast it sends no
-    /// signal before it has the data.
+    /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at
+    /// most `ahead` behind. Ends the job with an error when it is seen to be in a call on another
+    /// active set: in that broadcast it sends no signal before it has the data.
     pub(crate) fn wait_for_entry(&mut self, call: Call, job: &Job, peer: u32, ahead: u64) {
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
         let written = &mut pairs.written[peer as usize];
@@ -199,7 +203,8 @@ impl Channels {
         }
     }
 
-    /// Count this member in at the counter of member `at`; the last one does what is to be done then, and releases all.
+    /// Count this member in at the counter of member `at`; the last one does what is to be done
+    /// then, and releases all.
     pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
@@ -211,8 +216,8 @@ impl Channels {
         }
     }
 
-    /// Wait until the counter of member `at` releases the members. Ends the job with an error when a member is seen to be in
-    /// a call on another active set.
+    /// Wait until the counter of member `at` releases the members. Ends the job with an error when
+    /// a member is seen to be in a call on another active set.
     pub(crate) fn await_release(&mut self, call: Call, job: &Job, at: u32) {
         self.releases += 1;
         self.ring();
@@ -250,9 +255,10 @@ impl Channels {
         })
     }
 
-    /// Where `peer` finds what this member sends beside its flag. Each two members that do send so once to each other in a
-    /// plan, so of two places nobody overwrites one that was not read: who sends has had the other's last message, which that
-    /// one sent when it had read the message before.
+    /// Where `peer` finds what this member sends beside its flag. Each two members that do send so
+    /// once to each other in a plan, so of two places nobody overwrites one that was not read: who
+    /// sends has had the other's last message, which that one sent when it had read the message
+    /// before.
     pub(crate) fn short_there(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {
         let own = self.own_pe();
         match &mut self.pairs {
@@ -304,8 +310,8 @@ impl Channels {
         }
     }
 
-    /// Change a flag of `pe`. If that is a store, its effect need not be awaited before this member looks at its own flags, as
-    /// it must be before one can tell whether the PE sleeps.
+    /// Change a flag of `pe`. If that is a store, its effect need not be awaited before this member
+    /// looks at its own flags, as it must be before one can know whether the PE sleeps.
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
@@ -322,7 +328,8 @@ impl Channels {
         }
     }
 
-    /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for another active set.
+    /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for
+    /// another active set.
     #[inline]
     pub(crate) fn wait(&mut self, call: Call, job: &Job, peer: Peer) {
         let Some(index) = self.index(peer) else { return self.wait_for_any(job) };
@@ -357,7 +364,8 @@ impl Channels {
         backoff::until_rung(job, || area.flag(at) + area.flag(by_network) >= expected);
     }
 
-    /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the signal is counted only.
+    /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the
+    /// signal is counted only.
     #[inline]
     fn next_signal(&mut self, peer: Peer) -> Option<(usize, u64)> {
         let index = self.index(peer)?;
@@ -385,7 +393,8 @@ impl Channels {
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
     }
 
-    /// Where the signals to and of a peer are counted here, unless they are counted with those of others.
+    /// Where the signals to and of a peer are counted here, unless they are counted with those of
+    /// others.
     #[inline]
     fn index(&self, peer: Peer) -> Option<usize> {
         match self.pairs {
@@ -399,14 +408,15 @@ impl Channels {
     }
 }
 
-/// Which of the two copies of the landings of all PEs the next reduction or all-to-all among them uses: they make these in the same order,
-/// on whatever team or active set.
+/// Which of the two copies of the landings of all PEs the next reduction or all-to-all among them
+/// uses: they make these in the same order, on whatever team or active set.
 pub(crate) fn next_collective_of_job() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed) % 2
 }
 
-/// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is returned.
+/// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is
+/// returned.
 #[inline]
 fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
     if let Some(pe) = unrung {

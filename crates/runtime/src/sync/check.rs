@@ -3,10 +3,10 @@
 //! overlap. `base::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
 //! Errors whose detection costs nothing are always found, elsewhere.
 //!
-//! For the first check, each two PEs exchange messages that do not use the channels of their team. So PEs that are
-//! in collectives of different teams, or on different active sets, notice each other too, since each two PEs make
-//! the calls in which both take part in the same order. If threads of a PE need not keep an order, the check is
-//! made for each team separately.
+//! For the first check, each two PEs exchange messages that do not use the channels of their team.
+//! So PEs that are in collectives of different teams, or on different active sets, notice each
+//! other too, since each two PEs make the calls in which both take part in the same order. If
+//! threads of a PE need not keep an order, the check is made for each team separately.
 
 use crate::base::call::{Call, fail};
 use crate::base::caller::warn_once;
@@ -38,8 +38,9 @@ const WHO_IS_WHERE: u64 = 7;
 /// How long a PE that knows of a mistake waits for others, to report where they are too.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
-/// that members of other teams do not have; `team_name` gives the name of the team with a number.
+/// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
+/// is a number of theirs that members of other teams do not have; `team_name` gives the name of the
+/// team with a number.
 pub(crate) fn same(
     call: Call,
     job: &Job,
@@ -67,8 +68,8 @@ pub(crate) fn same(
     if alike(&others) {
         return;
     }
-    let told = Instant::now();
-    while !complete(&others) && told.elapsed() < GRACE {
+    let announced = Instant::now();
+    while !complete(&others) && announced.elapsed() < GRACE {
         backoff::is_seen(|| {
             listen(job, &mut others, tag);
             complete(&others)
@@ -100,8 +101,8 @@ fn listen(job: &Job, others: &mut [Other], tag: u64) {
     }
 }
 
-/// The call of each member, in the order of the team. Members in the same call have the same words as this PE; the
-/// others know that it is in another call, so both send each other their words.
+/// The call of each member, in the order of the team. Members in the same call have the same words
+/// as this PE; the others know that it is in another call, so both send each other their words.
 fn lines(
     job: &Job,
     members: &Members,
@@ -186,8 +187,8 @@ pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: Symmetr
     }
 }
 
-/// As [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it works in place
-/// here, and a warning of the first member says that this is not portable.
+/// As [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it works
+/// in place here, and a warning of the first member says that this is not portable.
 pub(crate) fn apart_or_in_place(
     call: Call,
     job: &Job,

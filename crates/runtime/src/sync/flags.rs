@@ -1,15 +1,15 @@
-//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the
-//! network.
+//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and
+//! through the network.
 //!
-//! A release store pairs with an acquire load, and then the bell of the reader's PE is rung. `memory::areas` knows
-//! where in an area something is.
+//! A release store pairs with an acquire load, and then the bell of the reader's PE is rung.
+//! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
-use crate::net::network;
+use crate::net::endpoints;
 use crate::sync::bell::Bell;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
@@ -66,7 +66,8 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Write a flag of `pe`, after everything that was written before, and wake PEs that wait for it.
+    /// Write a flag of `pe`, after everything that was written before, and wake PEs that wait for
+    /// it.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
         if self.raise_unrung(pe, at, value) {
@@ -74,8 +75,8 @@ impl FlagArea {
         }
     }
 
-    /// Write a flag of `pe`, after everything that was written before. Whether the caller still has to [ring](FlagArea::ring)
-    /// before it waits for long.
+    /// Write a flag of `pe`, after everything that was written before. Whether the caller still has
+    /// to [ring](FlagArea::ring) before it waits for long.
     #[inline]
     pub(crate) fn raise_unrung(&self, pe: Pe, at: usize, value: u64) -> bool {
         match self.delta(pe) {
@@ -90,8 +91,8 @@ impl FlagArea {
         }
     }
 
-    /// Add one to the word `at` of `pe`, or, if the network does it, to the word `by_network`, after everything that was
-    /// written before, and wake PEs that wait for it.
+    /// Add one to the word `at` of `pe`, or, if the network does it, to the word `by_network`,
+    /// after everything that was written before, and wake PEs that wait for it.
     pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
@@ -118,7 +119,8 @@ impl FlagArea {
         }
     }
 
-    /// Copy `source` to `dest` on `pe`, then do as [`raise_unrung`](FlagArea::raise_unrung) with a flag there.
+    /// Copy `source` to `dest` on `pe`, then do as [`raise_unrung`](FlagArea::raise_unrung) with a
+    /// flag there.
     #[inline]
     pub(crate) fn put_and_raise_unrung(
         &self,
@@ -136,7 +138,8 @@ impl FlagArea {
         }
     }
 
-    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after which the counter has its former value.
+    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after
+    /// which the counter has its former value.
     pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
         let counter = self.word(self.mapped(pe), at);
         // The last PE sees what all others wrote before, and the others learn from it.
@@ -147,7 +150,8 @@ impl FlagArea {
         is_last
     }
 
-    /// Write a flag of the mapped `pe`, after everything that was written before; without waking anybody.
+    /// Write a flag of the mapped `pe`, after everything that was written before; without waking
+    /// anybody.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
@@ -162,8 +166,8 @@ impl FlagArea {
         self.delta(pe).expect("a counter is used by PEs that share memory")
     }
 
-    /// Wake sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not mapped, the transport
-    /// does so itself.
+    /// Wake sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not
+    /// mapped, the transport does so itself.
     #[inline]
     pub(crate) fn ring(&self, pe: Pe) {
         if let Some(delta) = self.delta(pe) {
@@ -185,7 +189,7 @@ impl FlagArea {
                     self.word(delta, at + i * 8).store(word, Ordering::Relaxed);
                 }
             }
-            None => network::on_library(|endpoint| {
+            None => endpoints::on_library(|endpoint| {
                 let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
                 let put = Put { dest: remote(at), source, completion: Completion::Now };
                 // SAFETY: the words are there during the call.
@@ -289,14 +293,14 @@ fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), s
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: memory of this PE that stays as it is during the call.
-    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 #[cold]
 fn signal_remote(pe: Pe, signal: Signal) {
     let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: there are no data.
-    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+    endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 /// What a network does to a flag, which only grows: so an earlier value must not come later.

@@ -1,8 +1,8 @@
 //! Messages between PEs that share no team: a mailbox per source, for one message.
 //!
-//! A message carries a tag, so that a PE can take part in several agreements at once: a message that was taken from
-//! a mailbox for another agreement is kept until it is asked for, and the mailbox is free again. A sender waits
-//! until its last message to the same PE has been taken.
+//! A message carries a tag, so that a PE can take part in several agreements at once: a message
+//! that was taken from a mailbox for another agreement is kept until it is asked for, and the
+//! mailbox is free again. A sender waits until its last message to the same PE has been taken.
 
 use crate::base::job::Job;
 use crate::memory::areas::MESSAGE;
@@ -53,8 +53,8 @@ impl Mailboxes {
             }
             let waited_for = *sent;
             drop(state);
-            // A sender that waits takes messages that others have sent: otherwise threads of several PEs that each wait to
-            // send to the next would wait for ever.
+            // A sender that waits takes messages that others have sent: otherwise threads of
+            // several PEs that each wait to send to the next would wait for ever.
             backoff::until_rung(job, || {
                 let is_free = internal.flag(acknowledged) >= waited_for;
                 if !is_free {
@@ -66,9 +66,9 @@ impl Mailboxes {
         }
     }
 
-    /// Wait for the next message of `source` with this tag. `None` when it sent one with another tag
-    /// instead and only one thread of any PE is in the library at a time: a source that is in another
-    /// agreement with this PE waits there for this PE, so that both would wait forever.
+    /// Wait for the next message of `source` with this tag. `None` when it sent one with another
+    /// tag instead and only one thread of any PE is in the library at a time: a source that is in
+    /// another agreement with this PE waits there for this PE, so that both would wait forever.
     pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
         let mut found = None;
         backoff::until_rung(job, || {
@@ -93,8 +93,8 @@ impl Mailboxes {
 }
 
 impl State {
-    /// The oldest kept message of `source` with this tag. A tag is used up with its last message: teams
-    /// come and go, and each has its own.
+    /// The oldest kept message of `source` with this tag. A tag is used up with its last message:
+    /// teams come and go, and each has its own.
     fn next(&mut self, source: Pe, tag: u64) -> Option<Message> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;

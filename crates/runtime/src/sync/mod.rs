@@ -1,5 +1,5 @@
-//! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team, mailboxes, and
-//! the checks that use them.
+//! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
+//! mailboxes, and the checks that use them.
 //!
 //! It knows no team and no collective.
 

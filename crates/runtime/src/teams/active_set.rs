@@ -1,14 +1,15 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): the members of a set, and the channels that a call
-//! on it uses.
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): the members of a set, and the
+//! channels that a call on it uses.
 //!
-//! All active sets share the same channels, so a set needs nothing of its own: no memory and no agreement on its
-//! first use, and the number of sets is not limited. This relies on each two PEs making the calls in which both
-//! take part in the same order. If several threads of a PE may be in the library at once, there is no such order,
-//! and only pSync tells their calls apart: then the members agree on a team at the first use. They keep it for
-//! later calls while each of them has room; if one has none, the team ends with the call.
+//! All active sets share the same channels, so a set needs nothing of its own: no memory and no
+//! agreement on its first use, and the number of sets is not limited. This relies on each two PEs
+//! making the calls in which both take part in the same order. If several threads of a PE may be in
+//! the library at once, there is no such order, and only pSync distinguishes their calls: then the
+//! members agree on a team at the first use. They keep it for later calls while each of them has
+//! room; if one has none, the team ends with the call.
 //!
-//! pSync itself is neither read nor written, here or remotely: it is unchanged when the call returns, as the
-//! standard requires, and it may be static.
+//! pSync itself is neither read nor written, here or remotely: it is unchanged when the call
+//! returns, as the standard requires, and it may be static.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -32,8 +33,8 @@ static OWN: LazyLock<Mutex<HashMap<Key, Arc<Team>>>> = LazyLock::new(Mutex::defa
 
 /// What an agreement is about, in its tag.
 const ACTIVE_SET: u64 = 3;
-/// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the teams that the
-/// program makes.
+/// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the
+/// teams that the program makes.
 const KEPT: usize = TEAM_SLOTS / 2;
 
 /// What makes two calls use the same team, where active sets have teams of their own.
@@ -64,7 +65,8 @@ pub(crate) struct ActiveSet {
     me: TeamPe,
     /// The most members on one node.
     per_node: u32,
-    /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
+    /// Whose channels a call uses: its members are those of the set, or the world if the channels
+    /// are shared.
     team: HeldTeam,
     owner: Owner,
 }

@@ -1,13 +1,14 @@
 //! How PEs agree on a team that does not exist yet.
 //!
-//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes; the value that
-//! is reduced is a [`Proposal`]. So splits that only their members call, splits of a whole parent, and the first
-//! use of an active set need no state that the members already share.
+//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
+//! the value that is reduced is a [`Proposal`]. So splits that only their members call, splits of a
+//! whole parent, and the first use of an active set need no state that the members already share.
 //!
-//! The members agree on a slot of the internal area that is free on all of them, and on a generation that none of
-//! them has used. Slots are offered in windows of 64, the same on all members, chosen by the tag of the agreement;
-//! a window that another agreement of the same PE currently offers is left out. If no slot in the window is free,
-//! all members see that and try the next window, and again those that some member had left out.
+//! The members agree on a slot of the internal area that is free on all of them, and on a
+//! generation that none of them has used. Slots are offered in windows of 64, the same on all
+//! members, chosen by the tag of the agreement; a window that another agreement of the same PE
+//! currently offers is left out. If no slot in the window is free, all members see that and try the
+//! next window, and again those that some member had left out.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -15,7 +16,7 @@ use crate::base::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::channel::GENERATIONS;
 use crate::sync::mailbox::{Message, mailboxes};
-use rushmem_collectives::{Place, Span, Step, recursive_doubling};
+use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex};
 
@@ -86,8 +87,9 @@ pub(crate) struct Request {
 /// What was agreed on: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// These slots, in ascending order, with this generation. They are taken on this PE, too: whoever
-    /// makes no team of one releases it. The last field tells whether all members keep the team.
+    /// These slots, in ascending order, with this generation. They are taken on this PE, too: the
+    /// caller releases those of which it makes no team. The last field says whether all members
+    /// keep the team.
     Slots(Vec<u16>, u64, bool),
     /// Some member was not able to, or no slots are left.
     Refused,
@@ -152,9 +154,9 @@ impl Slots {
         (Proposal { free, generation, able, arguments, alike: true, offered: mine, keeps }, mine)
     }
 
-    /// Take the lowest `count` slots that all members have free in `window`, if there are so many and a
-    /// team is made at all. Taken before the window can be offered again, so that no two agreements of
-    /// this PE get the same.
+    /// Take the lowest `count` slots that all members have free in `window`, if that many exist
+    /// and a team is made at all. Taken before the window can be offered again, so that no two
+    /// agreements of this PE get the same.
     fn settle(
         &self,
         window: usize,
@@ -253,8 +255,8 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
 }
 
 fn landing_of(span: Span) -> u8 {
-    match span.place {
-        Place::Landing(landing) => landing,
+    match span.buffer {
+        Buffer::Landing(landing) => landing,
         place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
     }
 }

@@ -109,12 +109,12 @@ impl Team {
     /// on all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
-        Split { parent: self.name.origin(), call, number: Some(number) }
+        Split { parent: self.name.parent(), call, number: Some(number) }
     }
 
     /// A split of this team that only the members of the new one call.
     pub(crate) fn split_by_members(&self, call: Call) -> Split {
-        Split { parent: self.name.origin(), call, number: None }
+        Split { parent: self.name.parent(), call, number: None }
     }
 
     pub(crate) fn config(&self) -> Config {
@@ -141,7 +141,7 @@ pub(crate) enum Name {
 
 /// The parent of a split: a team that no split made, or one that comes from it by splits.
 #[derive(Clone, Copy, Debug)]
-enum Origin {
+enum Parent {
     Is(&'static str),
     From(&'static str),
 }
@@ -149,7 +149,7 @@ enum Origin {
 /// A split of a team.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
-    parent: Origin,
+    parent: Parent,
     call: Call,
     number: Option<u32>,
 }
@@ -163,11 +163,11 @@ impl Split {
 
 impl Name {
     /// That of a split of this team.
-    fn origin(self) -> Origin {
+    fn parent(self) -> Parent {
         match self {
-            Name::Fixed(name) => Origin::Is(name),
-            Name::Made(Split { parent: Origin::Is(name) | Origin::From(name), .. }, _) => {
-                Origin::From(name)
+            Name::Fixed(name) => Parent::Is(name),
+            Name::Made(Split { parent: Parent::Is(name) | Parent::From(name), .. }, _) => {
+                Parent::From(name)
             }
         }
     }
@@ -185,13 +185,14 @@ impl fmt::Display for Name {
             None => f.write_str("a split")?,
         }
         match parent {
-            Origin::Is(name) => write!(f, " ({call}) of {name}"),
-            Origin::From(name) => write!(f, " ({call}) of a team split from {name}"),
+            Parent::Is(name) => write!(f, " ({call}) of {name}"),
+            Parent::From(name) => write!(f, " ({call}) of a team split from {name}"),
         }
     }
 }
 
-/// A team that a call uses: the world is there as long as the process, others as long as somebody holds them.
+/// A team that a call uses: the world is there as long as the process, others as long as somebody
+/// holds them.
 #[derive(Debug)]
 pub(crate) enum HeldTeam {
     Lasting(&'static Team),
@@ -230,7 +231,8 @@ pub(crate) fn set(teams: Teams) {
 }
 
 impl Teams {
-    /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
+    /// The predefined teams: the world, the PEs that share memory with this one, those of its
+    /// machine.
     pub(crate) fn new(
         me: Pe,
         nodes: &NodeMap,
@@ -299,7 +301,8 @@ pub(crate) fn team_name(number: u64) -> String {
     teams().name(TeamHandle(number as usize))
 }
 
-/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.
+/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's
+/// name in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {

@@ -39,6 +39,6 @@ impl FiEndpoint {
         }
         self.ops[op as usize].use_ = Use::Receive;
         self.receiving += 1;
-        Ok(Post::Started(op))
+        Ok(Post::Started)
     }
 }

@@ -21,8 +21,7 @@ use std::sync::Arc;
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// An ep for so many operations, with cells for `copy_up_to` bytes; writes of `at_once_up_to` bytes, which are at most as many, are
-    /// copied whenever they complete.
+    /// An ep for `depth` operations, with cells of `copy_up_to` bytes.
     ///
     /// # Errors
     /// libfabric's number.
@@ -31,7 +30,6 @@ impl FiEndpoint {
         n_pes: usize,
         depth: usize,
         copy_up_to: usize,
-        at_once_up_to: usize,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
@@ -59,8 +57,7 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
-            at_once_up_to,
-            inject_up_to: fabric.facts.inject.min(at_once_up_to),
+            inject_up_to: fabric.facts.inject,
             write_arguments: WriteArguments::new(),
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,

@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{Failure, FiEndpoint, Post, Use, Wanted};
+use super::{Failure, FiEndpoint, Use, Wanted};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -15,16 +15,6 @@ const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
-    /// Looks once for the end of what was just started.
-    ///
-    /// # Errors
-    /// As of [`poll`](Self::poll).
-    #[inline(always)]
-    pub(crate) fn poll_for(&mut self, op: u32) -> Result<Post, Failure> {
-        self.poll(|_| ())?;
-        Ok(if self.is_over(op) { Post::Done } else { Post::Started(op) })
-    }
-
     /// Lets the provider work and takes completions; `arrived` gets each message. Returns how many
     /// completions there were.
     ///

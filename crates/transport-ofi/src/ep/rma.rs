@@ -25,34 +25,6 @@ impl FiEndpoint {
         }
     }
 
-    /// As [`write_copy`](Self::write_copy), if the write is copied whenever it completes and there is room; whether it was started.
-    ///
-    /// # Safety
-    /// The same.
-    #[inline(always)]
-    pub(crate) unsafe fn write_at_once(&mut self, to: Remote, from: LocalBuf) -> bool {
-        // One of no bytes is not started either.
-        if from.nbytes.wrapping_sub(1) >= self.inject_up_to {
-            // SAFETY: the same contract.
-            return unsafe { self.write_staged_at_once(to, from) };
-        }
-        let Some(op) = self.begin(to.pe, Use::Plain) else { return false };
-        // SAFETY: the same contract.
-        let code = unsafe { self.inject(op, &to, from) };
-        matches!(self.begun(code, op), Ok(Post::Started(_)))
-    }
-
-    /// # Safety
-    /// As of [`write_copy`](Self::write_copy).
-    #[inline(never)]
-    unsafe fn write_staged_at_once(&mut self, to: Remote, from: LocalBuf) -> bool {
-        if from.nbytes.wrapping_sub(1) >= self.at_once_up_to {
-            return false;
-        }
-        // SAFETY: the same contract.
-        matches!(unsafe { self.write_staged(to, from) }, Ok(Post::Started(_)))
-    }
-
     /// An injected write was refused: if the provider does not do this at all, none is injected any more when it is tried again.
     #[cold]
     #[inline(never)]

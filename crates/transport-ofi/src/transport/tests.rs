@@ -88,7 +88,7 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
         unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
         ofi.shared().loss.of_self("this is a test");
         assert!(matches!(call(&mut endpoint), Err(Error::Lost(..))), "{name}");
-        assert!(endpoint.ep.ep.lock().is_none(), "{name} left its ep open");
+        assert!(lock(&endpoint.ep.ep).is_none(), "{name} left its ep open");
     }
 }
 
@@ -102,7 +102,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));
-        let in_flight = endpoint.ep.ep.lock().as_ref().map(FiEndpoint::in_flight);
+        let in_flight = lock(&endpoint.ep.ep).as_ref().map(FiEndpoint::in_flight);
         assert_eq!(in_flight, Some(0), "at {offset}");
     }
 }
@@ -121,7 +121,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
-                        0 => Ok(Post::Done),
+                        0 => Ok(Post::Started),
                         code if code == -fi::FI_EAGAIN => Ok(Post::Later),
                         code => Err(code),
                     }
@@ -153,7 +153,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     assert!(endpoint.unflushed.contains(&1), "nobody has asked whether it is there");
     // SAFETY: as above.
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
-    let of_pe_1 = endpoint.ep.ep.lock().as_ref().map(|ep| ep.pending(1));
+    let of_pe_1 = lock(&endpoint.ep.ep).as_ref().map(|ep| ep.pending(1));
     assert!(of_pe_1 <= Some(1), "the first one is complete");
     endpoint.quiet().expect("all is complete");
     assert!(endpoint.unflushed.is_empty());
@@ -183,13 +183,13 @@ fn signals_are_not_answered_before_somebody_waits() {
         endpoint.poll().expect("no loss");
     }
     // This PE tells as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.ep.told.by(Pe(0)), 0, "nobody asked for an answer");
+    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody asked for an acknowledgment");
     assert!(endpoint.ep.is_owed(), "nor was one told");
-    endpoint.ask_for_answer(Pe(1)).expect("a message that starts");
-    while endpoint.ep.told.by(Pe(0)) == 0 {
+    endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
+    while endpoint.ep.acks.of(Pe(0)) == 0 {
         endpoint.poll().expect("no loss");
     }
-    assert_eq!(endpoint.ep.told.by(Pe(0)), SIGNALS + 1, "one more message asks for all");
+    assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
     assert!(!endpoint.ep.is_owed(), "all are told");
     std::mem::forget((endpoint, other));
 }

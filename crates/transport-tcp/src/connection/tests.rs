@@ -129,7 +129,8 @@ fn a_get_reads_whole_words() {
         fill(0);
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // A byte more than words before it, so that the kernel's buffers end within words.
-        let odd = Piece::Whole(Request::Get { source, nbytes: 1 + round % 7, in_parts: false }, &[][..]);
+        let odd =
+            Piece::Whole(Request::Get { source, nbytes: 1 + round % 7, in_parts: false }, &[][..]);
         connection.target.take(&segments, odd).expect("within the segment");
         // From and to any place within the first and the last word.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;

@@ -1,4 +1,5 @@
-//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per PE.
+//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per
+//! PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
@@ -13,8 +14,8 @@
 //! before it enters the queue. The bits that others set may come late: this PE waits for each of
 //! them before it leaves the queue, and a CPU's load sees what was waited for.
 //!
-//! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock twice, or
-//! clears one that it does not hold, gets a message instead of waiting for ever.
+//! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock
+//! twice, or clears one that it does not hold, gets a message instead of waiting for ever.
 #![allow(unsafe_code)]
 
 mod turns;
@@ -35,7 +36,7 @@ use core::ffi::{c_int, c_long};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use turns::Answer;
-use word::Place;
+use word::RemoteWord;
 
 /// A lock as this PE has it.
 struct Lock<T> {
@@ -76,8 +77,8 @@ impl<T: LockWord> Lock<T> {
         turns::take(self.address(), size_of::<T>(), threads, wait)
     }
 
-    fn on(&self, pe: c_int) -> Place<T> {
-        Place { call: self.call, word: self.word, pe }
+    fn on(&self, pe: c_int) -> RemoteWord<T> {
+        RemoteWord { call: self.call, word: self.word, pe }
     }
 
     /// The number of this PE in a field.
@@ -114,7 +115,8 @@ impl<T: LockWord> Lock<T> {
         self.other(last, Pe(self.home as u32))
     }
 
-    /// Change the last of the queue from one to the other, each a number in a field; the number that was found.
+    /// Change the last of the queue from one to the other, each a number in a field; the number
+    /// that was found.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
@@ -132,7 +134,8 @@ impl<T: LockWord> Lock<T> {
         false
     }
 
-    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is not behind itself.
+    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is
+    /// not behind itself.
     fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
         if named.0 >= self.job.n_pes || named == self.job.me() {
@@ -170,14 +173,14 @@ impl<T: LockWord> Lock<T> {
         }
     }
 
-    /// What is wrong about holding it when the library is finalized: a message when another PE waits
-    /// for it, a warning when one might.
+    /// What is wrong about holding it when the library is finalized: a message when another PE
+    /// waits for it, a warning when one might.
     fn complain(&self) {
         let held = format!("this PE still holds the lock at {:#x}", self.address());
-        let cure = "call shmem_clear_lock first";
+        let remedy = "call shmem_clear_lock first";
         match self.next() {
-            None => eprintln!("warning: PE {}: {}: {held}; {cure}", self.job.me(), self.call),
-            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {cure}"),
+            None => eprintln!("warning: PE {}: {}: {held}; {remedy}", self.job.me(), self.call),
+            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {remedy}"),
         }
     }
 }

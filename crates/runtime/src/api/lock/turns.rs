@@ -1,8 +1,8 @@
 //! The locks that this PE holds or waits for, and the order of its threads.
 //!
-//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first decide which of
-//! them uses the node, in the order of their calls; each of them then joins the queue of PEs again. This file
-//! must not know the form of a lock in symmetric memory.
+//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first
+//! decide which of them uses the node, in the order of their calls; each of them then joins the
+//! queue of PEs again. This file must not know the form of a lock in symmetric memory.
 
 use crate::base::process;
 use std::ops::Range;
@@ -24,7 +24,8 @@ struct Turn {
     lock: usize,
     /// Bytes of its word.
     nbytes: usize,
-    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock back.
+    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock
+    /// back.
     owner: Option<Thread>,
     /// Whether the PE has the lock.
     held: bool,
@@ -45,13 +46,13 @@ pub(super) enum Answer {
     Yours,
     /// Another thread of this PE uses the lock.
     Taken,
-    /// The caller itself does, or whoever may not run before the caller returns.
+    /// The caller does, or a thread that may not run before the caller returns.
     Own,
 }
 
-/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no
-/// answer is [`Answer::Taken`]; where other threads may call at the same time (`threads`), the caller
-/// waits for its turn then.
+/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
+/// `wait` no answer is [`Answer::Taken`]; where other threads may call at the same time
+/// (`threads`), the caller waits for its turn then.
 pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
     let me = Some(current());
     let mut turns = process::lock(&TURNS);
@@ -81,7 +82,7 @@ pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Ans
     }
 }
 
-/// The PE has the lock, or has it no more. Whether that is news.
+/// Records whether the PE has the lock; returns whether that changed.
 pub(super) fn hold(lock: usize, held: bool) -> bool {
     let mut turns = process::lock(&TURNS);
     match turns.iter_mut().find(|turn| turn.lock == lock) {
@@ -112,7 +113,7 @@ pub(super) fn held() -> Vec<(usize, usize)> {
 
 /// Forget the locks in memory that is freed, but for those that threads wait for.
 pub(super) fn forget(block: Range<usize>) {
-    // One more than the owner; between two owners, whoever is next has not looked yet.
+    // One more than the owner; between two owners, the next one has not looked yet.
     let wanted = |turn: &Turn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }

@@ -1,5 +1,5 @@
-//! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER, which has
-//! room for the fields in a job of up to 32,767 PEs.
+//! The two types of a lock: C's `long`, whose halves are the fields, and Fortran's default INTEGER,
+//! which has room for the fields in a job of up to 32,767 PEs.
 //!
 //! A field names a PE by its number plus one; zero is none.
 #![allow(unsafe_code)]
@@ -10,9 +10,9 @@ use crate::net::contexts::World;
 use core::ffi::{c_int, c_long};
 use rushmem_transport::mem::Word;
 
-/// A lock's word on one PE.
+/// The word of a lock on one PE.
 #[derive(Clone, Copy)]
-pub struct Place<T> {
+pub struct RemoteWord<T> {
     pub(super) call: Call,
     pub(super) word: *mut T,
     pub(super) pe: c_int,
@@ -24,7 +24,7 @@ pub struct Place<T> {
 /// All functions ask that the word is symmetric and aligned.
 #[expect(clippy::missing_safety_doc, reason = "one contract for all")]
 pub trait LockWord: Sized + 'static {
-    /// The most PEs that it can tell apart.
+    /// The maximum number of PEs in a job.
     const MAX_PES: u32;
     /// Set in the node of a PE that waits, once the lock is its own; the other bits are the next
     /// PE.
@@ -33,16 +33,16 @@ pub trait LockWord: Sized + 'static {
     /// The node in this PE's word; what its writer did before is visible.
     unsafe fn node(word: *const Self) -> u32;
     /// Makes the node of this PE, which is in no queue, zero. It is zero when the call returns.
-    unsafe fn clear_node(own: Place<Self>);
+    unsafe fn clear_node(own: RemoteWord<Self>);
     /// Sets bits of a node, at the latest when this PE completes what it has issued.
-    unsafe fn add_to_node(at: Place<Self>, bits: u32);
+    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32);
     /// Makes `last` the last PE of the queue and returns the one before it.
-    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32;
+    unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32;
     /// Makes `last` the last PE of the queue if `cond` is; returns the one that was.
-    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32;
+    unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32;
 }
 
-impl Place<c_long> {
+impl RemoteWord<c_long> {
     fn tail(self) -> *mut u32 {
         self.word.cast()
     }
@@ -61,22 +61,22 @@ impl LockWord for c_long {
         unsafe { u32::load_acquire(word.cast::<u32>().wrapping_add(1)) }
     }
 
-    unsafe fn clear_node(own: Place<Self>) {
+    unsafe fn clear_node(own: RemoteWord<Self>) {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::swap(own.call, World, own.node(), 0, own.pe) };
     }
 
-    unsafe fn add_to_node(at: Place<Self>, bits: u32) {
+    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::or(at.call, World, at.node(), bits, at.pe) };
     }
 
-    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
+    unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::swap(home.call, World, home.tail(), last, home.pe) }
     }
 
-    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
+    unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32 {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::compare_swap(home.call, World, home.tail(), cond, last, home.pe) }
     }
@@ -97,22 +97,22 @@ impl LockWord for c_int {
     }
 
     // On the home PE others change the tail meanwhile, so this leaves it as it is.
-    unsafe fn clear_node(own: Place<Self>) {
+    unsafe fn clear_node(own: RemoteWord<Self>) {
         // SAFETY: symmetric and aligned by contract.
         unsafe { amo::fetch_and(own.call, World, own.word.cast(), !NODE, own.pe) };
     }
 
-    unsafe fn add_to_node(at: Place<Self>, bits: u32) {
+    unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
         // SAFETY: symmetric and aligned by contract.
         unsafe { amo::or(at.call, World, at.word.cast(), bits, at.pe) };
     }
 
-    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
+    unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
         // SAFETY: the same contract.
         unsafe { change_tail(home, |_| Some(last)) }
     }
 
-    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
+    unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32 {
         // SAFETY: the same contract.
         unsafe { change_tail(home, |tail| (tail == cond).then_some(last)) }
     }
@@ -122,7 +122,7 @@ impl LockWord for c_int {
 ///
 /// # Safety
 /// As [`LockWord`].
-unsafe fn change_tail(home: Place<c_int>, next: impl Fn(u32) -> Option<u32>) -> u32 {
+unsafe fn change_tail(home: RemoteWord<c_int>, next: impl Fn(u32) -> Option<u32>) -> u32 {
     let word = home.word.cast::<u32>();
     // SAFETY: aligned by contract.
     let mut seen = unsafe { amo::fetch(home.call, World, word, home.pe) };

@@ -79,12 +79,11 @@ fn arrays_of_every_length_are_combined_like_their_elements() {
         let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
         let apply = |dest: &mut [u8], first: usize, nelems: usize| {
             let at = |operand: *mut u8| operand.wrapping_add(1 + nbytes(first)).cast_const().cast();
-            // SAFETY: as many elements lie behind each pointer; the vectors are our own.
+            // SAFETY: each pointer leads to that number of elements; the vectors are our own.
             unsafe { (op.f)(dest.as_mut_ptr().cast(), at(left), at(right), nelems) }
         };
-        // Miri takes minutes for more.
-        let longest = if cfg!(miri) { 9 } else { 75 };
-        for nelems in 0..=longest {
+        // Miri takes minutes for all.
+        for nelems in (0..=75).filter(|nelems| !cfg!(miri) || [0, 1, 2, 9].contains(nelems)) {
             let (mut together, mut one_by_one) = ([0xa5; 2000], [0xa5; 2000]);
             apply(&mut together[1..], 0, nelems);
             for i in 0..nelems {

@@ -10,7 +10,8 @@ use crate::sync::{channel, flags};
 use rushmem_collectives::bruck;
 
 impl Entered<'_> {
-    /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of member `l`.
+    /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of
+    /// member `l`.
     pub(crate) fn all_to_all_in_rounds(
         &mut self,
         source: SymmetricRange,

@@ -50,9 +50,9 @@ pub(crate) fn made(options: c_long) -> ContextHandle {
 }
 
 #[test]
-fn garbage_has_no_slot() {
-    for garbage in [0, 7, usize::MAX, 0x7fff_1234_5678, 0x5555_0000_0000] {
-        let slot = slot_of(ContextHandle(garbage));
-        assert!(slot.is_none_or(|slot| slot.n.load(Relaxed) == 0), "{garbage:#x}");
+fn an_invalid_handle_has_no_slot() {
+    for invalid in [0, 7, usize::MAX, 0x7fff_1234_5678, 0x5555_0000_0000] {
+        let slot = slot_of(ContextHandle(invalid));
+        assert!(slot.is_none_or(|slot| slot.n.load(Relaxed) == 0), "{invalid:#x}");
     }
 }

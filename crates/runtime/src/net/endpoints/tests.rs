@@ -21,11 +21,11 @@ fn locked(ctx: ContextHandle) -> Option<usize> {
 }
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
-    on(ctx, || (), |endpoint| endpoint.quiet())
+    used(ctx).map(|mut endpoint| endpoint.quiet())
 }
 
-/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and goes
-/// on when the user has left.
+/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and
+/// goes on when the user has left.
 fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     let done = Mutex::new(Vec::new());
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
@@ -35,23 +35,13 @@ fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     };
     thread::scope(|scope| {
         scope.spawn(|| {
-            on(
-                ctx,
-                || (),
-                |_| {
-                    entered.wait();
-                    leave.wait();
-                    done.lock().unwrap().push("left");
-                },
-            )
+            let _endpoint = used(ctx).expect("it has one");
+            entered.wait();
+            leave.wait();
+            done.lock().unwrap().push("left");
         });
         entered.wait();
-        scope.spawn(|| {
-            on_all(|_| {
-                done.lock().unwrap().push("visited");
-                Ok(())
-            })
-        });
+        scope.spawn(|| on_all(|_| done.lock().unwrap().push("visited")));
         while !is_claimed() {
             thread::yield_now();
         }
@@ -90,16 +80,12 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(quiet(late), Some(Ok(())));
 
     let mut n = 0;
-    on_all(|_| {
-        n += 1;
-        Ok(())
-    })
-    .expect("no error");
+    on_all(|_| n += 1);
     assert_eq!(n, 4, "the library's and those of three contexts");
     all_wait_for_the_user_of(private, &[a]);
     forget(a);
     assert!(quiet(a).is_none());
-    clear();
+    close();
     assert!(quiet(private).is_none());
-    assert!(on_library(|endpoint| endpoint.quiet()).is_none());
+    assert!(PLACES[LIBRARY].locked().is_none());
 }

@@ -1,0 +1,71 @@
+//! Man pages and completions, which the installed programs print themselves; the pages of the wrappers and the library
+//! are files.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use roff::{Roff, bold, roman};
+use workbench::process;
+
+use super::files::Prefix;
+
+/// What a program generates, and where `man` and the shells look for it.
+fn generated(name: &str) -> [(&'static str, String); 4] {
+    [
+        ("man", format!("share/man/man1/{name}.1")),
+        ("bash", format!("share/bash-completion/completions/{name}")),
+        ("zsh", format!("share/zsh/site-functions/_{name}")),
+        ("fish", format!("share/fish/vendor_completions.d/{name}.fish")),
+    ]
+}
+
+/// Those of a program in the prefix.
+pub fn of_program(prefix: &mut Prefix, name: &str) -> Result<()> {
+    let date = date()?;
+    for (what, file) in generated(name) {
+        let text = printed(&prefix.path(&format!("bin/{name}")), &["--generate", what])?;
+        prefix.write(&file, &text.replace("@DATE@", &date))?;
+    }
+    Ok(())
+}
+
+/// A page from its template.
+pub fn page(prefix: &mut Prefix, file: &str, template: &str) -> Result<()> {
+    let environment = if template.contains("@ENVIRONMENT@") {
+        entries(&printed(&prefix.path("bin/shmem-info"), &[])?)?
+    } else {
+        String::new()
+    };
+    let page = template
+        .replace("@ENVIRONMENT@\n", &environment)
+        .replace("@VERSION@", super::VERSION)
+        .replace("@DATE@", &date()?);
+    prefix.write(file, &page)
+}
+
+/// The variables that shmem-info lists, as a list of a man page.
+fn entries(text: &str) -> Result<String> {
+    let mut page = Roff::new();
+    let lines = text.lines().skip_while(|line| *line != "Environment:").skip(1);
+    for line in lines.take_while(|line| !line.is_empty()) {
+        match line.strip_prefix("      ") {
+            Some(meaning) => page.text([roman(meaning)]),
+            None => page.control("TP", []).text([bold(line.trim())]),
+        };
+    }
+    match page.to_roff() {
+        page if page.is_empty() => bail!("shmem-info prints no environment variables"),
+        page => Ok(page),
+    }
+}
+
+fn date() -> Result<String> {
+    Ok(process::capture(Command::new("date").arg("+%F"))?.trim().to_owned())
+}
+
+/// What the program prints, in an environment that sets nothing of ours.
+fn printed(program: &Path, arguments: &[&str]) -> Result<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    process::capture(Command::new(program).args(arguments).env_clear().env("PATH", path))
+}

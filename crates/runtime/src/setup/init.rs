@@ -1,0 +1,84 @@
+//! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
+#![allow(unsafe_code)]
+
+use super::{connect, finalize, join, leave, threads};
+use crate::base::call::{Call, fail};
+use crate::base::caller;
+use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
+use crate::base::job::{self, Job};
+use crate::base::process;
+use crate::coll::collectives::barrier_all;
+use crate::memory::address;
+use core::ffi::{c_int, c_void};
+use rushmem_heap::Allocator;
+use rushmem_transport::Provider;
+use std::sync::Mutex;
+
+/// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
+pub fn init(call: Call, providers: &[Provider]) {
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+}
+
+/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that
+/// the first init requested; `None` if `requested` is not a level.
+pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
+}
+
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do
+/// nothing. A child process that exits is not the program. A PE that exits with another status than
+/// 0 while others go on does not finalize: that is a failure, which ends the job.
+pub fn start_pes(call: Call, providers: &[Provider]) {
+    if process::inits() > 0 {
+        return;
+    }
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+    extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
+        if leave::may_finalize(status) {
+            finalize::close(Call(&"start_pes (at exit)"));
+        }
+    }
+    leave::starts(finalize_at_exit);
+}
+
+/// Count an init; the first one joins the job, the first one after a last finalize returns to it.
+fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    if process::is_child() {
+        job::refuse_child(call);
+    }
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _entering = process::lock(&ONE_AT_A_TIME);
+    if process::inits() > 0 {
+        process::increment_inits();
+        return job::require(call);
+    }
+    let job = threads::noting(|| open(call, providers, thread_level));
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
+    address::open(heap, heap_bytes, job.settings.check);
+    caller::initialized_here();
+    process::increment_inits();
+    // Other PEs may enter by another routine.
+    barrier_all(Call(&"shmem_init"));
+    job
+}
+
+/// Join the job, or return to it, and connect to its PEs.
+fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    let job = match job::known() {
+        Some(job) => {
+            if let Err(error) = job.session().resumed() {
+                fail!(call, "{error}");
+            }
+            job
+        }
+        None => job::set(join::join(call, providers, thread_level)),
+    };
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
+    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are
+    // the blocks that it handed out.
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
+    *job.allocator() = Some(if job.settings.check { allocator.guarded() } else { allocator });
+    connect::connect(call, job, providers);
+    job
+}

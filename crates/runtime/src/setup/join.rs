@@ -1,0 +1,384 @@
+//! How a PE joins its job, from top to bottom: it identifies itself, exchanges records with all
+//! PEs, agrees with them, maps the node's memory, publishes what is mapped, and knows its job.
+//!
+//! Each step consumes the result of the one before it, so that no step can be forgotten or come too
+//! early. A step that fails ends the job with a message. The transport comes later, since a PE that
+//! returns to its job connects again (`connect`).
+
+use super::record::{self, Record};
+use super::{addresses, algorithms, child, cpus, leave, locality, node_peers, warnings};
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_THREAD_MULTIPLE;
+use crate::base::digest::digest;
+use crate::base::in_force::InForce;
+use crate::base::job::Job;
+use crate::base::members::Members;
+use crate::base::process;
+use crate::base::settings::{Settings, VirtualNodes};
+use crate::base::stdio;
+use crate::memory::address;
+use crate::memory::areas::Areas;
+use crate::memory::statics;
+use crate::net::cma::{self, Probe};
+use crate::sync::flags::{self, FlagArea};
+use crate::teams::team::{self, Teams};
+use core::ffi::c_int;
+use rushmem_bootstrap::{NodeMap, Protocol, Session};
+use rushmem_collectives::choice::{Facts, Table};
+use rushmem_heap::{Layout, NodeMemory, Reservation};
+use rushmem_transport::setting::environment;
+use rushmem_transport::{Directory, Pe, Provider};
+use std::sync::Mutex;
+
+/// Joins the job that the environment and the launcher name.
+pub(super) fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
+    identify(call, providers, thread_level).exchange().agree().map().publish().job()
+}
+
+/// A PE that knows its number, its settings and who shares memory with whom.
+struct Identified {
+    call: Call,
+    session: Session,
+    settings: Settings,
+    me: Pe,
+    n_pes: u32,
+    thread_level: c_int,
+    algorithms: Table,
+    machines: NodeMap,
+    /// The PEs that share memory: those of a machine, unless the environment splits it.
+    nodes: NodeMap,
+    /// The machine of this PE, how many PEs it has, and the place of this PE among them.
+    machine: u32,
+    n_local: u32,
+    local: u32,
+}
+
+/// Reads the environment, and asks the launcher which PE this is.
+fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
+    let settings = Settings::read(environment);
+    let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
+    let opened = Session::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    // Reported only now, since a PE that has joined names itself and ends the whole job.
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
+    if !session.is_launched() && statics::were_offered_a_place() {
+        fail!(
+            call,
+            "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
+             another copy of the library in this process has joined the job; keep the environment, and link one copy alone \
+             (docs/rust.md says how Rust and C share one)"
+        );
+    }
+    child::watch(call);
+    if session.is_launched() {
+        stdio::print_line_by_line();
+        leave::at_exit();
+    }
+    if let Some(level) = settings.debug {
+        // A subscriber that the program has set before keeps printing.
+        let _ =
+            tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
+    }
+    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+    if me == Pe(0) {
+        warnings::print(&settings, providers);
+    }
+    let algorithms = algorithms::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
+    let machines = session.nodes().clone();
+    let nodes = who_shares_memory(call, &settings, &machines);
+    let machine = machines.node_of(me.0);
+    let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
+    Identified {
+        call,
+        session,
+        settings,
+        me,
+        n_pes,
+        thread_level,
+        algorithms,
+        machines,
+        nodes,
+        machine,
+        n_local,
+        local,
+    }
+}
+
+impl Identified {
+    /// Sends the record of this PE to all PEs, and receives theirs.
+    fn exchange(mut self) -> Exchanged {
+        let call = self.call;
+        let mut secret = [0; 32];
+        if let Err(error) = getrandom::fill(&mut secret) {
+            fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
+        }
+        let areas = Areas::new(self.n_pes);
+        let layout = Layout::new(self.settings.symmetric_size, areas.nbytes());
+        let reserved = layout
+            .map_or_else(Vec::new, |layout| Reservation::all(&layout, (self.n_local, self.local)));
+        let statics_at = statics::at();
+        let own = Record {
+            symmetric_size: self.settings.symmetric_size,
+            check: self.settings.check,
+            forced: algorithms::forced(&self.algorithms),
+            tuned: algorithms::tuned(&self.algorithms),
+            stack: record::stack(),
+            secret,
+            cpus: cpus::usable(),
+            thread_level: self.thread_level,
+            statics: digest(statics::own().fingerprint()),
+            statics_at,
+            statics_start: statics::own().start(),
+            reserved: reserved.iter().map(Reservation::slice).collect(),
+            probe: Probe::new(secret, statics_at.is_none() && self.session.is_launched()),
+        };
+        let records = match self.session.exchange(&own.encode()) {
+            Ok(records) => records,
+            Err(error) => fail!(call, "{error}"),
+        };
+        let records = (0..).zip(&records).map(|(pe, bytes)| match Record::decode(bytes) {
+            Ok(record) => record,
+            Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
+        });
+        let records = records.collect();
+        Exchanged { identified: self, areas, layout, reserved, records }
+    }
+
+    /// How many CPUs the PEs of a machine may use together.
+    fn usable_cpus(&self, machine: u32, records: &[Record]) -> usize {
+        cpus::of_node(self.machines.members(machine).map(|pe| &records[pe as usize].cpus))
+    }
+
+    /// Whether PEs outnumber these CPUs.
+    fn is_oversubscribed(&self, machine: u32, records: &[Record]) -> bool {
+        self.machines.size(machine) as usize > self.usable_cpus(machine, records)
+    }
+}
+
+/// A PE that knows the records of all PEs.
+struct Exchanged {
+    identified: Identified,
+    areas: Areas,
+    /// `None` if the heap is larger than any address.
+    layout: Option<Layout>,
+    reserved: Vec<Reservation>,
+    records: Vec<Record>,
+}
+
+impl Exchanged {
+    /// Ends the job unless all PEs have what must be equal, and finds one address for the heap.
+    fn agree(self) -> Agreed {
+        let Exchanged { identified, areas, layout, reserved, records } = self;
+        let (call, me) = (identified.call, identified.me);
+        let own = &records[me.index()];
+        if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
+            fail!(
+                call,
+                "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
+                own.symmetric_size,
+                records[pe].symmetric_size
+            );
+        }
+        if let Some(pe) = records.iter().position(|r| r.check != own.check) {
+            let (here, there) = (u8::from(own.check), u8::from(!own.check));
+            fail!(
+                call,
+                "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
+        }
+        if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
+            fail!(
+                call,
+                "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
+            );
+        }
+        if let Some(pe) = records.iter().position(|r| r.tuned != own.tuned) {
+            fail!(
+                call,
+                "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
+            );
+        }
+        if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
+            fail!(
+                call,
+                "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
+                 start all PEs with the same executable"
+            );
+        }
+        let heap_address = addresses::of_heap(&records);
+        let reserved = addresses::keep(reserved, heap_address);
+        addresses::report(me, &records, heap_address);
+        Agreed { identified, areas, layout, reserved, heap_address, records }
+    }
+}
+
+/// A PE that fits the others.
+struct Agreed {
+    identified: Identified,
+    areas: Areas,
+    layout: Option<Layout>,
+    /// Of the address that all PEs have for the heap.
+    reserved: Option<Reservation>,
+    heap_address: Option<usize>,
+    records: Vec<Record>,
+}
+
+impl Agreed {
+    /// Maps the memory of all PEs of the machine.
+    fn map(self) -> Mapped {
+        let Agreed { identified: mut pe, areas, layout, reserved, heap_address, records } = self;
+        let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
+        let statics_at: Vec<Option<u64>> =
+            pe.machines.members(pe.machine).map(|pe| records[pe as usize].statics_at).collect();
+        let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::proto::MAX_RECORD);
+        let map = |layout| {
+            let (memory, statics) = (pe.session.take_node_memory(), statics::own());
+            let place = (n_local, pe.local);
+            NodeMemory::map(memory, layout, place, reserved, directory, statics, &statics_at)
+        };
+        let memory = match layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
+            Ok(memory) => Box::leak(Box::new(memory)),
+            Err(error) => fail!(
+                pe.call,
+                "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",
+                error.remedy()
+            ),
+        };
+        locality::place_memory(pe.me, memory, &records[pe.me.index()].cpus);
+        if pe.local == 0 && pe.settings.symmetric_size_is_set {
+            warnings::of_shortage(symmetric_size, n_local);
+        }
+        let equal_heap_addresses = heap_address.is_some() || pe.n_pes == 1;
+        Mapped { identified: pe, areas, memory, equal_heap_addresses, records }
+    }
+}
+
+/// A PE that has the memory of its machine.
+struct Mapped {
+    identified: Identified,
+    areas: Areas,
+    memory: &'static NodeMemory,
+    equal_heap_addresses: bool,
+    records: Vec<Record>,
+}
+
+impl Mapped {
+    /// Lets accesses, flags and cross-memory attach find the memory of the PEs of this node.
+    fn publish(self) -> Published {
+        let Mapped { identified: mut pe, areas, memory, equal_heap_addresses, records } = self;
+        let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
+        let node = nodes.node_of(me.0);
+        let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+            let mapped = |pe| nodes.node_of(pe) == node;
+            (0..pe.n_pes).map(|pe| of(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+        };
+        let heap_deltas = deltas(&|local| Some(memory.delta(local)));
+        address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+        let found = node_peers::find(&mut pe.session, me, nodes, &records);
+        let (peers, have_peers, path) = found.unwrap_or_else(|error| fail!(pe.call, "{error}"));
+        if nodes.n_nodes() > 1 || have_peers {
+            let beside = machines.members(pe.machine).map(|pe| &records[pe as usize].cpus);
+            locality::choose_nic(me, &pe.settings.nic, beside, pe.local);
+        }
+        if let Some(why) = statics::refusal() {
+            tracing::debug!(
+                pe = me.0,
+                "the static data of this PE are not in shared memory: {why}"
+            );
+        }
+        tracing::debug!(
+            pe = me.0,
+            n_pes = pe.n_pes,
+            n_local = pe.n_local,
+            usable_cpus = pe.usable_cpus(pe.machine, &records),
+            heap_bytes = memory.layout().heap_bytes(),
+            n_nodes = nodes.n_nodes(),
+            static_bytes = statics::own().nbytes(),
+            static_data = path,
+            "joined the job"
+        );
+        flags::set(FlagArea::new(memory, areas));
+        cma::set(peers, have_peers);
+        Published { identified: pe, memory, equal_heap_addresses, records }
+    }
+}
+
+/// A PE that can access the memory of its node.
+struct Published {
+    identified: Identified,
+    memory: &'static NodeMemory,
+    equal_heap_addresses: bool,
+    records: Vec<Record>,
+}
+
+impl Published {
+    /// What the PE knows of its job, with the predefined teams.
+    fn job(self) -> Job {
+        let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
+        let (me, n_pes) = (pe.me, pe.n_pes);
+        let world = Members::world(n_pes);
+        let oversubscribed = pe.is_oversubscribed(pe.machine, &records);
+        let oversubscribed_somewhere =
+            (0..pe.machines.n_nodes()).any(|machine| pe.is_oversubscribed(machine, &records));
+        let threads_somewhere =
+            records.iter().any(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE);
+        let facts = Facts {
+            members: n_pes,
+            per_node: world.per_node(&pe.nodes),
+            oversubscribed: oversubscribed_somewhere,
+            team: true,
+            shared_buffers: !threads_somewhere,
+        };
+        pe.algorithms.retain_for(&facts);
+        if me == Pe(0) {
+            algorithms::show(&pe.algorithms, &facts);
+        }
+        let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
+        team::set(Teams::new(me, &pe.nodes, predefined));
+        let stack = records[me.index()].stack;
+        Job {
+            me,
+            n_pes,
+            alone: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
+            nodes: pe.nodes,
+            memory,
+            allocator: Mutex::new(None),
+            oversubscribed,
+            oversubscribed_somewhere,
+            equal_heap_addresses,
+            thread_level: pe.thread_level,
+            threads_somewhere,
+            secret: records[0].secret,
+            one_stack: records.iter().all(|record| record.stack == stack),
+            settings: pe.settings,
+            algorithms: InForce::new(pe.algorithms),
+            session: Mutex::new(pe.session),
+        }
+    }
+}
+
+/// Who shares memory with whom: the PEs of a machine, unless the environment splits it.
+fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
+    let n_pes = machines.n_pes();
+    let sizes = match settings.onnode {
+        false => vec![1; n_pes as usize],
+        true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
+        true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
+            fail!(
+                call,
+                "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
+                 and a list must add up to them"
+            )
+        }),
+    };
+    if settings.onnode && machines.n_nodes() > 1 {
+        fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
+    }
+    let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
+    NodeMap::from_runs(runs).expect("no node is empty")
+}
+
+/// The PEs on this PE's node, including itself.
+fn beside(nodes: &NodeMap, me: Pe) -> Members {
+    Members::listed(nodes.members(nodes.node_of(me.0)).collect())
+}

@@ -1,0 +1,115 @@
+//! `PROGRAM --generate man`, `bash`, `zsh` or `fish`: the man page and the completions of a program, from its options.
+//!
+//! The installation calls it. It must never know a program, only the names of all man pages.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+
+use clap::{Command, ValueEnum};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+/// All man pages, with their sections.
+const PAGES: [(&str, &str); 8] = [
+    ("oshcc", "1"),
+    ("oshcxx", "1"),
+    ("oshfort", "1"),
+    ("oshrun", "1"),
+    ("shmem-info", "1"),
+    ("shmem-perf", "1"),
+    ("shmem-tune", "1"),
+    ("rushmem", "7"),
+];
+
+/// Prints what the command line asks for by `--generate`; false if it does not.
+pub fn printed(command: Command) -> bool {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [option, what] = &words[..] else { return false };
+    let Some(text) = (option == "--generate").then(|| text(command, what)).flatten() else {
+        return false;
+    };
+    // A reader that has seen enough is no failure.
+    let _ = io::stdout().write_all(&text);
+    true
+}
+
+fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    if what == "man" {
+        page(command, &mut text).ok()?;
+    } else {
+        let name = command.get_name().to_owned();
+        let shell = Shell::from_str(what, false).ok()?;
+        clap_complete::generate(shell, &mut command, name, &mut text);
+    }
+    Some(text)
+}
+
+/// The man page; `@DATE@` stands for the date of the installation.
+fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
+    let name = command.get_name().to_owned();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
+    let version = command.get_version().unwrap_or_default();
+    let man = Man::new(command.clone().about(purpose).long_about(about).after_help(None::<&str>))
+        .source(format!("Rushmem {version}"))
+        .manual("OpenSHMEM")
+        .date("@DATE@");
+    man.render(text)?;
+    text.write_all((sections(&after) + &see_also(&name)).as_bytes())
+}
+
+/// What follows the options in the help: paragraphs, and under a heading lines that stay as they are.
+fn sections(after: &str) -> String {
+    let mut page = Roff::new();
+    for part in after.split("\n\n").filter(|part| !part.is_empty()) {
+        let Some((title, lines)) = part.split_once(":\n") else {
+            page.control("PP", []).text([roman(part)]);
+            continue;
+        };
+        page.control("SH", [title.to_uppercase().as_str()]).control("nf", []);
+        for line in lines.lines() {
+            page.text([roman(line)]);
+        }
+        page.control("fi", []);
+    }
+    page.to_roff()
+}
+
+fn see_also(name: &str) -> String {
+    let mut page = Roff::new();
+    page.control("SH", ["SEE ALSO"]);
+    for (other, section) in PAGES.iter().filter(|(other, _)| *other != name) {
+        page.text([bold(*other), roman(format!("({section})"))]);
+    }
+    page.to_roff()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Command {
+        Command::new("shmem-info")
+            .version("1")
+            .about("Show it. Without an option, show all")
+            .after_help("Exit status:\n  0  all\n  1  none\n\nMore of it.")
+    }
+
+    #[test]
+    fn a_page_has_the_purpose_the_sections_and_other_pages() {
+        let page = String::from_utf8(text(program(), "man").unwrap()).unwrap();
+        assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
+        assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
+        assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
+        assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_generated() {
+        assert!(text(program(), "bash").is_some());
+        assert!(text(program(), "nonsense").is_none());
+    }
+}

@@ -1,7 +1,8 @@
 //! The verbs of one context.
 //!
-//! All endpoints of a PE share its links; an endpoint remembers the number of its last request to each PE, so that its quiet
-//! waits for its own operations alone. This file must never know a socket, nor who polls while it waits.
+//! All endpoints of a PE share its links; an endpoint remembers the number of its last request to
+//! each PE, so that its quiet waits for its own operations alone. This file must never know a
+//! socket, nor who polls while it waits.
 #![allow(unsafe_code)]
 
 use crate::connection::{Connection, End};
@@ -21,8 +22,8 @@ use rushmem_transport::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of a link before peers get their turn: what is waited for is likely to come there, and each poll
-/// elsewhere makes it late.
+/// Polls of a link before peers get their turn: what is waited for is likely to come there, and
+/// each poll elsewhere makes it late.
 const POLLS: usize = 4;
 
 /// One context's endpoint.
@@ -178,8 +179,8 @@ impl TcpEndpoint {
         })
     }
 
-    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals it; returns the stream's
-    /// position after it, or 0 if everything was copied.
+    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals
+    /// it; returns the stream's position after it, or 0 if everything was copied.
     ///
     /// # Safety
     /// The source is valid for reads until everything up to the position is sent.
@@ -278,7 +279,8 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::put(self.shared(), &put) };
         }
-        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
+        // next quiet does.
         let position = unsafe { self.start_put(pe, &put, None) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),
@@ -336,7 +338,8 @@ impl Endpoint for TcpEndpoint {
             OldValue::Returned => {
                 let mut old = 0u64;
                 let to = (&raw mut old).cast();
-                // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
+                // SAFETY: a local that lives until the answer has come or, on an error, the link is
+                // closed.
                 let append = |link: &mut Connection| unsafe {
                     link.origin.fetch(&request, to, AmoWidth::Eight)
                 };
@@ -360,7 +363,8 @@ impl Endpoint for TcpEndpoint {
             let leave = Leave::of(put.completion);
             return self.issue(pe, leave, |link| link.origin.update(&update)).map(|_| ());
         }
-        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
+        // next quiet does.
         let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),

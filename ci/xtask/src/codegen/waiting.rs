@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 const FOLDERS: &[&str] = &["crates", "launcher"];
 
 /// What the type of a constant of waiting contains.
-const TYPES: &[&str] = &["Duration", "Backoff"];
+const TYPES: &[&str] = &["Duration", "WaitLimits"];
 
 /// What the name of one contains, whatever its type.
 const NAMES: &[&str] = &["POLL", "SPIN", "YIELD"];
@@ -26,8 +26,9 @@ codegen` writes this page from the constants and the comments above them.
 [performance/waiting.md](performance/waiting.md) has the measurements behind some of the values, and
 [architecture.md](architecture.md#threads-and-progress) describes who waits for what.
 
-`spins` are polls without a pause, `yields` polls with a yield after each; then the thread sleeps.
-When PEs outnumber the CPUs, only `yields_oversubscribed` polls with yields come before the sleep.
+A waiter polls without a pause (it spins), then with a yield after each poll, and then sleeps. When
+PEs outnumber the CPUs, no waiter spins.
+The fields of `LIMITS` are those of `WaitLimits` in `transport/src/kit/backoff.rs`.
 ";
 
 /// A constant as its file states it.

@@ -1,5 +1,4 @@
 //! The domain of libfabric: the state that all objects opened in it share.
-#![allow(unsafe_code)]
 
 use crate::local_regions::LocalRegions;
 use crate::object::Fid;

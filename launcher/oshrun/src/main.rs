@@ -7,7 +7,7 @@
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
 //! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
-//! - `job` runs the event loop and applies the rules of `rushmem_bootstrap::server`.
+//! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
 //! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
 //! interpret the records that PEs exchange.
@@ -19,6 +19,7 @@ mod debugger;
 mod descendants;
 mod dry_run;
 mod environment;
+mod event_loop;
 mod failure;
 mod guard;
 mod hosts;
@@ -44,7 +45,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use failure::{Failure, cannot, complain};
+use failure::{Failure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -69,17 +70,5 @@ fn start() -> Result<i32, Failure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
-    block_on(job::run(&options))?
-}
-
-/// Runs a future on an event loop of this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    // The event loop needs descriptors, too.
-    limits::make_room(0, 0, false)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
-    let output = runtime.block_on(future);
-    // Dropping the runtime would wait for its tasks.
-    std::mem::forget(runtime);
-    Ok(output)
+    event_loop::block_on(job::run(&options))?
 }

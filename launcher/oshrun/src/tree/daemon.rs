@@ -19,6 +19,7 @@ use super::orders::{Orders, n_children};
 use super::senders::{UpSender, WINDOW};
 use super::wire::{Down, MAX_DOWN, StdStream, Up};
 use super::{LaunchPlan, Subtree, agent};
+use crate::event_loop;
 use crate::failure::{Failure, cannot, complain};
 use crate::output::Output;
 use crate::prepare::prepare;
@@ -53,7 +54,7 @@ fn start_and_run() -> Result<JoinHandle<()>, String> {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let (up, writer) = UpSender::to_stdout().map_err(no_thread)?;
     let parent = orders_from_stdin().map_err(no_thread)?;
-    crate::block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
+    event_loop::block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
     Ok(writer)
 }
 

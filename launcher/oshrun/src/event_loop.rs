@@ -1,0 +1,16 @@
+//! The event loop of oshrun and of its daemons.
+
+use crate::failure::{Failure, cannot};
+use crate::limits;
+
+/// Runs a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    // The event loop needs descriptors, too.
+    limits::make_room(0, 0, false)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
+    let output = runtime.block_on(future);
+    // Dropping the runtime would wait for its tasks.
+    std::mem::forget(runtime);
+    Ok(output)
+}

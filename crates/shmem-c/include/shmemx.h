@@ -14,7 +14,7 @@
 #define SHMEM_TEAM_NODE ((shmem_team_t)3)
 /* Sandia: the same team. */
 #define SHMEMX_TEAM_NODE ((shmem_team_t)3)
-/* Cray: colour of a PE that joins no team of shmemx_team_split. */
+/* Cray: color of a PE that joins no team of shmemx_team_split. */
 #define SHMEM_COLOR_UNDEFINED (-1)
 /* Cray: length of a pSync array of shmemx_alltoallv or shmemx_alltoallv_packed. */
 #define _SHMEM_ALLTOALL_SYNC_SIZE 1

@@ -78,20 +78,20 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         Ok((Team::split_off(row), Team::split_off(column)))
     }
 
-    /// Split off the members that give the same colour, in the order of their keys, and of their numbers where these are
-    /// equal (`shmemx_team_split`, an extension of Cray's). Not a team for those without a colour.
+    /// Split off the members that give the same color, in the order of their keys, and of their numbers where these are
+    /// equal (`shmemx_team_split`, an extension of Cray's). Not a team for those without a color.
     ///
-    /// The job ends with a message if a colour is above 2,147,483,647, or if there are too many teams.
-    pub fn split(&self, colour: Option<u32>, key: i32) -> Option<Team<'s, L>> {
+    /// The job ends with a message if a color is above 2,147,483,647, or if there are too many teams.
+    pub fn split(&self, color: Option<u32>, key: i32) -> Option<Team<'s, L>> {
         let call = Call(&"Team::split");
-        let colour = match colour.map(c_int::try_from) {
+        let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
-            Some(Ok(colour)) => colour,
+            Some(Ok(color)) => color,
             Some(Err(_)) => {
-                call.fail(format_args!("argument colour is too large; colours are below 2^31"))
+                call.fail(format_args!("argument color is too large; colors are below 2^31"))
             }
         };
-        own(team::split_colour(call, self.handle(), colour, key))
+        own(team::split_color(call, self.handle(), color, key))
     }
 
     /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for each dimension the team of

@@ -20,7 +20,7 @@ use core::ffi::c_int;
 /// What an agreement is about, in its tag.
 const BY_MEMBERS: u64 = 4;
 const GRID: u64 = 5;
-const COLOUR: u64 = 6;
+const COLOR: u64 = 6;
 
 /// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`,
 /// numbered by their places in the world. Its members alone have to call; any other member of the
@@ -155,30 +155,30 @@ pub fn split_grid<const D: usize>(
     }
 }
 
-/// `shmemx_team_split`: the members of the parent, all of which call, that give the same colour, by
-/// their keys and, where these are equal, by their places in the parent. No team for the colour
+/// `shmemx_team_split`: the members of the parent, all of which call, that give the same color, by
+/// their keys and, where these are equal, by their places in the parent. No team for the color
 /// `SHMEM_COLOR_UNDEFINED`.
-pub fn split_colour(call: Call, parent: TeamHandle, colour: c_int, key: c_int) -> TeamHandle {
-    if colour < 0 && colour != SHMEM_COLOR_UNDEFINED {
+pub fn split_color(call: Call, parent: TeamHandle, color: c_int, key: c_int) -> TeamHandle {
+    if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(
             call,
-            "argument color is {colour}, but a colour is not negative, or SHMEM_COLOR_UNDEFINED \
+            "argument color is {color}, but a color is not negative, or SHMEM_COLOR_UNDEFINED \
              ({SHMEM_COLOR_UNDEFINED})"
         );
     }
     let parent = parent_team(call, parent);
-    let own = u64::from(colour as u32) << 32 | u64::from(key as u32);
+    let own = u64::from(color as u32) << 32 | u64::from(key as u32);
     let words = collectives::words(call, &parent, own);
     let split = parent.next_split(call);
-    if colour == SHMEM_COLOR_UNDEFINED {
+    if color == SHMEM_COLOR_UNDEFINED {
         return TeamHandle::INVALID;
     }
     let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
     let mut places: Vec<(c_int, u32)> = alike.map(|(place, word)| (word as c_int, place)).collect();
     places.sort_unstable();
     let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
-    let tag = digest(&[COLOUR, parent.handle().0 as u64, colour as u64]);
-    make(call, split, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
+    let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
+    make(call, split, Members::listed(pes.collect()), tag, &[("color", color as u64)])
 }
 
 fn exhausted(call: Call) -> ! {

@@ -9,7 +9,7 @@ use crate::coll::collectives;
 use crate::teams::team::{self, find};
 use core::ffi::c_int;
 
-pub use crate::api::cray::{split_colour, split_grid, split_strided_by_members};
+pub use crate::api::cray::{split_color, split_grid, split_strided_by_members};
 pub use crate::api::split::{split_2d, split_strided};
 pub use crate::teams::team::Config;
 

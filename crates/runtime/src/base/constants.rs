@@ -18,7 +18,7 @@ pub const SHMEM_VENDOR_STRING: &str = "Rushmem 0.1.0";
 
 /// Thread level: the program has one thread.
 pub const SHMEM_THREAD_SINGLE: c_int = 0;
-/// Thread level: only the thread that initialised the library calls it.
+/// Thread level: only the thread that initialized the library calls it.
 pub const SHMEM_THREAD_FUNNELED: c_int = 1;
 /// Thread level: threads call the library one at a time.
 pub const SHMEM_THREAD_SERIALIZED: c_int = 2;

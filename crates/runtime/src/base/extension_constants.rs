@@ -12,7 +12,7 @@ pub const SHMEM_TEAM_NULL: usize = 0;
 pub const SHMEM_TEAM_NODE: usize = 3;
 /// Sandia: the same team.
 pub const SHMEMX_TEAM_NODE: usize = 3;
-/// Cray: colour of a PE that joins no team of shmemx_team_split.
+/// Cray: color of a PE that joins no team of shmemx_team_split.
 pub const SHMEM_COLOR_UNDEFINED: c_int = -1;
 /// Cray: length of a pSync array of shmemx_alltoallv or shmemx_alltoallv_packed.
 pub const _SHMEM_ALLTOALL_SYNC_SIZE: c_int = 1;

@@ -271,10 +271,10 @@ impl Access {
         op: AmoOp,
         completion: Completion,
     ) {
-        let signalling = Access { argument: "sig_addr", ..self };
-        let word = signalling.word(sig_addr, 8);
+        let signaling = Access { argument: "sig_addr", ..self };
+        let word = signaling.word(sig_addr, 8);
         if nbytes == 0 {
-            return signalling.update_at(word, AmoWidth::Eight, op, signal);
+            return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
         if sig_addr.wrapping_sub(dest) < nbytes {
             self.check_signal(dest, nbytes, sig_addr);
@@ -300,7 +300,7 @@ impl Access {
                 Some(at) if !address::are_atomics_by_network() => unsafe {
                     update_mapped(at.cast(), op, signal)
                 },
-                _ => signalling.update_at(word, AmoWidth::Eight, op, signal),
+                _ => signaling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
         let target = self.target(dest, nbytes, (source, nbytes));
@@ -318,7 +318,7 @@ impl Access {
         // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
         unsafe { self.put_to(target, source, nbytes, completion) };
-        signalling.update_at(word, AmoWidth::Eight, op, signal);
+        signaling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are

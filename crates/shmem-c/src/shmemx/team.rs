@@ -43,9 +43,9 @@ export! {
     };
 
     [shmemx_team_split](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+        = |call| new_team.write(team::split_color(call, parent_team, color, key));
     [shmemx_team_split_color](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+        = |call| new_team.write(team::split_color(call, parent_team, color, key));
 
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_member(call, team.read());

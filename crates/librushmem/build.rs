@@ -1,4 +1,5 @@
-//! Compiles what stable Rust cannot say, as the build script of rushmem-c does, and names the shared library.
+//! Compiles what stable Rust cannot say, as the build script of rushmem-c does, and names the
+//! shared library.
 
 const SOURCES: [&str; 3] = [
     "../shmem-c/src/longdouble.c",

@@ -1,9 +1,11 @@
 //! `cargo xtask bench-size`: how time and memory grow with the number of PEs on this machine.
 //!
-//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
-//! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
-//! does not initialise it. Neither is a matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
-//! that is measured would be shmem-perf's own. It must never decide: the tables are for docs/scale.md.
+//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's
+//! start to its end (benches/start.c), and what the library takes of each PE's memory
+//! (benches/memory.c), less what the same program takes without initializing it. Neither is a
+//! matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
+//! that is measured would be shmem-perf's own. It must never decide: the tables are for
+//! docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, ValueExt};
+use shmem_perf::statistics::Spread;
 use workbench::process;
 use workbench::workspace::{Install, Workspace};
 
 use crate::ours;
-use crate::stats::Spread;
 
 const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 const RUNS: usize = 5;
@@ -26,7 +28,7 @@ const PES_OFF_NODE: &[usize] = &[2, 4, 8, 16, 32, 64];
 const LIMIT: Duration = Duration::from_secs(300);
 /// Enough for what the program touches, so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
-/// What a PE may take: this, and so much more per PE of the job.
+/// The bytes that a PE may take: a constant, and a number for each PE of the job.
 const AIM: (f64, f64) = (1048576.0, 200.0);
 
 /// As a task, with its arguments.
@@ -66,7 +68,7 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
         let times = (0..runs).map(|_| time(&bin, pes, &start)).collect::<Result<Vec<f64>>>()?;
-        let Spread { low, median, high } = Spread::of(times).context("there are runs")?;
+        let Spread { low, median, high } = Spread::of(&times);
         let printed = capture(&bin, pes, &[&memory])?;
         let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
         let taken = value(&printed, "private")? + value(&printed, "slice")? - without;

@@ -1,6 +1,6 @@
-//! From many values to a few: percentiles, the interval of confidence of the median, a histogram.
+//! Statistics: quantiles, percentiles, the confidence interval of the median, a histogram.
 //!
-//! This file must never know what the values are.
+//! It does not depend on what the values are.
 
 use hdrhistogram::Histogram;
 
@@ -8,7 +8,7 @@ use crate::record::{Ended, Summary};
 
 /// Figures are kept in thousandths, with three significant digits.
 const SCALE: f64 = 1000.0;
-/// A bar of the histogram of a record is so much wider than its least value.
+/// The ratio of the upper to the lower edge of a bar of the histogram in a record.
 const BAR: f64 = 1.02;
 /// An interval is narrow if it is at most this part of the median.
 const NARROW: f64 = 0.02;
@@ -20,8 +20,8 @@ const FEWEST_OF_INTERVAL: usize = 6;
 pub const FEWEST_OF_P99: u64 = 100;
 const FEWEST_OF_P999: u64 = 1000;
 
-/// What was seen so far, in batches.
-pub struct Seen {
+/// The values of a measurement so far, in batches.
+pub(crate) struct Seen {
     histogram: Histogram<u64>,
     sum: f64,
     min: f64,
@@ -63,8 +63,8 @@ impl Seen {
 
     /// All of it. Something must have been seen.
     pub fn summary(&self, ended: Ended) -> Summary {
-        // The median is of the same values as its interval, the medians of the batches: that of all values may lie outside,
-        // where batches differ, and the histogram rounds it up.
+        // The median is of the same values as its interval, the medians of the batches: that of all
+        // values may lie outside, where batches differ, and the histogram rounds it up.
         let p50 = median(&self.medians);
         let at = |quantile: f64| {
             let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
@@ -99,22 +99,56 @@ impl Seen {
     }
 }
 
-/// The value that half of them do not exceed.
+/// The median, or 0 of no values.
 pub fn median(values: &[f64]) -> f64 {
+    quantile(&sorted(values), 0.5)
+}
+
+/// A quantile of sorted values, interpolated between neighbors, or 0 of no values.
+pub fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let position = part * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
+}
+
+/// The values in their order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    sorted
+}
+
+/// The median of a sample and the range of its middle half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The first quartile.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The third quartile.
+    pub high: f64,
+}
+
+impl Spread {
+    /// The spread of a sample that is not empty.
+    pub fn of(sample: &[f64]) -> Self {
+        let sorted = sorted(sample);
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|part| quantile(&sorted, part));
+        Self { low, median, high }
+    }
+
+    /// Whether the ranges overlap: then no difference was measured.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
     }
 }
 
-/// The interval that holds the median with 95 %, whatever the distribution: as many values lie below it as a fair coin
-/// shows heads. Few values have none.
+/// The 95 % confidence interval of the median for any distribution: the number of values below the
+/// median is that of the heads of a fair coin. Too few values have none.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(values);
     let n = sorted.len();
     let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
     (n >= FEWEST_OF_INTERVAL).then(|| (sorted[below - 1], sorted[n - below]))
@@ -126,6 +160,22 @@ mod tests {
 
     fn near(value: f64, expected: f64) {
         assert!((value - expected).abs() <= 0.002 * expected, "{value} is not {expected}");
+    }
+
+    #[test]
+    fn quartiles_lie_between_neighbors() {
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]);
+        assert_eq!((spread.low, spread.median, spread.high), (1.75, 2.5, 3.25));
+        assert_eq!(Spread::of(&[7.0]), Spread { low: 7.0, median: 7.0, high: 7.0 });
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn ranges_that_touch_overlap() {
+        let low = Spread { low: 1.0, median: 2.0, high: 3.0 };
+        let touching = Spread { low: 3.0, high: 9.0, ..low };
+        assert!(low.overlaps(&touching) && touching.overlaps(&low));
+        assert!(!low.overlaps(&Spread { low: 3.1, ..touching }));
     }
 
     #[test]
@@ -171,7 +221,8 @@ mod tests {
     fn a_median_lies_within_its_interval_and_between_the_percentiles() {
         let rng = &mut fastrand::Rng::with_seed(4);
         for n_batches in 6..60 {
-            // Half of the values of a batch are of one path and half of another, and the batches drift.
+            // Half of the values of a batch are of one path and half of another, and the batches
+            // drift.
             let mut seen = Seen::new();
             for batch in 0..n_batches {
                 let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
@@ -186,7 +237,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_many_values_is_narrow() {
-        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all cases.
+        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all
+        // cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
         assert_eq!(interval(&values), Some((4.0, 13.0)));
     }

@@ -1,52 +1,58 @@
-//! `cargo xtask codegen [--check]`: the headers of C and the include files of Fortran, made from the
-//! tables of the standard and of its extensions.
+//! `cargo xtask codegen [--check]`: the headers of C and the include files of Fortran, written from
+//! the tables of the standard and of its extensions; and what the documentation says about the
+//! structure of the code, written from the code.
 //!
 //! They are committed, so that they can be read and installed without a build. Code is not
 //! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
 //! headers.
 
 mod constants;
+mod diagram;
 pub mod exports;
 pub mod fortran;
 mod generics;
 mod header;
 mod overloads;
 pub mod table;
+mod waiting;
 
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use fortran::Fortran;
 use table::Table;
+use workbench::workspace::Workspace;
 
-const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/include");
+/// The folder of the headers.
+const INCLUDE: &str = "crates/shmem-c/include";
 
-/// Writes the headers, or with `--check` says which of them are stale.
+/// Writes the generated files, or with `--check` says which of them are stale.
 pub fn run(args: &[String]) -> Result<()> {
     let check = match args {
         [] => false,
         [option] if option == "--check" => true,
         _ => bail!("usage: cargo xtask codegen [--check]"),
     };
-    let folder = Path::new(INCLUDE);
+    let workspace = Workspace::open()?;
+    let headers = headers()?.into_iter().map(|(name, text)| (format!("{INCLUDE}/{name}"), text));
+    let mut files: Vec<(String, String)> = headers.collect();
+    files.push(("docs/diagrams/crates.svg".into(), diagram::draw(&workspace.packages)));
+    files.push(("docs/waiting.md".into(), waiting::page(&workspace.root)?));
     let mut stale = Vec::new();
-    for (name, text) in headers()? {
-        let path = folder.join(name);
+    for (name, text) in files {
+        let path = workspace.root.join(&name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
         }
         stale.push(name);
         if !check {
-            let parent = path.parent().unwrap_or(folder);
-            fs::create_dir_all(parent)
-                .and_then(|()| fs::write(&path, text))
+            fs::write(&path, text)
                 .with_context(|| format!("could not write {}", path.display()))?;
         }
     }
     match stale.as_slice() {
-        [] => println!("The headers are up to date."),
+        [] => println!("The generated files are up to date."),
         names if check => bail!("stale: {}. Run cargo xtask codegen", names.join(", ")),
         names => println!("Written: {}", names.join(", ")),
     }

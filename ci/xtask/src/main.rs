@@ -48,7 +48,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "codegen",
-        about: "write the headers from the tables of the standard: [--check]",
+        about: "write the headers, the diagram of the crates and docs/waiting.md: [--check]",
         run: codegen::run,
     },
     Task {

@@ -1,8 +1,9 @@
-//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of one.
+//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of
+//! one.
 //!
-//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher was started
-//! inside a job of another one, variables of the outer one may still be set, so a connection that works has
-//! precedence over one that is only named.
+//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher
+//! was started inside a job of another one, variables of the outer one may still be set, so a
+//! connection that works has precedence over one that is only named.
 
 use crate::env;
 use crate::error::Error;
@@ -63,7 +64,8 @@ impl Protocol {
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The route that the variables show; `is_socket` tells whether a descriptor is a connected socket.
+/// The route that the variables show; `is_socket` checks whether a descriptor is a connected
+/// socket.
 ///
 /// # Errors
 /// When they show several processes and no route to the others.
@@ -93,12 +95,13 @@ pub(crate) fn route(
     }
 }
 
-/// The error that refuses a job of one PE, when the variables show more processes or leave their number open.
+/// The error that refuses a job of one PE, when the variables show more processes or leave their
+/// number open.
 pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
-    let refuse = |launcher, rank, name: &'static str, cure: String| {
+    let refuse = |launcher, rank, name: &'static str, remedy: String| {
         let value = lookup(name).unwrap_or_default();
         let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
-        Some(Error::Foreign { launcher, pe, name, value, cure })
+        Some(Error::Foreign { launcher, pe, name, value, remedy })
     };
     // What cannot be read as a number is not a proof of one process, so it counts as several.
     let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
@@ -106,12 +109,12 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let mut known_single = false;
     match more_than_one(env::PMI_SIZE) {
         Some(true) => {
-            let cure = lost_socket(protocol, lookup);
+            let remedy = lost_socket(protocol, lookup);
             return refuse(
                 "a PMI launcher such as Hydra or Slurm",
                 env::PMI_RANK,
                 env::PMI_SIZE,
-                cure,
+                remedy,
             );
         }
         Some(false) => known_single = true,
@@ -141,7 +144,7 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     None
 }
 
-/// Why PMI's socket cannot be used, and the cure.
+/// Why PMI's socket cannot be used, and the remedy.
 fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
     if protocol == Protocol::Pmix {
         return "but SHMEM_BOOTSTRAP=pmix asks for PMIx, and PMIX_NAMESPACE or PMIX_RANK is not set: unset \

@@ -1,6 +1,7 @@
 //! The environment variables by which a launcher and a PE find each other, each named once.
 //!
-//! This file only names them; `inherited` reads our own variables, `detect` those of other launchers.
+//! This file only names them; `inherited` reads our own variables, `detect` those of other
+//! launchers.
 
 /// Number of an inherited, connected unix stream socket that leads to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";
@@ -14,12 +15,12 @@ pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
 /// Number of the PE on its node, for programs and wrappers; it stays in the environment.
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
-/// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE can tell them from the
-/// user's.
+/// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE
+/// can distinguish them from the user's.
 pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 
-/// The variables that belong to one PE alone: removed when it has opened its session, so that programs it starts are
-/// jobs of their own.
+/// The variables that belong to one PE alone: removed when it has opened its session, so that
+/// programs it starts are jobs of their own.
 pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 
 /// The setting that chooses a [`crate::Protocol`].
@@ -61,5 +62,5 @@ pub const SLURM_PROCID: &str = "SLURM_PROCID";
 /// Number of processes in this Slurm step.
 pub const SLURM_STEP_NUM_TASKS: &str = "SLURM_STEP_NUM_TASKS";
 
-/// Number of processes asked of Slurm for the whole allocation.
+/// Number of processes requested from Slurm for the whole allocation.
 pub const SLURM_NTASKS: &str = "SLURM_NTASKS";

@@ -1,4 +1,5 @@
-//! How long another host may be silent before the job has ended: the setting that `oshrun` and the PEs share.
+//! How long another host may be silent before the job has ended: the setting that `oshrun` and the
+//! PEs share.
 
 use std::time::Duration;
 

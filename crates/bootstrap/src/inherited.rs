@@ -1,7 +1,8 @@
-//! The descriptors that the launcher passed to this process, as our own variables name them. They are taken once
-//! and not passed on to children.
+//! The descriptors that the launcher passed to this process, as our own variables name them. They
+//! are taken once and not passed on to children.
 //!
-//! This is the only file of the crate that changes the environment or turns numbers into descriptors.
+//! This is the only file of the crate that changes the environment or turns numbers into
+//! descriptors.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -22,8 +23,8 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Takes the descriptors and removes their variables, so that programs started from now on are jobs of their own.
-    /// `None` when `oshrun` did not start this process.
+    /// Takes the descriptors and removes their variables, so that programs started from now on are
+    /// jobs of their own. `None` when `oshrun` did not start this process.
     ///
     /// # Errors
     /// When a variable does not name what it should; then nothing is taken.
@@ -35,9 +36,10 @@ impl Inherited {
         let memory = numbered(env::MEMORY, "a memfd", is_memfd)?;
         let liveness = numbered(env::LIVENESS, "a pipe", is_pipe)?;
         for name in env::OF_ONE_PE {
-            // SAFETY: glibc's unsetenv frees nothing and only shifts entries inside the environment's array, so a thread
-            // that reads the environment at this moment may miss a variable but never follows a dangling pointer; writers
-            // in Rust are excluded by the standard library's lock.
+            // SAFETY: glibc's unsetenv frees nothing and only shifts entries inside the
+            // environment's array, so a thread that reads the environment at this moment may miss a
+            // variable but never follows a dangling pointer; writers in Rust are excluded by the
+            // standard library's lock.
             unsafe { std::env::remove_var(name) };
         }
         die_with(own(liveness));
@@ -45,7 +47,8 @@ impl Inherited {
     }
 }
 
-/// The descriptor that the variable names, if it is open and `check` accepts it. It no longer passes to children then.
+/// The descriptor that the variable names, if it is open and `check` accepts it. It no longer
+/// passes to children then.
 fn numbered(
     name: &'static str,
     wanted: &'static str,
@@ -54,20 +57,22 @@ fn numbered(
     let value = std::env::var(name).unwrap_or_default();
     let refuse = || Error::Descriptor { name, value: value.clone(), wanted };
     let number: RawFd = value.parse().ok().filter(|&number| number >= 0).ok_or_else(refuse)?;
-    // SAFETY: the number is not -1. That the descriptor is open is what the calls below find out, by EBADF.
+    // SAFETY: the number is not -1. That the descriptor is open is what the calls below find out,
+    // by EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     let kept_from_children = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
     if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
 }
 
-/// The memfd that all PEs of this node inherited, and this process's number among them, before the session is opened:
-/// when the library is loaded. Nothing is taken. `None` when `oshrun` did not start this process.
+/// The memfd that all PEs of this node inherited, and this process's number among them, before the
+/// session is opened: when the library is loaded. Nothing is taken. `None` when `oshrun` did not
+/// start this process.
 pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     std::env::var_os(env::SOCKET)?;
     let memory = RawFd::try_from(number(env::MEMORY)?).ok()?;
-    // SAFETY: the number is not -1. That the descriptor is open is what the check finds out; it stays so until the
-    // session takes it.
+    // SAFETY: the number is not -1. That the descriptor is open is what the check finds out; it
+    // stays so until the session takes it.
     let memory = unsafe { BorrowedFd::borrow_raw(memory) };
     is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
 }
@@ -77,13 +82,15 @@ pub(crate) fn is_socket(number: RawFd) -> bool {
     if number < 0 {
         return false;
     }
-    // SAFETY: the number is not -1. That the descriptor is open is what the call below finds out, by EBADF.
+    // SAFETY: the number is not -1. That the descriptor is open is what the call below finds out,
+    // by EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::net::getpeername(fd).is_ok()
 }
 
-/// A socket that the program's MPI uses too, and that neither must close: a descriptor of our own for it. The
-/// original no longer passes to programs started later, which are no members of the job.
+/// A socket that the program's MPI uses too, and that neither must close: a descriptor of our own
+/// for it. The original no longer passes to programs started later, which are no members of the
+/// job.
 pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd, Error> {
     let refuse =
         || Error::Descriptor { name, value: number.to_string(), wanted: "a connected socket" };
@@ -98,14 +105,15 @@ pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd
 }
 
 fn own(number: RawFd) -> OwnedFd {
-    // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone; nothing else in the
-    // process knows the number, and the variable that named it is gone, so it is taken once.
+    // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone;
+    // nothing else in the process knows the number, and the variable that named it is gone, so it
+    // is taken once.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// From now on the kernel kills this process the moment that nobody can write to this pipe any more, whatever it does
-/// then: no thread waits for it, and no signal is taken from the program. The descriptor stays open as long as the process
-/// runs.
+/// From now on the kernel kills this process the moment that nobody can write to this pipe any
+/// more, whatever it does then: no thread waits for it, and no signal is taken from the program.
+/// The descriptor stays open as long as the process runs.
 fn die_with(pipe: OwnedFd) {
     let set = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.
@@ -114,7 +122,7 @@ fn die_with(pipe: OwnedFd) {
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
     // Where the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
-    if tells_last_writers(&release.release().to_string_lossy())
+    if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
     {
@@ -123,15 +131,16 @@ fn die_with(pipe: OwnedFd) {
     std::mem::forget(pipe);
 }
 
-/// Whether a kernel of this release sends the signal for the last writer of a pipe alone. Before 5.6 it does so whenever
-/// anybody closes any end, such as a PE that exits.
-fn tells_last_writers(release: &str) -> bool {
+/// Whether a kernel of this release sends the signal for the last writer of a pipe alone. Before
+/// 5.6 it does so whenever anybody closes any end, such as a PE that exits.
+fn reports_last_writers(release: &str) -> bool {
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
     let mut number = || numbers.next()?.parse::<u32>().ok();
     matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (5, 6))
 }
 
-/// Which signal says that something has happened to a descriptor; libc does not name the command for Linux.
+/// Which signal says that something has happened to a descriptor; libc does not name the command
+/// for Linux.
 const F_SETSIG: libc::c_int = 10;
 
 fn is_pipe(fd: BorrowedFd<'_>) -> bool {
@@ -152,15 +161,15 @@ fn is_memfd(fd: BorrowedFd<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::tells_last_writers;
+    use super::reports_last_writers;
 
     #[test]
     fn kernels_that_signal_every_close_are_known() {
         for release in ["5.6.0", "5.14.0-70.el9.x86_64", "6.1.0-18-amd64", "10.0", "5.6-rc4"] {
-            assert!(tells_last_writers(release), "{release}");
+            assert!(reports_last_writers(release), "{release}");
         }
         for release in ["4.18.0-513.el8", "5.4.0-150-generic", "5.5.19", "4.4.0", "5", "", "x"] {
-            assert!(!tells_last_writers(release), "{release}");
+            assert!(!reports_last_writers(release), "{release}");
         }
     }
 }

@@ -1,13 +1,14 @@
-//! The membership of a PE in its job: its identity, the other PEs, and how the job ends. A PE needs it before any
-//! symmetric memory exists.
+//! The membership of a PE in its job: its identity, the other PEs, and how the job ends. A PE needs
+//! it before any symmetric memory exists.
 //!
-//! A PE opens one [`Session`]. It learns its number and the [`NodeMap`], can exchange small records with every PE
-//! of the job, tell the launcher that it has finalized, and end the whole job. [`proto`] and [`server`] are the two
-//! sides of Rushmem's own protocol, without any I/O; `oshrun` runs the server. The session joins other process
-//! managers through PMI-1, PMI-2 or PMIx, as the environment shows.
+//! A PE opens one [`Session`]. It learns its number and the [`NodeMap`], can exchange small records
+//! with every PE of the job, report to the launcher that it has finalized, and end the whole job.
+//! [`proto`] and [`server`] are the two sides of Rushmem's own protocol, without any I/O; `oshrun`
+//! runs the server. The session joins other process managers through PMI-1, PMI-2 or PMIx, as the
+//! environment shows.
 //!
-//! This crate must never know what the records mean, map memory, or depend on an async runtime: it is part of
-//! `librushmem`.
+//! This crate does not interpret records, maps no memory, and does not depend on an async runtime,
+//! since it is part of `librushmem`.
 
 mod detect;
 pub mod env;

@@ -1,5 +1,5 @@
-//! A PE's end of its connection to `oshrun`, or to another PE of its node: any thread can send whole frames, and
-//! one thread receives messages.
+//! A PE's end of its connection to `oshrun`, or to another PE of its node: any thread can send
+//! whole frames, and one thread receives messages.
 //!
 //! It knows frames and the socket, but never the messages or their order.
 

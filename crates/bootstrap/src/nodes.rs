@@ -1,10 +1,9 @@
 //! The nodes of a job and their PEs.
 //!
-//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of a million PEs
-//! stay small. This is pure data: it never queries the machine.
+//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of
+//! a million PEs stay small. This is pure data: it never queries the machine.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,8 @@ struct Run {
     local: u32,
 }
 
-/// The node of every PE. PEs are numbered from 0 without gaps, and so are nodes, in the order of their first PE.
+/// The node of every PE. PEs are numbered from 0 without gaps, and so are nodes, in the order of
+/// their first PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
 pub struct NodeMap {
@@ -31,16 +31,11 @@ pub struct NodeMap {
 }
 
 /// Why a list of runs is no node map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE"
+)]
 pub struct InvalidNodes;
-
-impl fmt::Display for InvalidNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE")
-    }
-}
-
-impl std::error::Error for InvalidNodes {}
 
 impl NodeMap {
     /// All of `n_pes` PEs on one node.
@@ -54,7 +49,8 @@ impl NodeMap {
     /// From runs of (node, number of consecutive PEs on it), in the order of PEs.
     ///
     /// # Errors
-    /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one with a lower number.
+    /// When a run is empty, there is no PE at all or 2^32 and more, or a node appears before one
+    /// with a lower number.
     pub fn from_runs(runs: impl IntoIterator<Item = (u32, u32)>) -> Result<NodeMap, InvalidNodes> {
         let mut map = NodeMap { runs: Vec::new(), sizes: Vec::new() };
         let mut first = 0_u32;

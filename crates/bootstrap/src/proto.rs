@@ -1,12 +1,12 @@
-//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they travel in.
+//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they
+//! travel in.
 //!
-//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the bytes are there.
+//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the
+//! bytes are there.
 //!
-//! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the body in postcard's
-//! format. The version stands in every frame, so that a library and an `oshrun` of different installations say so
-//! instead of misreading each other.
-
-use std::fmt;
+//! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the
+//! body in postcard's format. The version stands in every frame, so that a library and an `oshrun`
+//! of different installations say so instead of misreading each other.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ const KEPT: usize = 32 * 1024;
 /// Bytes in front of a body.
 const HEADER: usize = 5;
 
-/// What a PE tells its launcher.
+/// A message of a PE to its launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromPe {
-    /// First message of a session: the PE has entered initialisation.
+    /// First message of a session: the PE has entered initialization.
     Hello {
         /// The PE's process, which a wrapper may stand in front of.
         pid: u32,
@@ -51,13 +51,15 @@ pub enum FromPe {
     },
     /// The last finalize is done: the PE may exit as it likes.
     Finalized,
-    /// The PE has entered initialisation again after its last finalize.
+    /// The PE has entered initialization again after its last finalize.
     Resumed,
-    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may exit as it likes.
+    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
+    /// exit as it likes.
     Unfinalized,
-    /// The PE asked for symmetric memory that is not there; a program that does not notice fails soon.
+    /// The PE requested symmetric memory that is not there; a program that does not notice fails
+    /// soon.
     Refused {
-        /// What was refused, and the cure: the end of a sentence.
+        /// What was refused, and the remedy: the end of a sentence.
         what: String,
     },
     /// The PE ends the job because of an error.
@@ -74,7 +76,7 @@ pub enum FromPe {
     },
 }
 
-/// What a launcher tells a PE.
+/// A message of a launcher to a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromLauncher {
     /// The answer to [`FromPe::Hello`].
@@ -94,31 +96,20 @@ pub enum FromLauncher {
 }
 
 /// Why a stream of bytes stopped being a stream of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The other side speaks another version.
+    #[error(
+        "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one installation"
+    )]
     Version(u8),
     /// A body is said to be larger than this side takes.
+    #[error("a body of {0} bytes exceeds the limit")]
     TooLarge(usize),
     /// A body holds no message of this version.
-    Garbage,
+    #[error("its body is not a known message")]
+    Malformed,
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameError::Version(version) => write!(
-                f,
-                "it has version {version} of the job protocol and this side has {VERSION}; use oshrun and librushmem of \
-                 one installation"
-            ),
-            FrameError::TooLarge(nbytes) => write!(f, "a body of {nbytes} bytes exceeds the limit"),
-            FrameError::Garbage => f.write_str("its body is not a known message"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 /// The frame that carries `message`.
 ///
@@ -136,8 +127,8 @@ pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
 
 /// Cuts a stream of bytes, arriving in any slices, into messages.
 ///
-/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that takes all messages
-/// after each push bounds its memory by the limit and the size of its slices.
+/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that
+/// takes all messages after each push bounds its memory by the limit and the size of its slices.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
@@ -152,7 +143,8 @@ impl Decoder {
         Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
     }
 
-    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its meaning.
+    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its
+    /// meaning.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.taken);
@@ -198,7 +190,7 @@ impl Decoder {
         };
         let message = match postcard::take_from_bytes(body) {
             Ok((message, [])) => message,
-            _ => return Err(FrameError::Garbage),
+            _ => return Err(FrameError::Malformed),
         };
         self.taken += HEADER + nbytes;
         Ok(Some(message))

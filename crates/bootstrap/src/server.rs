@@ -1,13 +1,17 @@
-//! The launcher's judgement of one job: what each PE is told, when the job has to end, and with which status and words.
+//! The launcher's view of one job: what each PE is sent, when the job has to end, and with
+//! which status and words.
 //!
-//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with [`Decision`]s. It never
-//! sees a socket, a process or a clock, and it must be fed everything a PE sent before it is told that the PE exited.
+//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with
+//! [`Decision`]s. It never sees a socket, a process or a clock, and it must be fed everything a PE
+//! sent before it learns that the PE exited.
 //!
-//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed job open):
-//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize while others run,
-//!   unless all PEs have agreed on it: where every PE comes to its exit with status 0, a warning is all.
-//! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
-//!   never complete.
+//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed
+//! job open):
+//! - A signal that kills a PE ends the job, and so does an exit between initialization and finalize
+//!   while others run, unless all PEs have agreed on it: where every PE comes to its exit with
+//!   status 0, a warning is all.
+//! - A PE that exits without an initialization or exchange that another PE has entered ends the
+//!   job, since that one can never complete.
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
@@ -52,12 +56,12 @@ pub enum Decision {
 /// SIGABRT, SIGBUS and SIGSEGV: how a program ends that does not notice a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
-/// Where a PE stands between initialisation and finalize.
+/// Where a PE stands between initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// It has not called shmem_init.
     Silent,
-    /// It is between initialisation and its last finalize.
+    /// It is between initialization and its last finalize.
     Running,
     /// It is at its exit, without its last finalize, as all others are.
     Unfinalized,
@@ -66,10 +70,10 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct Pe {
+struct PeState {
     pid: u32,
     phase: Phase,
-    /// How often it entered initialisation from outside.
+    /// How often it entered initialization from outside.
     inits: u32,
     /// Its record for the exchange that is in flight.
     record: Option<Vec<u8>>,
@@ -84,10 +88,10 @@ struct Pe {
 pub struct Server {
     nodes: NodeMap,
     hosts: Vec<String>,
-    pes: Vec<Pe>,
+    pes: Vec<PeState>,
     round: u32,
     records: u32,
-    initialised: u32,
+    initialized: u32,
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
@@ -102,7 +106,7 @@ impl Server {
     /// When a node has no name.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
         assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
-        let silent = || Pe {
+        let silent = || PeState {
             pid: 0,
             phase: Phase::Silent,
             inits: 0,
@@ -118,7 +122,7 @@ impl Server {
             pes,
             round: 0,
             records: 0,
-            initialised: 0,
+            initialized: 0,
             status: 0,
             failed: None,
             interrupt: None,
@@ -188,10 +192,11 @@ impl Server {
     /// called shmem_init.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
-        let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {
+        let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
+        else {
             return None;
         };
-        let has_failed = |pe: &&Pe| pe.exit.is_some_and(|exit| exit.status() != 0);
+        let has_failed = |pe: &&PeState| pe.exit.is_some_and(|exit| exit.status() != 0);
         let others = match self.pes.iter().filter(has_failed).count() - 1 {
             0 => String::new(),
             1 => "; 1 other PE failed, too".to_owned(),
@@ -206,14 +211,16 @@ impl Server {
         refused.map_or_else(String::new, |what| format!("; before that it was refused {what}"))
     }
 
-    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
+    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are
+    /// not to blame.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started { None } else { self.interrupted_end(signal) }
     }
 
-    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending already.
+    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending
+    /// already.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
@@ -230,9 +237,9 @@ impl Server {
         self.status
     }
 
-    /// How many PEs have ever entered initialisation.
-    pub fn initialised(&self) -> u32 {
-        self.initialised
+    /// How many PEs have ever entered initialization.
+    pub fn initialized(&self) -> u32 {
+        self.initialized
     }
 
     /// `PE 1 (pid 4711, host a)`.
@@ -282,11 +289,11 @@ impl Server {
         }
     }
 
-    /// `pe` goes through initialisation.
+    /// `pe` goes through initialization.
     fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
         self.pes[pe as usize].phase = Phase::Running;
         self.pes[pe as usize].inits += 1;
-        self.initialised += u32::from(self.pes[pe as usize].inits == 1);
+        self.initialized += u32::from(self.pes[pe as usize].inits == 1);
         decisions.extend(self.left_behind());
     }
 
@@ -305,9 +312,9 @@ impl Server {
     /// Ends the job if a PE has exited without something collective that another PE has entered.
     fn left_behind(&mut self) -> Option<Decision> {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
-        let left = |pe: &Pe| pe.exit.is_some() && (pe.inits < most || self.records > 0);
+        let left = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
         let behind = self.pes.iter().position(left)?;
-        let Pe { exit: Some(exit), inits, .. } = self.pes[behind] else {
+        let PeState { exit: Some(exit), inits, .. } = self.pes[behind] else {
             return None;
         };
         if let Some(signal) = self.interrupt {

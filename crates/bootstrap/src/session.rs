@@ -1,7 +1,7 @@
 //! A PE's membership in its job, however the job was started.
 //!
-//! It transfers records without interpreting them and never ends the process itself: a caller that has aborted
-//! sleeps until the launcher kills it, and exits if nobody does.
+//! It transfers records without interpreting them and never ends the process itself: a caller that
+//! has aborted sleeps until the launcher kills it, and exits if nobody does.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -41,18 +41,20 @@ enum Membership {
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl Session {
-    /// Joins the job that the environment shows: that of `oshrun` or of a process manager that speaks PMI-1, PMI-2 or
-    /// PMIx, or a job of this one PE when no launcher is there. `protocol` chooses among process managers.
+    /// Joins the job that the environment shows: that of `oshrun` or of a process manager that
+    /// speaks PMI-1, PMI-2 or PMIx, or a job of this one PE when no launcher is there. `protocol`
+    /// chooses among process managers.
     ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
-    /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher has told them, which is
-    /// before the other PEs are met: what goes wrong from then on has to end the whole job.
+    /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher
+    /// has named it, which is before the other PEs are met: what goes wrong from then on has to
+    /// end the whole job.
     ///
     /// # Errors
-    /// When a launcher shows several processes but no way to reach them, since this one must not take itself for
-    /// a job of its own; when a descriptor that a launcher should have left is missing; when the launcher or a PE of this
-    /// node does not answer; at the second call.
+    /// When a launcher shows several processes but no way to reach them, since this one must not
+    /// take itself for a job of its own; when a descriptor that a launcher should have left is
+    /// missing; when the launcher or a PE of this node does not answer; at the second call.
     pub fn open(
         protocol: Protocol,
         identified: impl FnOnce(u32, Aborter),
@@ -113,8 +115,8 @@ impl Session {
         &self.nodes
     }
 
-    /// Gives `record` to every PE and waits for theirs; collective over the whole job. The result is indexed by PE and
-    /// holds this PE's own record too.
+    /// Gives `record` to every PE and waits for theirs; collective over the whole job. The result
+    /// is indexed by PE and holds this PE's own record too.
     ///
     /// # Errors
     /// When the record exceeds [`MAX_RECORD`] bytes or the launcher is gone.
@@ -153,14 +155,15 @@ impl Session {
         }
     }
 
-    /// The memfd that all PEs of this node have, from `oshrun` or from the node's first PE; empty and unsealed when the
-    /// first of them looks at it. `None` at the second call, and where nobody else needs it: in a job of one PE, and
-    /// for a PE that is alone on its node under a process manager.
+    /// The memfd that all PEs of this node have, from `oshrun` or from the node's first PE; empty
+    /// and unsealed when the first of them looks at it. `None` at the second call, and where nobody
+    /// else needs it: in a job of one PE, and for a PE that is alone on its node under a process
+    /// manager.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
     }
 
-    /// Tells the launcher that the last finalize is done, so that this PE may exit.
+    /// Reports to the launcher that the last finalize is done, so that this PE may exit.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -173,7 +176,8 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the launcher that this PE has entered initialisation again after its last finalize.
+    /// Reports to the launcher that this PE has entered initialization again after its last
+    /// finalize.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -186,7 +190,8 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Session::finalized`] for a PE at its exit that has not called it; every PE is at its exit.
+    /// As [`Session::finalized`] for a PE at its exit that has not called it; every PE is at its
+    /// exit.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -202,8 +207,8 @@ impl Session {
         Ok(())
     }
 
-    /// Tells `oshrun` that this PE was refused memory, in case that it fails for it. Returns whether there is an `oshrun`
-    /// to tell.
+    /// Reports to `oshrun` that this PE was refused memory, which may be why it fails. Returns
+    /// whether there is an `oshrun`.
     pub fn refused(&self, what: &str) -> bool {
         let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
@@ -214,8 +219,9 @@ impl Session {
         !matches!(self.job, Membership::Alone)
     }
 
-    /// The process is about to exit, after its last finalize: a process manager takes any other exit for a failure. It
-    /// cannot be told at the last finalize, since no process manager lets a process in again.
+    /// The process is about to exit, after its last finalize: a process manager takes any other
+    /// exit for a failure. It cannot be reported at the last finalize, since no process manager
+    /// lets a process in again.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();
@@ -253,7 +259,7 @@ pub struct Aborter {
     by: EndedBy,
 }
 
-/// Who ends the job when it is asked to.
+/// Who ends the job on request.
 #[derive(Clone, Debug)]
 enum EndedBy {
     Nobody,
@@ -262,8 +268,9 @@ enum EndedBy {
 }
 
 impl Aborter {
-    /// Asks the launcher to end the job with `status` (0 counts as 1). `oshrun` prints `message`, unless another PE was
-    /// first; where there is no `oshrun`, it is printed on stderr here.
+    /// Requests the launcher to end the job with `status` (0 counts as 1). `oshrun` prints
+    /// `message`, unless another PE was first; where there is no `oshrun`, it is printed on stderr
+    /// here.
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn abort(&self, status: i32, message: &str) -> bool {
@@ -273,7 +280,7 @@ impl Aborter {
                 return true;
             }
         }
-        // A PE without a stderr has nobody to tell.
+        // A PE may have no stderr.
         let _ = writeln!(std::io::stderr(), "{message}");
         match &self.by {
             EndedBy::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
@@ -286,7 +293,8 @@ impl Aborter {
         matches!(self.by, EndedBy::Oshrun(_))
     }
 
-    /// Asks the launcher to end the job with `status`, silently (OpenSHMEM 1.6, shmem_global_exit).
+    /// Requests the launcher to end the job with `status`, silently (OpenSHMEM 1.6,
+    /// shmem_global_exit).
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn global_exit(&self, status: i32) -> bool {

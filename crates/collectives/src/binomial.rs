@@ -8,25 +8,25 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{behind, rounds};
-use crate::{Place, Step};
+use crate::{Buffer, Step};
 
 /// The plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives in
 /// `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let from = if rank == 0 { Place::Source } else { Place::Dest };
+    let from = if rank == 0 { Buffer::Source } else { Buffer::Dest };
     let receive = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
     let send = to_children(n, rank).rev().map(move |k| Step::Put {
         peer: to_ahead(n, me, k),
         from: from.at(0),
-        to: Place::Dest.at(0),
+        to: Buffer::Dest.at(0),
         count: 1,
     });
     receive.into_iter().chain(send)
 }
 
-/// The plan by which those that [`broadcast`] writes to tell those that write that they have entered: each
-/// member signals its parent, and waits for its children.
+/// The plan by which the receivers of a [`broadcast`] report to the senders that they have
+/// entered: each member signals its parent, and waits for its children.
 pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
@@ -40,13 +40,15 @@ pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     gather(n, me, me).chain(release(n, me, me))
 }
 
-/// The plan by which the root learns that all are there: each member waits for its children, then signals its parent.
+/// The plan by which the root learns that all are there: each member waits for its children, then
+/// signals its parent.
 pub(crate) fn gather(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
     waits.chain(signal_parent(n, me, rank))
 }
 
-/// The plan by which a message of the root reaches all: each member waits for its parent, then signals its children.
+/// The plan by which a message of the root reaches all: each member waits for its parent, then
+/// signals its children.
 pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
     let wait = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
     let signals =

@@ -1,19 +1,21 @@
-//! Blelloch's scan: up and down a tree, with 2 n messages in all instead of n log2 n, but twice as many rounds as recursive
-//! doubling.
+//! Blelloch's scan: up and down a tree, with 2 n messages in all instead of n log2 n, but twice as
+//! many rounds as recursive doubling.
 //!
-//! G. E. Blelloch: Prefix sums and their applications. Technical report CMU-CS-90-190, Carnegie Mellon University, 1990.
+//! G. E. Blelloch: Prefix sums and their applications. Technical report CMU-CS-90-190, Carnegie
+//! Mellon University, 1990.
 //!
-//! A member whose index is one less than an odd multiple of 2^k is at level k of the tree. On the way up it combines what
-//! comes from the members 2^j places before it, for each j below k, and sends the result 2^k places ahead. On the way down it
-//! gets what is to be put before that from 2^k places before it, and sends its own result to the members 2^j places ahead.
+//! A member whose index is one less than an odd multiple of 2^k is at level k of the tree. On the
+//! way up it combines what comes from the members 2^j places before it, for each j below k, and
+//! sends the result 2^k places ahead. On the way down it gets what is to be put before that from
+//! 2^k places before it, and sends its own result to the members 2^j places ahead.
 
 use crate::Step;
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::recursive_doubling::{put, shifted};
 
-/// The plan of an inclusive scan in 2 ⌊log2 n⌋ rounds at most: the accumulator holds the own contribution at the start, those of the
-/// indices `0..=me` combined at the end. Credits keep landings as in
-/// [`recursive_doubling`](crate::recursive_doubling::inclusive_scan).
+/// The plan of an inclusive scan in 2 ⌊log2 n⌋ rounds at most: the accumulator holds the own
+/// contribution at the start, those of the indices `0..=me` combined at the end. Credits keep
+/// landings as in [`recursive_doubling`](crate::recursive_doubling::inclusive_scan).
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let level = (u64::from(me) + 1).trailing_zeros() as u8;
     let has_before = move |k: u8| me >> k != 0;

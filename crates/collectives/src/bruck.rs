@@ -1,20 +1,22 @@
-//! Bruck's all-gather and all-to-all: the fewest rounds for any size of team, good for short blocks.
+//! Bruck's all-gather and all-to-all: the fewest rounds for any size of team, good for short
+//! blocks.
 //!
 //! J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for all-to-all
 //! communications in multiport message-passing systems. IEEE Transactions on Parallel and
 //! Distributed Systems 8 (11), 1997.
 //!
-//! The original all-gather gathers blocks in the order of arrival and rotates them at the end. Here a block is
-//! put at its final place at once, at the price of a second put when the run of blocks wraps.
+//! The original all-gather gathers blocks in the order of arrival and rotates them at the end. Here
+//! a block is put at its final place at once, at the price of a second put when the run of blocks
+//! wraps.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
-use crate::{Place, Span, Step};
+use crate::{Buffer, Span, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. Nobody ends it before everybody has entered it.
+/// of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
@@ -23,8 +25,8 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let sender = from_ahead(n, me, k);
         let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
             peer: receiver,
-            from: Place::Dest.at(first),
-            to: Place::Dest.at(first),
+            from: Buffer::Dest.at(first),
+            to: Buffer::Dest.at(first),
             count,
         });
         let waits = runs(n, sender.index, count).map(move |_| Step::Wait { peer: sender });
@@ -33,46 +35,48 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_gather`] have entered it: where its destination
-/// is not ready before.
+/// The plan by which members learn that those to whom they will put in [`all_gather`] have entered
+/// it: where its destination is not ready before.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
 }
 
-/// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part `i` of `Dest` of member `j`. In
-/// each round a member puts a landing of up to [`landing_parts`] parts. Nobody ends it before everybody has entered it.
+/// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part
+/// `i` of `Dest` of member `j`. In each round a member puts a landing of up to [`landing_parts`]
+/// parts. No member leaves it before all have entered it.
 ///
-/// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the distance is set. A member packs the
-/// blocks that go on, in the order of distances, out of its source and the landings in which they came.
+/// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
+/// distance is set. A member packs the blocks that go on, in the order of distances, out of its
+/// source and the landings in which they came.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Place::Source.at(me), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
         let pack = (1..n).filter(move |distance| (distance >> k) & 1 == 1).map(move |distance| {
             Step::Copy {
                 from: after(n, me, distance, distance & ((1 << k) - 1)),
-                to: Place::Accumulator.at(below(distance, k)),
+                to: Buffer::Accumulator.at(below(distance, k)),
                 count: 1,
             }
         });
         let put = Step::Put {
             peer: to_ahead(n, me, k),
-            from: Place::Accumulator.at(0),
-            to: Place::Landing(k).at(0),
+            from: Buffer::Accumulator.at(0),
+            to: Buffer::Landing(k).at(0),
             count: below(n, k),
         };
         pack.chain([put, Step::Wait { peer: from_behind(n, me, k) }])
     });
     let unpack = (1..n).map(move |distance| Step::Copy {
         from: after(n, me, distance, distance),
-        to: Place::Dest.at(behind(n, me, distance)),
+        to: Buffer::Dest.at(behind(n, me, distance)),
         count: 1,
     });
     std::iter::once(own).chain(rounds).chain(unpack)
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_to_all`] have entered it, so that their landings
-/// are free.
+/// The plan by which members learn that those to whom they will put in [`all_to_all`] have entered
+/// it, so that their landings are free.
 pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
@@ -83,12 +87,12 @@ pub fn landing_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
-/// Where a member has the block that must go `distance` places when it has gone `gone` of them: it came there in the round of the
-/// highest bit of that.
+/// Where a member has the block that must go `distance` places when it has gone `gone` of them: it
+/// came there in the round of the highest bit of that.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
-        None => Place::Source.at(ahead(n, me, distance)),
-        Some(k) => Place::Landing(k as u8).at(below(distance, k as u8)),
+        None => Buffer::Source.at(ahead(n, me, distance)),
+        Some(k) => Buffer::Landing(k as u8).at(below(distance, k as u8)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which algorithm to use where there are several.
 //!
-//! A table says it: rows of conditions, of which the first that holds wins. What a user forces is a row before all others, and
-//! what a user has measured goes before the rows that are built in. A condition is about facts that are the same on every PE,
-//! else members would run plans that do not fit together: never about load, time, or anything a PE knows of itself alone.
+//! A table says it: rows of conditions, of which the first that holds wins. What a user forces is a
+//! row before all others, and what a user has measured goes before the rows that are built in. A
+//! condition is about facts that are the same on every PE, else members would run plans that do not
+//! fit together: never about load, time, or anything a PE knows of itself alone.
 
 mod algorithms;
 mod facts;
@@ -14,5 +15,5 @@ pub use algorithms::{
     ScanAlgorithm, SyncAlgorithm,
 };
 pub use facts::{Facts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
-pub use row::{Mistake, Origin, Row};
+pub use row::{Mistake, Row, RowOrigin};
 pub use table::{Listed, Table, Tabled};

@@ -4,8 +4,9 @@
 
 use crate::index::{ahead, behind, log2_ceil};
 
-/// What leads from the sender of a message to its receiver. Of each edge but the last two one leads to each member and one
-/// from each, so an executor needs one flag for each edge instead of one for each peer: O(log n) of them.
+/// What leads from the sender of a message to its receiver. Of each edge but the last two one leads
+/// to each member and one from each, so an executor needs one flag for each edge instead of one for
+/// each peer: O(log n) of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
     /// To the member 2^k places ahead, around the circle.
@@ -14,11 +15,12 @@ pub enum Edge {
     Behind(u8),
     /// Between the two members of a pair, which exchange messages in round k.
     Exchange(u8),
-    /// From any member to any other one. In a plan that uses it each member gets one such message of each other
-    /// one, and nobody ends the plan before everybody has entered it: so messages can be counted instead of told apart, by two
-    /// counters in turn.
+    /// From any member to any other one. In a plan that uses it each member gets one such message
+    /// of each other one, and no member leaves the plan before all have entered it: so messages can
+    /// be counted instead of distinguished, by two alternating counters.
     Any,
-    /// Between any two members. An executor needs a flag for each two of them: it has these for each two PEs, not for each team.
+    /// Between any two members. An executor needs a flag for each two of them: it has these for
+    /// each two PEs, not for each team.
     Pair,
 }
 
@@ -38,7 +40,8 @@ impl Edge {
         3 * log2_ceil(n) as usize
     }
 
-    /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come last.
+    /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come
+    /// last.
     ///
     /// # Panics
     /// For [`Edge::Pair`].

@@ -1,7 +1,8 @@
-//! How a team of any size runs an algorithm for a power of two: some members are folded onto others.
+//! How a team of any size runs an algorithm for a power of two: some members are folded onto
+//! others.
 //!
-//! Neighbouring members are folded, so what a run of positions holds is that of a run of neighbouring indices. Knows nothing
-//! of what is exchanged.
+//! Neighboring members are folded, so what a run of positions holds is that of a run of
+//! neighboring indices. Knows nothing of what is exchanged.
 
 use crate::Peer;
 

@@ -1,19 +1,23 @@
 //! Numbers of the landing buffers, and the rules that keep them from being overwritten unread.
 //!
-//! A landing buffer takes what a peer sends in one round. All teams of a PE share its landings, so a member puts to a landing
-//! of a peer only when it knows that the peer has entered the same collective: from the plan that the algorithm calls `entry`,
-//! or, in a scan, from credits in the plan itself. Several plans of one collective follow one `entry`: the executor holds two
-//! copies of each landing and uses them in turn. No member ends such a plan before every member has entered it; so whoever
-//! runs the next but one knows that all have ended this one.
+//! A landing buffer takes what a peer sends in one round. All teams of a PE share its landings, so
+//! a member puts to a landing of a peer only when it knows that the peer has entered the same
+//! collective: from the plan that the algorithm calls `entry`, or, in a scan, from credits in the
+//! plan itself. Several plans of one collective follow one `entry`: the executor holds two copies
+//! of each landing and uses them in turn. No member ends such a plan before every member has
+//! entered it; so a member that runs the next but one knows that all have ended this one.
 //!
-//! An all-reduce needs no `entry` if its landings are used by all-reduces among the same members alone, which all make in the
-//! same order: two copies suffice, by the parity of a count of them. Whoever writes has ended the one before, so all have
-//! entered that, and have read what was put in the one before it. The executor has such landings for all-reduces among all PEs, on
-//! whatever team, and, beside the flag of each edge of each team, for so short vectors that there is room.
+//! An all-reduce needs no `entry` if its landings are used by all-reduces among the same members
+//! alone, which all make in the same order: two copies suffice, by the parity of a count of them. A
+//! member that writes has ended the one before, so all have entered that, and have read what was
+//! put in the one before it. The executor has such landings for all-reduces among all PEs, on
+//! whatever team, and, beside the flag of each edge of each team, for so short vectors that there
+//! is room.
 
 use crate::index::log2_ceil;
 
-/// How many landings a team of `n` uses at most: one for each round, and one for the shift of an exclusive scan.
+/// How many landings a team of `n` uses at most: one for each round, and one for the shift of an
+/// exclusive scan.
 pub const fn count(n: u32) -> usize {
     let shift = (n > 1) as usize;
     log2_ceil(n) as usize + shift

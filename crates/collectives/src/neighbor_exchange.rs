@@ -1,17 +1,19 @@
-//! Neighbor exchange: an all-gather in half as many rounds as the ring, between neighbours only.
+//! Neighbor exchange: an all-gather in half as many rounds as the ring, between neighbors only.
 //!
-//! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on terascale Linux cluster with fast
-//! Ethernet. High-Performance Computing in Asia-Pacific Region (HPC Asia), 2005.
+//! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on
+//! terascale Linux cluster with fast Ethernet. High-Performance Computing in Asia-Pacific Region
+//! (HPC Asia), 2005.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind};
-use crate::{Place, Step};
+use crate::{Buffer, Step};
 
-/// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it before everybody has entered it.
+/// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of
+/// member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No member
+/// leaves it before all have entered it.
 ///
-/// Members exchange with each of their two neighbours in turn. The blocks of a pair of members stay together: in each
-/// round but the first a member passes on the pair that it got in the one before.
+/// Members exchange with each of their two neighbors in turn. The blocks of a pair of members stay
+/// together: in each round but the first a member passes on the pair that it got in the one before.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_multiple_of(2));
     let is_even = me.is_multiple_of(2);
@@ -23,14 +25,14 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             false => behind(n, own, 2 * round.div_ceil(2)),
         }
     };
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let rounds = (0..n / 2).flat_map(move |round| {
         let (to, from) = match round.is_multiple_of(2) == is_even {
             true => (to_ahead(n, me, 0), from_ahead(n, me, 0)),
             false => (to_behind(n, me, 0), from_behind(n, me, 0)),
         };
         let (first, count) = if round == 0 { (me, 1) } else { (pair(round - 1), 2) };
-        let put = Step::put_to_dest(to, Place::Dest, (first, first + count));
+        let put = Step::put_to_dest(to, Buffer::Dest, (first, first + count));
         [put, Step::Wait { peer: from }]
     });
     std::iter::once(own).chain(rounds)
@@ -43,7 +45,8 @@ mod tests {
     #[test]
     fn pairs_come_from_both_sides_in_turn() {
         let puts: Vec<_> = all_gather(8, 2).filter(|s| matches!(s, Step::Put { .. })).collect();
-        let put = |peer, first, count| Step::put_to_dest(peer, Place::Dest, (first, first + count));
+        let put =
+            |peer, first, count| Step::put_to_dest(peer, Buffer::Dest, (first, first + count));
         let (right, left) = (to_ahead(8, 2, 0), to_behind(8, 2, 0));
         assert_eq!(puts, [put(right, 2, 1), put(left, 2, 2), put(right, 0, 2), put(left, 4, 2)]);
     }

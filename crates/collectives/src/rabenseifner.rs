@@ -1,39 +1,43 @@
-//! Rabenseifner's all-reduce: a reduce-scatter by recursive halving of the vector, then an all-gather by recursive doubling:
-//! few rounds, and few bytes, for long vectors.
+//! Rabenseifner's all-reduce: a reduce-scatter by recursive halving of the vector, then an
+//! all-gather by recursive doubling: few rounds, and few bytes, for long vectors.
 //!
-//! R. Rabenseifner: Optimization of collective reduction operations. International Conference on Computational Science, LNCS
-//! 3036, 2004. R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH.
-//! International Journal of High Performance Computing Applications 19 (1), 2005.
+//! R. Rabenseifner: Optimization of collective reduction operations. International Conference on
+//! Computational Science, LNCS 3036, 2004. R. Thakur, R. Rabenseifner, W. Gropp: Optimization of
+//! collective communication operations in MPICH. International Journal of High Performance
+//! Computing Applications 19 (1), 2005.
 //!
-//! Distances double while the vector is halved, so a partial result always stands for a run of neighbouring indices, and the
-//! operation needs to be associative only. No buffers are needed besides source and destination, and no acknowledgements:
+//! Distances double while the vector is halved, so a partial result always stands for a run of
+//! neighboring indices, and the operation needs to be associative only. No buffers are needed
+//! besides source and destination, and no acknowledgements:
 //!
-//! - In round `k` of the halving, two partners whose partial results are in the same range of the vector keep a half of it each. A
-//!   member gets its half from the partner, and writes this half of its own destination, which nobody reads before its next
-//!   signal. The half that it leaves it never writes again itself: it works on ever smaller parts of the half that it keeps.
-//! - So what it leaves was read, after it had signalled, by one member alone: the partner of that round. And the same partner alone
-//!   writes it again, in the all-gather, after it has read it. The same holds for a member that is folded onto another one and
-//!   its whole vector.
-//! - Nobody ends the plan before it has got the other half of the last round of the all-gather, which is that of the first round of
-//!   the halving; so all that peers read of it was read.
+//! - In round `k` of the halving, two partners whose partial results are in the same range of the
+//!   vector keep a half of it each. A member gets its half from the partner, and writes this half
+//!   of its own destination, which nobody reads before its next signal. The half that it leaves it
+//!   never writes again itself: it works on ever smaller parts of the half that it keeps.
+//! - So what it leaves was read, after it had signalled, by one member alone: the partner of that
+//!   round. And the same partner alone writes it again, in the all-gather, after it has read it.
+//!   The same holds for a member that is folded onto another one and its whole vector.
+//! - Nobody ends the plan before it has got the other half of the last round of the all-gather,
+//!   which is that of the first round of the halving; so all that peers read of it was read.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
 use crate::share::share;
-use crate::{Operand, Place, Step};
+use crate::{Buffer, Operand, Step};
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless `n` is a power of two. A
-/// member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power of two; the others get one more, and put one more. Nobody
-/// ends it before everybody has entered it.
+/// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless
+/// `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power
+/// of two; the others get one more, and put one more. No member leaves it before all have entered
+/// it.
 ///
 /// A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    of_contributions_in(Place::Source, n, me, parts)
+    of_contributions_in(Buffer::Source, n, me, parts)
 }
 
 /// The same of contributions that may be in `Dest` already.
 pub(crate) fn of_contributions_in(
-    place: Place,
+    buffer: Buffer,
     n: u32,
     me: u32,
     parts: u32,
@@ -41,26 +45,26 @@ pub(crate) fn of_contributions_in(
     let core = Core::of(n);
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
-    // Whoever has folded in a contribution goes on with its destination.
-    let held = move |member| if core.folded_onto(member).is_some() { Place::Dest } else { place };
+    // A member that has folded in a contribution continues with its destination.
+    let held = move |member| if core.folded_onto(member).is_some() { Buffer::Dest } else { buffer };
 
-    let alone = (n == 1 && place == Place::Source && parts > 0).then_some(Step::Copy {
-        from: Place::Source.at(0),
-        to: Place::Dest.at(0),
+    let alone = (n == 1 && buffer == Buffer::Source && parts > 0).then_some(Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(0),
         count: parts,
     });
     let fold_in = folds.then(|| from_ahead(n, me, 0)).into_iter().flat_map(move |peer| {
-        let with = Operand { place, is_left: true };
-        let combine = Step::get_combined(peer.index, place, (0, parts), with);
+        let with = Operand { buffer, is_left: true };
+        let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
         [Step::Wait { peer }].into_iter().chain(combine)
     });
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
-            let place = |member| if k == 0 { held(member) } else { Place::Dest };
-            let with = Operand { place: place(me), is_left: me < peer.index };
+            let buffer = |member| if k == 0 { held(member) } else { Buffer::Dest };
+            let with = Operand { buffer: buffer(me), is_left: me < peer.index };
             let kept = range(position, k + 1, parts);
-            let combine = Step::get_combined(peer.index, place(peer.index), kept, with);
+            let combine = Step::get_combined(peer.index, buffer(peer.index), kept, with);
             [Step::Signal { peer }, Step::Wait { peer }].into_iter().chain(combine)
         })
     });
@@ -68,10 +72,10 @@ pub(crate) fn of_contributions_in(
         (0..core.rounds()).rev().flat_map(move |k| {
             let peer = core.partner(position, k);
             let kept = range(position, k + 1, parts);
-            [Step::put_to_dest(peer, Place::Dest, kept), Step::Wait { peer }]
+            [Step::put_to_dest(peer, Buffer::Dest, kept), Step::Wait { peer }]
         })
     });
-    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Place::Dest, (0, parts)));
+    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, (0, parts)));
     let passive = position.is_none().then(|| {
         [Step::Signal { peer: to_behind(n, me, 0) }, Step::Wait { peer: from_behind(n, me, 0) }]
     });
@@ -84,8 +88,9 @@ pub(crate) fn of_contributions_in(
         .chain(passive.into_iter().flatten())
 }
 
-/// The parts, as the first and the one after the last, that the member at a position works on when the vector was halved `k`
-/// times: bit 0 of the position says which half, bit 1 which half of that.
+/// The parts, as the first and the one after the last, that the member at a position works on when
+/// the vector was halved `k` times: bit 0 of the position says which half, bit 1 which half of
+/// that.
 fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
     let number = u64::from(position.reverse_bits()) >> (u32::BITS - u32::from(k));
     share(1 << k, number as u32, parts)
@@ -117,13 +122,13 @@ mod tests {
     fn two_members_keep_a_half_each() {
         let peer = Peer::exchange(0, 0);
         let steps: Vec<_> = all_reduce(2, 1, 4).collect();
-        let kept = Place::Dest.at(2);
+        let kept = Buffer::Dest.at(2);
         let combine = Step::Get {
             peer: 0,
-            from: Place::Source.at(2),
+            from: Buffer::Source.at(2),
             to: kept,
             count: 2,
-            with: Some(Operand { place: Place::Source, is_left: false }),
+            with: Some(Operand { buffer: Buffer::Source, is_left: false }),
         };
         let put = Step::Put { peer, from: kept, to: kept, count: 2 };
         let (signal, wait) = (Step::Signal { peer }, Step::Wait { peer });

@@ -1,24 +1,27 @@
-//! Recursive doubling: reductions and scans of short vectors, and all-gathers, in the fewest rounds.
+//! Recursive doubling: reductions and scans of short vectors, and all-gathers, in the fewest
+//! rounds.
 //!
-//! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
-//! operations in MPICH. International Journal of High Performance Computing Applications 19 (1),
-//! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM
-//! 29 (12), 1986.
+//! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective
+//! communication operations in MPICH. International Journal of High Performance Computing
+//! Applications 19 (1),
+//! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM 29
+//!       (12), 1986.
 //!
-//! A partial result always stands for a run of neighbouring indices, and the lower run is the left
+//! A partial result always stands for a run of neighboring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
 use crate::index::{log2_ceil, rounds};
-use crate::{Peer, Place, Span, Step};
+use crate::{Buffer, Peer, Span, Step};
 
-const ACCUMULATOR: Span = Place::Accumulator.at(0);
+const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
 /// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every member
-/// combines in the same tree, so results are equal to the last bit, also in floating point. Nobody ends it before everybody has entered it.
+/// combines in the same tree, so results are equal to the last bit, also in floating point. No
+/// member leaves it before all have entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
     let fold_landing = core.rounds();
@@ -37,7 +40,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         [
             put(peer, fold_landing),
             Step::Wait { peer },
-            Step::Copy { from: Place::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
 
@@ -47,8 +50,8 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .chain(passive.into_iter().flatten())
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered it: before the first of
-/// several with landings that other teams use, too.
+/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered
+/// it: before the first of several with landings that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
     let partners = core
@@ -64,9 +67,9 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// The plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own contribution at
 /// the start, those of the indices `0..=me` combined at the end.
 ///
-/// A member may end it before a higher one has entered it, hence the
-/// credits: each member first tells those that will put to it that it has entered, so that all its
-/// scan landings are free.
+/// A member may end it before a higher one has entered it, hence the credits: each member first
+/// announces to those that will put to it that it has entered, so that all its scan landings are
+/// free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
     let rounds = rounds(n).flat_map(move |k| {
@@ -91,36 +94,37 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }
 
-/// The plan by which the results of an inclusive scan move up by one index. In the scan the neighbour's credit was taken, which
-/// holds for this landing as well.
+/// The plan by which the results of an inclusive scan move up by one index. In the scan the
+/// neighbor's credit was taken, which holds for this landing as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let landing = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));
     let receive = (me > 0).then(|| {
         [
             Step::Wait { peer: from_behind(n, me, 0) },
-            Step::Copy { from: Place::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
     send.into_iter().chain(receive.into_iter().flatten())
 }
 
-/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source` of member `i` becomes part
-/// `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it before everybody has entered it.
+/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source`
+/// of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No member
+/// leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
         let peer = Peer::exchange(me ^ (1 << k), k);
         let first = me >> k << k;
-        [Step::put_to_dest(peer, Place::Dest, (first, first + (1 << k))), Step::Wait { peer }]
+        [Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))), Step::Wait { peer }]
     });
     std::iter::once(own).chain(rounds)
 }
 
 /// Send the accumulator to a landing of `peer`.
 pub(crate) const fn put(peer: Peer, landing: u8) -> Step {
-    Step::Put { peer, from: ACCUMULATOR, to: Place::Landing(landing).at(0), count: 1 }
+    Step::Put { peer, from: ACCUMULATOR, to: Buffer::Landing(landing).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.

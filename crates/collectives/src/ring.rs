@@ -1,57 +1,59 @@
-//! The ring (bucket): every byte moves between neighbours only, good for long blocks and vectors.
+//! The ring (bucket): every byte moves between neighbors only, good for long blocks and vectors.
 //!
-//! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations. Journal of Parallel and
-//! Distributed Computing 69 (2), 2009. All-gather: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
-//! practice, and experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
+//! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
+//! workstations. Journal of Parallel and Distributed Computing 69 (2), 2009. All-gather: E. Chan,
+//! M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
+//! experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
 
 use crate::edge::{from_behind, to_ahead};
 use crate::index::behind;
 use crate::share::share;
-use crate::{Operand, Place, Step};
+use crate::{Buffer, Operand, Step};
 
 /// The plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part `i` of
-/// `Dest` everywhere. Nobody ends it before everybody has entered it.
+/// `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
     let rounds = (0..n - 1).flat_map(move |age| {
-        let block = Place::Dest.at(behind(n, me, age));
+        let block = Buffer::Dest.at(behind(n, me, age));
         [Step::Put { peer: right, from: block, to: block, count: 1 }, Step::Wait { peer: left }]
     });
     std::iter::once(own).chain(rounds)
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member gets 1 - 1/n of a vector, and puts as
-/// much. Nobody ends it before everybody has entered it.
+/// The plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member gets 1 -
+/// 1/n of a vector, and puts as much. No member leaves it before all have entered it.
 ///
-/// Each share goes around the ring: it begins at the member after the one whose share it is, and each member combines its
-/// own contribution with what its left neighbour has. So contributions are combined around the circle, and the operation needs to
-/// be commutative. Then the finished shares go around.
+/// Each share goes around the ring: it begins at the member after the one whose share it is, and
+/// each member combines its own contribution with what its left neighbor has. So contributions are
+/// combined around the circle, and the operation needs to be commutative. Then the finished shares
+/// go around.
 ///
-/// What a member has of a share is read by its right neighbour alone, after a signal, and written again in the all-gather, by its
-/// left neighbour. The share was finished by then, so the right neighbour had read it. A source may be the
-/// destination.
+/// What a member has of a share is read by its right neighbor alone, after a signal, and written
+/// again in the all-gather, by its left neighbor. The share was finished by then, so the right
+/// neighbor had read it. A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
     let share = move |owner| share(n, owner, parts);
     let alone = (n == 1 && parts > 0).then_some(Step::Copy {
-        from: Place::Source.at(0),
-        to: Place::Dest.at(0),
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(0),
         count: parts,
     });
     let rounds = (1..n).flat_map(move |age| {
-        // The left neighbour, with which the first share begins, has it in its source.
-        let from = if age == 1 { Place::Source } else { Place::Dest };
-        let with = Operand { place: Place::Source, is_left: false };
+        // The left neighbor, with which the first share begins, has it in its source.
+        let from = if age == 1 { Buffer::Source } else { Buffer::Dest };
+        let with = Operand { buffer: Buffer::Source, is_left: false };
         let share = share(behind(n, me, age + 1));
         let combine = Step::get_combined(left.index, from, share, with);
         [Step::Signal { peer: right }, Step::Wait { peer: left }].into_iter().chain(combine)
     });
     let gather = (0..n - 1).flat_map(move |age| {
         let share = share(behind(n, me, age));
-        [Step::put_to_dest(right, Place::Dest, share), Step::Wait { peer: left }]
+        [Step::put_to_dest(right, Buffer::Dest, share), Step::Wait { peer: left }]
     });
     alone.into_iter().chain(rounds).chain(gather)
 }
@@ -67,8 +69,8 @@ mod tests {
         let wait = Step::Wait { peer: peer(0) };
         let put = |block| Step::Put {
             peer: peer(2),
-            from: Place::Dest.at(block),
-            to: Place::Dest.at(block),
+            from: Buffer::Dest.at(block),
+            to: Buffer::Dest.at(block),
             count: 1,
         };
         let steps: Vec<_> = all_gather(3, 1).collect();
@@ -77,15 +79,15 @@ mod tests {
 
     #[test]
     fn a_share_begins_after_its_owner_and_ends_there() {
-        let gets = |me| -> Vec<(u32, Place)> {
+        let gets = |me| -> Vec<(u32, Buffer)> {
             let get = |step| match step {
-                Step::Get { from, .. } => Some((from.first, from.place)),
+                Step::Get { from, .. } => Some((from.first, from.buffer)),
                 _ => None,
             };
             all_reduce(3, me, 3).filter_map(get).collect()
         };
-        assert_eq!(gets(0), [(1, Place::Source), (0, Place::Dest)]);
-        assert_eq!(gets(1), [(2, Place::Source), (1, Place::Dest)]);
+        assert_eq!(gets(0), [(1, Buffer::Source), (0, Buffer::Dest)]);
+        assert_eq!(gets(1), [(2, Buffer::Source), (1, Buffer::Dest)]);
     }
 
     #[test]

@@ -4,25 +4,26 @@ use crate::edge::{Edge, Peer};
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and [`Step::ScanDirect`] alone.
+pub enum Buffer {
+    /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and
+    /// [`Step::ScanDirect`] alone.
     Source,
-    /// The caller's destination array; every member's is ready before any member calls
-    /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan that writes a part of it again knows that
-    /// the first write, and all reads of what it wrote, are over.
+    /// The caller's destination array; every member's is ready before any member calls (OpenSHMEM
+    /// 1.6, collective routines), so a peer may write it at once. A plan that writes a part of it
+    /// again knows that the first write, and all reads of what it wrote, are over.
     Dest,
-    /// Private memory of the member that holds its partial result: one part, the whole vector. In an all-to-all it holds the
-    /// blocks that are sent together.
+    /// Private memory of the member that holds its partial result: one part, the whole vector. In
+    /// an all-to-all it holds the blocks that are sent together.
     Accumulator,
-    /// A buffer of the internal area into which one peer writes once, by number: see [`landing`](crate::landing). What it
-    /// holds is read once.
+    /// A buffer of the internal area into which one peer writes once, by number: see
+    /// [`landing`](crate::landing). What it holds is read once.
     Landing(u8),
 }
 
-impl Place {
+impl Buffer {
     /// The run of parts of this buffer that starts with part `first`.
     pub const fn at(self, first: u32) -> Span {
-        Span { place: self, first }
+        Span { buffer: self, first }
     }
 }
 
@@ -31,7 +32,7 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The buffer.
-    pub place: Place,
+    pub buffer: Buffer,
     /// The first part.
     pub first: u32,
 }
@@ -40,16 +41,17 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The own buffer that holds it, in the parts where the result goes in the destination.
-    pub place: Place,
+    pub buffer: Buffer,
     /// Whether it holds the contribution of the lower indices, and so is the left operand.
     pub is_left: bool,
 }
 
 /// One step of a plan.
 ///
-/// On each edge from one member to another messages are matched in order: the k-th `Put` or `Signal` of `a` on an edge to `b`
-/// is taken by the k-th `Wait` of `b` for it. On [`Edge::Any`](crate::Edge::Any) a `Wait` takes a message of whichever member, so only after
-/// the last one the data of a given member are there. A `Put` is never seen before the data it carries.
+/// On each edge from one member to another messages are matched in order: the k-th `Put` or
+/// `Signal` of `a` on an edge to `b` is taken by the k-th `Wait` of `b` for it. On
+/// [`Edge::Any`](crate::Edge::Any) a `Wait` takes a message of whichever member, so only after the
+/// last one the data of a given member are there. A `Put` is never seen before the data it carries.
 /// Every plan takes as many signals as its peers' plans send, so that plans can follow one another
 /// on the same counters without an agreement between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +79,10 @@ pub enum Step {
         /// Sender.
         peer: Peer,
     },
-    /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them with an own operand, and
-    /// store the result there. Nobody is signalled: the plan has heard that the parts are there, and tells their owner that
-    /// they were read before it ends or writes to them.
+    /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
+    /// with an own operand, and store the result there. No member is signaled: the plan has heard
+    /// that the parts are there, and notifies their owner that they were read before it ends or
+    /// writes to them.
     Get {
         /// Whose parts.
         peer: u32,
@@ -101,19 +104,21 @@ pub enum Step {
         /// How many parts, at least 1.
         count: u32,
     },
-    /// Count this member in at the counter of member `at`, which may be itself. The last of all members to be counted
-    /// releases them all. Nothing but such steps uses the counter.
+    /// Count this member in at the counter of member `at`, which may be itself. The last of all
+    /// members to be counted releases them all. Nothing but such steps uses the counter.
     Arrive {
         /// Whose counter.
         at: u32,
     },
-    /// Give the accumulator to the counter of member `at`, and count this member in there like [`Step::Arrive`]. The last of
-    /// all members combines what they gave in the order of the indices, before it releases them.
+    /// Give the accumulator to the counter of member `at`, and count this member in there like
+    /// [`Step::Arrive`]. The last of all members combines what they gave in the order of the
+    /// indices, before it releases them.
     Contribute {
         /// Whose counter.
         at: u32,
     },
-    /// Copy what was combined at the counter of member `at`, which has released the members, to the accumulator.
+    /// Copy what was combined at the counter of member `at`, which has released the members, to the
+    /// accumulator.
     TakeCombined {
         /// Whose counter.
         at: u32,
@@ -123,16 +128,17 @@ pub enum Step {
         /// Whose counter.
         at: u32,
     },
-    /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the result in the same parts
-    /// of `Dest` of all members. Nobody is signalled.
+    /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
+    /// result in the same parts of `Dest` of all members. No member is signaled.
     ReduceDirect {
         /// The first part.
         first: u32,
         /// How many parts, at least 1.
         count: u32,
     },
-    /// Combine `count` parts of `Source` of the members in the order of the indices, and store in the same parts of `Dest` of
-    /// each member what the members up to it combine to. Nobody is signalled.
+    /// Combine `count` parts of `Source` of the members in the order of the indices, and store in
+    /// the same parts of `Dest` of each member what the members up to it combine to. No member
+    /// is signaled.
     ScanDirect {
         /// The first part.
         first: u32,
@@ -152,23 +158,24 @@ pub enum Step {
 }
 
 impl Step {
-    /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`. If there are none, what is left
-    /// of it is a signal.
-    pub(crate) const fn put_to_dest(peer: Peer, from: Place, (first, end): (u32, u32)) -> Step {
+    /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
+    /// If there are none, what is left of it is a signal.
+    pub(crate) const fn put_to_dest(peer: Peer, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
-            count => Step::Put { peer, from: from.at(first), to: Place::Dest.at(first), count },
+            count => Step::Put { peer, from: from.at(first), to: Buffer::Dest.at(first), count },
         }
     }
 
-    /// Combine parts of `from` of `peer` with those of an own operand, into the same of the own `Dest`, if there are any.
+    /// Combine parts of `from` of `peer` with those of an own operand, into the same of the own
+    /// `Dest`, if there are any.
     pub(crate) fn get_combined(
         peer: u32,
-        from: Place,
+        from: Buffer,
         (first, end): (u32, u32),
         with: Operand,
     ) -> Option<Step> {
-        let (from, to) = (from.at(first), Place::Dest.at(first));
+        let (from, to) = (from.at(first), Buffer::Dest.at(first));
         (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
     }
 
@@ -204,7 +211,7 @@ impl Step {
 
     /// The same step of a plan for the parts from part `first` on.
     pub(crate) fn parts_after(self, first: u32) -> Step {
-        let moved = |span: Span| span.place.at(first + span.first);
+        let moved = |span: Span| span.buffer.at(first + span.first);
         match self {
             Step::Put { peer, from, to, count } => {
                 Step::Put { peer, from: moved(from), to: moved(to), count }

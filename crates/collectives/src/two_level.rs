@@ -1,11 +1,13 @@
 //! Two levels: the members of a node meet at their leader, and only leaders talk to other nodes.
 //!
-//! V. Tipparaju, J. Nieplocha, D. Panda: Fast collective operations using shared and remote memory access protocols on clusters.
-//! International Parallel and Distributed Processing Symposium (IPDPS), 2003.
+//! V. Tipparaju, J. Nieplocha, D. Panda: Fast collective operations using shared and remote memory
+//! access protocols on clusters. International Parallel and Distributed Processing Symposium
+//! (IPDPS), 2003.
 //!
-//! Members of a node need not be neighbours in the team, and nodes may have different numbers of them: [`Nodes`] tells a plan who
-//! is where, and all else is the plan of one level over the members of a node or over leaders. All messages go along
-//! [`Edge::Pair`](crate::Edge::Pair), because leaders are at other distances than members.
+//! Members of a node need not be neighbors in the team, and nodes may have different numbers of
+//! them: [`Nodes`] gives a plan the node of each member, and all else is the plan of one level over
+//! the members of a node or over leaders. All messages go along [`Edge::Pair`](crate::Edge::Pair),
+//! because leaders are at other distances than members.
 
 use crate::{Step, binomial, dissemination};
 use nodes::{in_lane, on_node};
@@ -20,8 +22,8 @@ pub use lists::NodeLists;
 pub use nodes::{Levels, Nodes};
 pub use reduce::{all_reduce, all_reduce_piece, all_reduce_short, lanes};
 
-/// The plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: nobody ends it before everybody has entered
-/// it.
+/// The plan of a sync in 2 ⌈log2 p⌉ + ⌈log2 m⌉ rounds on m nodes of up to p members: no member
+/// leaves it before all have entered it.
 pub fn sync(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, members, local, .. } = at.levels();
     let leaders = (local == 0).then(|| dissemination::sync(nodes, node));

@@ -1,9 +1,9 @@
 //! The allocator of the symmetric heap.
 //!
-//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so every PE gets the
-//! same offsets without communication. dlmalloc does the work. This file gives it the heap once, and records the
-//! blocks in private memory, so that a pointer that is not the start of a block is an error and does not corrupt
-//! the heap.
+//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so
+//! every PE gets the same offsets without communication. dlmalloc does the work. This file gives it
+//! the heap once, and records the blocks in private memory, so that a pointer that is not the start
+//! of a block is an error and does not corrupt the heap.
 //!
 //! A guarded allocator has guard words around each block, and marks what lies outside blocks for
 //! the tools that report wrong accesses. dlmalloc has its own data there.
@@ -48,7 +48,7 @@ pub struct NotABlock;
 
 /// What an address of the heap is.
 #[derive(Debug)]
-pub enum Place {
+pub enum AddressKind {
     /// The start of a block.
     Block,
     /// Within a block.
@@ -80,7 +80,7 @@ impl fmt::Display for Overwritten {
 
 impl Allocator {
     /// An allocator of the `nbytes` bytes at `base`, which every PE aligns to `max_alignment`: what
-    /// is asked to be aligned to more would not be symmetric and is not to be had.
+    /// must be aligned to more would not be symmetric and cannot be allocated.
     ///
     /// # Safety
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the
@@ -146,11 +146,11 @@ impl Allocator {
     }
 
     /// What `address` is.
-    pub fn place(&self, address: *const u8) -> Place {
+    pub fn kind(&self, address: *const u8) -> AddressKind {
         match self.blocks.up_to(address.addr()) {
-            Some(block) if block.start.addr() == address.addr() => Place::Block,
-            Some(block) if address.addr() < block.end() => Place::Inside(block.clone()),
-            _ => Place::Free,
+            Some(block) if block.start.addr() == address.addr() => AddressKind::Block,
+            Some(block) if address.addr() < block.end() => AddressKind::Inside(block.clone()),
+            _ => AddressKind::Free,
         }
     }
 

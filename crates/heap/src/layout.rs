@@ -1,4 +1,5 @@
-//! The locations of the parts of a PE's slice, which are the same on every PE, so that offsets are symmetric.
+//! The locations of the parts of a PE's slice, which are the same on every PE, so that offsets are
+//! symmetric.
 
 /// Pages of the largest size that the supported platforms use.
 const PAGE: usize = 64 << 10;
@@ -7,12 +8,12 @@ const PAGE: usize = 64 << 10;
 /// whole `SHMEM_SYMMETRIC_SIZE` succeeds.
 const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 
-/// Where in a node's memory the PEs' static data begin: behind all slices, since it must be known before
-/// the size of those is. What lies between takes no memory.
+/// Where in a node's memory the PEs' static data begin: behind all slices, since it must be known
+/// before the size of those is. What lies between takes no memory.
 pub(crate) const STATICS_AT: u64 = 1 << 46;
 
-/// Bytes from one PE's static data to the next one's, the same for every program, so that PEs that run
-/// different ones by mistake live to say so.
+/// Bytes from one PE's static data to the next one's, the same for every program, so that PEs that
+/// run different ones by mistake can still report it.
 pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
 
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
@@ -25,8 +26,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and an
-    /// internal area of `internal_bytes`; `None` when no address space can hold it.
+    /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and
+    /// an internal area of `internal_bytes`; `None` when no address space can hold it.
     pub fn new(symmetric_size: u64, internal_bytes: usize) -> Option<Layout> {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {

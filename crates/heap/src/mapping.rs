@@ -1,5 +1,5 @@
-//! A range of addresses that this process has reserved. It is unmapped when it is dropped, so that an operation
-//! that fails halfway leaves nothing mapped.
+//! A range of addresses that this process has reserved. It is unmapped when it is dropped, so that
+//! an operation that fails halfway leaves nothing mapped.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;

@@ -18,9 +18,9 @@ use std::ptr::NonNull;
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
-/// Beside the slices the static data of the peers are mapped. Nothing of it is written to a core file:
-/// peers' memory belongs to their own cores, and the kernel would bring in every untouched page of ours
-/// to write it. (The own static data are: they are mapped elsewhere.)
+/// Beside the slices the static data of the peers are mapped. Nothing of it is written to a core
+/// file: peers' memory belongs to their own cores, and the kernel would bring in every untouched
+/// page of ours to write it. (The own static data are: they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
     _slices: Mapping,
@@ -33,7 +33,7 @@ pub struct NodeMemory {
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
 unsafe impl Send for NodeMemory {}
-// SAFETY: as above; no method accesses the memory.
+// SAFETY: no method accesses the memory.
 unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
@@ -68,8 +68,8 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // All PEs of the node ask for the same size, so whoever comes later changes nothing; and where
-        // static data are there already, it is larger.
+        // All PEs of the node request the same size, so later ones change nothing; and
+        // where static data are there already, it is larger.
         let size =
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
         if (size as u64) < bytes as u64 {
@@ -112,14 +112,14 @@ impl NodeMemory {
         self.slice().wrapping_add(self.layout.internal_offset())
     }
 
-    /// What to add to an address in this PE's slice to get the same address in that of the node's PE
-    /// number `local`.
+    /// What to add to an address in this PE's slice to get the same address in that of the node's
+    /// PE number `local`.
     pub fn delta(&self, local: u32) -> isize {
         (local as isize - self.local as isize) * self.layout.stride() as isize
     }
 
-    /// The same for the address of a static variable of this PE; `None` where those of that PE are not
-    /// mapped here.
+    /// The same for the address of a static variable of this PE; `None` where those of that PE are
+    /// not mapped here.
     pub fn statics_delta(&self, local: u32) -> Option<isize> {
         if local == self.local { Some(0) } else { self.statics.delta(local) }
     }
@@ -137,14 +137,14 @@ impl NodeMemory {
         unsafe { self.published.publish(bytes) };
     }
 
-    /// What the first PE of the node published since the last call, once it did. Each PE of the node calls this as often as
-    /// that one publishes.
+    /// What the first PE of the node published since the last call, once it did. Each PE of the
+    /// node calls this as often as that one publishes.
     pub fn published(&self) -> &[u8] {
         self.published.wait()
     }
 
-    /// Let the pages of this PE's slice come from the memory of NUMA node `node`, also those that a peer
-    /// touches first. What is there already stays where it is.
+    /// Let the pages of this PE's slice come from the memory of NUMA node `node`, also those that a
+    /// peer touches first. What is there already stays where it is.
     ///
     /// # Errors
     /// Many containers refuse it; everything works without, at the speed of memory farther away.

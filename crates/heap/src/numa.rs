@@ -8,17 +8,19 @@ use std::ptr::NonNull;
 /// Bits of a word of the kernel's node masks.
 const WORD: u32 = c_ulong::BITS;
 
-/// Let pages of a mapped range come from the memory of NUMA node `node` from now on, whoever touches them
-/// first, and from other nodes where that is full. Contents and pages that are there stay.
+/// Let pages of a mapped range come from the memory of NUMA node `node` from now on, whichever
+/// process touches them first, and from other nodes where that is full. Contents and pages that are
+/// there stay.
 ///
 /// # Errors
 /// Kernels without NUMA and many containers refuse it.
 pub(crate) fn prefer(start: NonNull<u8>, nbytes: usize, node: u32) -> Result<(), Errno> {
     let mut mask: Vec<c_ulong> = vec![0; (node / WORD) as usize + 1];
     mask[(node / WORD) as usize] = 1 << (node % WORD);
-    // The kernel takes one bit less than it is told of.
+    // The kernel uses one bit less than the number that it is passed.
     let bits = mask.len() as c_ulong * c_ulong::from(WORD) + 1;
-    // SAFETY: it changes no contents, only where pages of this range come from, and reads the mask, which lives.
+    // SAFETY: it changes no contents, only where pages of this range come from, and reads the mask,
+    // which lives.
     let status: c_long = unsafe {
         libc::syscall(
             libc::SYS_mbind,

@@ -1,8 +1,8 @@
-//! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they read in place, so that no PE
-//! has a copy.
+//! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they
+//! read in place, so that no PE has a copy.
 //!
-//! Memory of the node behind the slices. It is no symmetric memory: nobody but the first PE can write it. This file must never
-//! know what the bytes mean.
+//! Memory of the node behind the slices. It is no symmetric memory: only the first PE can
+//! write it. This file must never know what the bytes mean.
 #![allow(unsafe_code)]
 
 use crate::core_files;
@@ -23,7 +23,8 @@ struct Publication {
     nbytes: AtomicUsize,
 }
 
-/// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one publishes.
+/// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one
+/// publishes.
 #[derive(Debug)]
 pub(crate) struct Published {
     memory: Mapping,
@@ -33,12 +34,12 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// The range of a node's memory for so many bytes, which only the first PE of the node writes.
+    /// The range of a node's memory for `nbytes` bytes, which only the first PE of the node writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
     }
 
-    /// Maps the range at `offset` of a node's memory, which is for so many bytes.
+    /// Maps the range at `offset` of a node's memory, which has `room` bytes.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -58,7 +59,8 @@ impl Published {
     }
 
     fn publication(&self) -> &Publication {
-        // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored, and is mapped as long as this.
+        // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored,
+        // and is mapped as long as this.
         unsafe { &*self.memory.start().cast() }
     }
 
@@ -89,10 +91,12 @@ impl Published {
         let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         while times.load(Ordering::Acquire) == seen {
-            // It returns at once if the number is another by now, and is called again after a signal.
+            // It returns at once if the number is another by now, and is called again after a
+            // signal.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
-        // SAFETY: published with this length, within the range. Whoever publishes again knows that nobody uses it any more.
+        // SAFETY: published with this length, within the range. A caller that publishes again knows
+        // that nobody uses it any more.
         unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }
     }
 }

@@ -1,4 +1,4 @@
-/* Cray's strided split: the even PEs make a team and add up their numbers, and the odd ones are not asked.
+/* Cray's strided split: the even PEs make a team and add up their numbers, and the odd ones need not call.
  *
  *     oshcc team_split_strided.c -o team_split_strided && oshrun -n 8 ./team_split_strided
  */

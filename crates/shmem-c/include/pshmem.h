@@ -52,7 +52,7 @@ typedef struct { size_t total_ops; } shmem_ctx_session_config_t;
 #define SHMEM_VENDOR_STRING "Rushmem 0.1.0"
 /* Thread level: the program has one thread. */
 #define SHMEM_THREAD_SINGLE 0
-/* Thread level: only the thread that initialised the library calls it. */
+/* Thread level: only the thread that initialized the library calls it. */
 #define SHMEM_THREAD_FUNNELED 1
 /* Thread level: threads call the library one at a time. */
 #define SHMEM_THREAD_SERIALIZED 2

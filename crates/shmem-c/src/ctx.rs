@@ -1,4 +1,5 @@
-//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9): results go to pointers, a zero return is success.
+//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9): results go to pointers, a zero return is
+//! success.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};

@@ -61,6 +61,6 @@ unsafe fn vendor(name: *mut c_char) {
     let bytes = SHMEM_VENDOR_STRING.as_bytes();
     // SAFETY: the string is shorter than the room, as asserted above, and a constant of ours.
     unsafe { name.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
-    // SAFETY: as above, and the null byte fits behind it.
+    // SAFETY: the room is longer than the string by at least this byte.
     unsafe { name.wrapping_add(bytes.len()).write(0) };
 }

@@ -1,5 +1,5 @@
-//! What vendors add to the standard, as `shmemx.h` declares it: ci/spec/extensions.csv says where each
-//! function comes from, ci/spec/shmemx.csv which of them are here.
+//! What vendors add to the standard, as `shmemx.h` declares it: ci/spec/extensions.csv says where
+//! each function comes from, ci/spec/shmemx.csv which of them are here.
 
 mod coll;
 mod rma;

@@ -34,7 +34,7 @@ export! {
         parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int,
         config: *const Config, config_mask: c_long, new_team: *mut TeamHandle,
     ) -> c_int = |call| {
-        let config = asked(call, "config", config, config_mask);
+        let config = selected(call, "config", config, config_mask);
         let made = team::split_strided(call, parent_team, start, stride, size, config);
         new_team.write(made.unwrap_or(TeamHandle::INVALID));
         c_int::from(made.is_none())
@@ -45,8 +45,8 @@ export! {
         xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut TeamHandle,
         yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut TeamHandle,
     ) -> c_int = |call| {
-        let xaxis = asked(call, "xaxis_config", xaxis_config, xaxis_mask);
-        let yaxis = asked(call, "yaxis_config", yaxis_config, yaxis_mask);
+        let xaxis = selected(call, "xaxis_config", xaxis_config, xaxis_mask);
+        let yaxis = selected(call, "yaxis_config", yaxis_config, yaxis_mask);
         let made = team::split_2d(call, parent_team, xrange, xaxis, yaxis);
         let (row, column) = made.unwrap_or((TeamHandle::INVALID, TeamHandle::INVALID));
         xaxis_team.write(row);
@@ -59,7 +59,7 @@ export! {
 ///
 /// # Safety
 /// `config` is valid for a read, or anything when `mask` is 0.
-unsafe fn asked(call: Call, argument: &str, config: *const Config, mask: c_long) -> Config {
+unsafe fn selected(call: Call, argument: &str, config: *const Config, mask: c_long) -> Config {
     if mask & SHMEM_TEAM_NUM_CONTEXTS == 0 {
         return Config::default();
     }

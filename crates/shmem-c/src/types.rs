@@ -78,7 +78,7 @@ macro_rules! for_each_old_extended_amo_type {
     };
 }
 
-/// Point-to-point synchronisation types: the standard AMO types and two deprecated ones.
+/// Point-to-point synchronization types: the standard AMO types and two deprecated ones.
 macro_rules! for_each_wait_type {
     ($each:ident) => {
         for_each_standard_amo_type!($each);

@@ -1,4 +1,4 @@
-//! Point-to-point synchronisation (OpenSHMEM 1.6, 9.11).
+//! Point-to-point synchronization (OpenSHMEM 1.6, 9.11).
 
 use core::ffi::{c_int, c_long};
 

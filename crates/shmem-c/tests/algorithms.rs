@@ -51,7 +51,7 @@ fn forced_algorithms_are_right() {
     }
 }
 
-/// Nodes with different numbers of members, which are neighbours in their team or not.
+/// Nodes with different numbers of members, which are neighbors in their team or not.
 fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
     for &(nodes, n) in jobs {
         let job = Job::new(program!("over_nodes.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
@@ -108,13 +108,13 @@ fn a_file_says_which_algorithm_is_used_where() {
     for program in [program!("reductions.c"), program!("collectives_team.c")] {
         let outcome = Job::new(program).n(3).env(TUNING, &file).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(3);
-        for told in [
+        for text in [
             "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
             "ring from 3072 B (line 4 of SHMEM_COLL_TUNING)",
             "collect of all PEs: bruck from 0 B (built in), ",
         ] {
-            let lines = outcome.stderr.lines().filter(|line| line.contains(told));
-            assert_eq!(lines.count(), 1, "{told}: {}", outcome.stderr);
+            let lines = outcome.stderr.lines().filter(|line| line.contains(text));
+            assert_eq!(lines.count(), 1, "{text}: {}", outcome.stderr);
         }
     }
 }
@@ -148,7 +148,8 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }
 
-/// What `shmem-tune` writes is read again, and has rows for every team and the operations that have a choice.
+/// What `shmem-tune` writes is read again, and has rows for every team and the operations that have
+/// a choice.
 #[test]
 fn a_measured_file_is_used() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();

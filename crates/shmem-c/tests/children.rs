@@ -1,6 +1,6 @@
-//! A PE and its static data stay its own whatever the program does with processes and copies of the library: children,
-//! the signals that they get and how they exit, tools that are started late, a library that is closed and loaded again
-//! or is there twice.
+//! A PE and its static data stay its own whatever the program does with processes and copies of the
+//! library: children, the signals that they get and how they exit, tools that are started late, a
+//! library that is closed and loaded again or is there twice.
 
 use std::path::Path;
 use std::process::Command;
@@ -121,8 +121,8 @@ fn a_child_of_a_static_program_that_forks_before_init_has_an_allocator() {
     Job::new(program).n(1).run().assert_ok(1);
 }
 
-/// In a static program the allocator's variables are among those that the child gets a copy of: whole, although another
-/// thread works on them all the time.
+/// In a static program the allocator's variables are among those that the child gets a copy of:
+/// whole, although another thread works on them all the time.
 #[test]
 fn a_child_gets_an_allocator_that_works() {
     let text = "
@@ -181,8 +181,9 @@ fn a_child_that_exits_does_so_for_itself() {
     Job::new(program!("child_exits.c")).n(2).run().assert_ok(2);
 }
 
-/// Variables in large runs, which are copied in huge pages, and in single pages far from each other, which take no more
-/// memory in the child. All of it is one mapping there: kernels before 6.17 cannot put several in the place of one.
+/// Variables in large runs, which are copied in huge pages, and in single pages far from each
+/// other, which take no more memory in the child. All of it is one mapping there: kernels before
+/// 6.17 cannot put several in the place of one.
 #[test]
 fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
     let text = "
@@ -272,7 +273,8 @@ const CALLS: [&str; 12] = [
     "shmem_team_split_strided",
 ];
 
-/// It ends with a message, whatever the call needs, and the job goes on. Where nothing leaves the process a child may call.
+/// It ends with a message, whatever the call needs, and the job goes on. Where nothing leaves the
+/// process a child may call.
 const CALLING_CHILD: &str = "
     #include <stdio.h>
     #include <string.h>
@@ -341,7 +343,7 @@ const CALLING_CHILD: &str = "
 ";
 
 #[test]
-fn a_child_that_calls_the_library_is_told_so() {
+fn a_child_that_calls_the_library_ends_with_a_message() {
     let program = |flags: &[&str]| compile_text("calling_child.c", CALLING_CHILD, tmpdir(), flags);
     let (dynamic, fixed) = (program(&[]), program(&["-static"]));
     let jobs = [
@@ -357,9 +359,9 @@ fn a_child_that_calls_the_library_is_told_so() {
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), CALLS.len(), "{outcome}");
         for (message, call) in messages.iter().zip(CALLS) {
-            let told = message.starts_with("PE 0's child process ")
+            let is_right = message.starts_with("PE 0's child process ")
                 && message.contains(&format!(": {call}: only the process that called shmem_init"));
-            assert!(told, "{call}: {message}\n{outcome}");
+            assert!(is_right, "{call}: {message}\n{outcome}");
         }
     }
     let alone = CALLS.iter().fold(Job::direct(&dynamic), Job::arg).run();
@@ -367,7 +369,8 @@ fn a_child_that_calls_the_library_is_told_so() {
     assert_eq!(alone.stderr.matches("PE 0's child process ").count(), CALLS.len(), "{alone}");
 }
 
-/// A child from before `shmem_init` has its environment, and may start a program that loads the library.
+/// A child from before `shmem_init` has its environment, and may start a program that loads the
+/// library.
 #[test]
 fn a_program_that_an_early_child_starts_late_leaves_the_parent_its_place() {
     let text = "

@@ -4,7 +4,8 @@ use std::fs;
 
 use testkit::{Job, program};
 
-/// What PE 0 of programs/core.c allocates, of which it touches half, and room for the library's own.
+/// What PE 0 of programs/core.c allocates, of which it touches half, and room for the library's
+/// own.
 const ROOM: u64 = (32 << 20) + (64 << 20);
 
 /// PE 0 of 4 with heaps of 1 GiB touches a part of its own and of its peers' memory, then aborts.
@@ -19,14 +20,15 @@ fn a_core_file_holds_only_what_was_used() {
         .folder(folder.path())
         .run();
     outcome.assert_fails(&["PE 0", "SIGABRT"]);
-    let told = |name: &str| -> u64 {
+    let value = |name: &str| -> u64 {
         let number = outcome.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
         number.unwrap_or_else(|| panic!("PE 0 did not say: {name}\n{outcome}"))
     };
-    assert!(told("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
-    assert!(told("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
+    assert!(value("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
+    assert!(value("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
 
-    // Where the kernel writes core files into the working directory the file itself is looked at as well.
+    // Where the kernel writes core files into the working directory the file itself is looked at as
+    // well.
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     if pattern.starts_with(['|', '/']) {
         println!("left out: core files go to {}", pattern.trim());

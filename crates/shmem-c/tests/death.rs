@@ -1,4 +1,5 @@
-//! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of it.
+//! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of
+//! it.
 
 use std::time::Duration;
 
@@ -92,9 +93,9 @@ fn pes_that_all_exit_without_finalize_are_warned() {
     }
 }
 
-/// A signal alone would not tell why.
+/// A signal alone would not show why.
 #[test]
-fn a_pe_that_fails_after_it_was_refused_memory_is_told_so() {
+fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
                            SHMEM_SYMMETRIC_SIZE are in use; make it larger, and check the result for null";
     let refused = |how: &str| {
@@ -112,7 +113,7 @@ fn a_pe_that_fails_after_it_was_refused_memory_is_told_so() {
         let outcome = refused(how);
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
     }
-    // A job without oshrun cannot be told later.
+    // Without oshrun, nothing can be reported later.
     let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
     assert_eq!(outcome.code(), 0, "{outcome}");
@@ -124,7 +125,7 @@ fn a_pe_that_fails_after_it_was_refused_memory_is_told_so() {
 }
 
 #[test]
-fn a_pe_that_never_initialises_ends_the_job() {
+fn a_pe_that_never_initializes_ends_the_job() {
     death("never_init", 3).assert_fails(&["PE 1", "shmem_init"]);
 }
 

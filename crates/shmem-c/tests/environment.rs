@@ -4,7 +4,8 @@ use std::path::Path;
 
 use testkit::{Job, Outcome, compile_text, program};
 
-/// A job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that out.
+/// A job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that
+/// out.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(2).arg(possible).arg(impossible);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
@@ -13,9 +14,10 @@ fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Point 69: at least the size asked for, less what the allocator needs for itself; far more cannot be had.
+/// Point 69: at least the requested size, less what the allocator needs for itself; far more cannot
+/// be had.
 #[test]
-fn the_heap_has_the_size_asked_for() {
+fn the_heap_has_the_requested_size() {
     for (text, size) in [
         ("64K", 64 * KIB),
         ("65536", 64 * KIB),
@@ -86,7 +88,7 @@ fn a_machine_splits_into_nodes_that_fit_its_pes() {
     }
 }
 
-/// There is no fallback from a transport that was asked for.
+/// There is no fallback from a transport that was requested.
 #[test]
 fn a_transport_that_is_not_there_ends_the_job() {
     for (text, runs) in [("auto", true), ("tcp", true), ("pigeon", false)] {

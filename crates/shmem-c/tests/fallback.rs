@@ -1,5 +1,6 @@
-//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a job are this program, with
-//! providers that claim an RDMA device and then fail on some PEs, early and late.
+//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a
+//! job are this program, with providers that claim an RDMA device and then fail on some PEs, early
+//! and late.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -113,8 +114,8 @@ impl Endpoint for Silent {
     }
 }
 
-/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it wrong where `BAD_CARD` does.
-/// Sockets play the cards.
+/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it
+/// wrong where `BAD_CARD` does. Sockets play the cards.
 const CARDS: Provider = Provider {
     name: "cards",
     network_amos: true,
@@ -261,7 +262,7 @@ fn one_that_answers_nothing_is_given_up() {
 }
 
 #[test]
-fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
+fn one_that_was_requested_or_the_last_one_ends_the_job() {
     let words =
         ["SHMEM_TRANSPORT is flawed", "PE 2: there is no path to PE 0", "SHMEM_TRANSPORT to"];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
@@ -269,7 +270,7 @@ fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
     job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
 }
 
-/// A job of PEs that may lock so many KiB, and have no privilege to lock more.
+/// A job of PEs that may lock this many KiB, and have no privilege to lock more.
 fn locking(limit: &str) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
@@ -318,17 +319,17 @@ fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
 }
 
 #[test]
-fn hardware_that_does_not_work_is_passed_over_unless_it_was_asked_for() {
+fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
     let line = carried_out(&[("BAD_CARD", "1")]);
     assert!(line.contains("by the CPU") && line.contains("do not work: PE 1: its card"), "{line}");
-    let asked = [
+    let settings = [
         ("PROVIDERS", "with cards"),
         ("BAD_CARD", "1"),
         ("SHMEM_AMOS", "network"),
         ("SHMEM_TRANSPORT", "cards"),
     ];
-    job(&asked).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
+    job(&settings).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
     // Of the others none can.
     let words = ["none works", "cards: PE 1: its card", "sockets: SHMEM_AMOS is network, but"];
-    job(&asked[..3]).assert_fails(&words);
+    job(&settings[..3]).assert_fails(&words);
 }

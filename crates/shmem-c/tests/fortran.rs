@@ -1,5 +1,6 @@
-//! What of the Fortran face the programs of tests/programs do not show: what the include files are read
-//! as, messages, what is printed, profiling tools, the example. Without a Fortran compiler these tests are ignored.
+//! What of the Fortran face the programs of tests/programs do not show: what the include files are
+//! read as, messages, what is printed, profiling tools, the example. Without a Fortran compiler
+//! these tests are ignored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,8 +47,8 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
     }
 }
 
-/// Programs that were written for other libraries leave these declarations to the file. A scope of its own may still
-/// have its own, as programs for older versions of this library do.
+/// Programs that were written for other libraries leave these declarations to the file. A scope of
+/// its own may still have its own, as programs for older versions of this library do.
 fn the_include_file_declares_what_that_of_others_does() {
     let body = "\
             LOGICAL ALL\n      INTEGER(KIND=8) HERE\n      INTEGER WORD\n      SAVE WORD\n      \
@@ -107,7 +108,7 @@ fn lines_leave_as_they_are_printed() {
 }
 
 /// A message names the routine as programs do, and the argument.
-fn misuse_is_told_in_the_words_of_fortran() {
+fn misuse_is_reported_in_the_words_of_fortran() {
     let cases = [
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
         ("call shpalloc(at, huge(code), code, 1)", &["SHPALLOC", "SHMEM_SYMMETRIC_SIZE"]),
@@ -169,7 +170,7 @@ testkit::tests! {
     a_global_exit_writes_what_units_hold_back,
     a_misuse_writes_what_units_hold_back,
     lines_leave_as_they_are_printed,
-    misuse_is_told_in_the_words_of_fortran,
+    misuse_is_reported_in_the_words_of_fortran,
     a_tool_can_take_the_place_of_a_routine,
     common_blocks_are_symmetric_however_a_program_is_linked,
     the_example_finds_the_maximum_of_the_even_pes,

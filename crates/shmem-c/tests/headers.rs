@@ -177,7 +177,7 @@ fn complex_numbers_are_those_of_the_language() {
 fn type_generic_macros_select_the_function_of_every_type() {
     let table = Table::read();
     let mut source = String::from("#include <shmemx.h>\n");
-    // int32_t is int: of functions that cannot be told apart, a macro selects one.
+    // int32_t is int: of functions that cannot be distinguished, a macro selects one.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
         let Function { generic, symbol, .. } = function;

@@ -1,5 +1,5 @@
-//! Two hosts in network namespaces: PEs with addresses of their own, a link that loses packets, a link
-//! that goes away. The launcher's sockets are inherited, so it stays outside.
+//! Two hosts in network namespaces: PEs with addresses of their own, a link that loses packets, a
+//! link that goes away. The launcher's sockets are inherited, so it stays outside.
 //!
 //! Where the kernel gives no namespaces the tests are ignored.
 

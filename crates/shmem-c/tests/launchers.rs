@@ -1,7 +1,8 @@
 //! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
 //!
-//! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the system's packages
-//! bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others, such as those of newer versions.
+//! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the
+//! system's packages bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others,
+//! such as those of newer versions.
 
 mod attackers;
 mod namespaces;
@@ -114,7 +115,8 @@ fn prteruns() -> Vec<Launcher> {
     any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
 
-/// What any launcher must start: init and finalize in every order, RMA, collectives, the old start-up.
+/// What any launcher must start: init and finalize in every order, RMA, collectives, the old
+/// start-up.
 fn runs_programs(launcher: &Launcher) {
     for (source, n) in [
         ("init_finalize.c", 1),
@@ -199,8 +201,8 @@ fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
 }
 
-/// Jobs start while another user holds all connections to their sockets that there can be. One PE comes late, so that
-/// the attackers have time with what the others have opened by then.
+/// Jobs start while another user holds all connections to their sockets that there can be. One PE
+/// comes late, so that the attackers have time with what the others have opened by then.
 fn starts_among_attackers(launcher: &Launcher) {
     const N: usize = 4;
     const SCRIPT: &str = "echo pid $$; \
@@ -296,7 +298,8 @@ mod hydra {
         starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
     }
 
-    /// The first PE of a node needs two descriptors for each other one; where it cannot have them, it alone says so.
+    /// The first PE of a node needs two descriptors for each other one; where it cannot have them,
+    /// it alone says so.
     pub fn with_few_descriptors() {
         let launcher = hydra();
         let limited = |limit: &str| {
@@ -319,7 +322,8 @@ mod hydra {
         runs_beside_mpi(&launcher, "mpich");
     }
 
-    /// The PEs of a host are either neighbours or every second one; the manager's values are short for such records.
+    /// The PEs of a host are either neighbors or every second one; the manager's values are short
+    /// for such records.
     pub fn on_two_hosts() {
         let hosts = Hosts::new("y");
         // What crosses the wire later is the same after either protocol.
@@ -330,7 +334,8 @@ mod hydra {
             ("pmi1", "init_finalize.c"),
             ("pmi2", "init_finalize.c"),
         ];
-        // The hosts share processors without knowing it: fewer PEs than these would spin on those of their peers.
+        // The hosts share processors without knowing it: fewer PEs than these would spin on those
+        // of their peers.
         let n = 6;
         for launcher in hydras() {
             for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
@@ -345,7 +350,8 @@ mod hydra {
     }
 }
 
-/// What a process says that is left with the variables of a PMIx launcher, whose server should be at `uri`.
+/// What a process says that is left with the variables of a PMIx launcher, whose server should be
+/// at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
     let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
     let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);

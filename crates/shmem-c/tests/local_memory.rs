@@ -1,5 +1,5 @@
-//! Local memory that a program passes and this process cannot access: the PE that passes it says so,
-//! names the call and the argument, and accuses no other PE.
+//! Local memory that a program passes and this process cannot access: the PE that passes it says
+//! so, names the call and the argument, and accuses no other PE.
 
 use std::process::Command;
 

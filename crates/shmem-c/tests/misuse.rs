@@ -108,7 +108,7 @@ fn splits_in_cray_s_form() {
         ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
         ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
         ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),
-        ("colour_negative", ["shmemx_team_split", "color", "-2"]),
+        ("color_negative", ["shmemx_team_split", "color", "-2"]),
         ("destroy_null", ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"]),
         ("destroy_node", ["shmemx_team_destroy", "team", "predefined"]),
         ("packed_target_short", ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"]),
@@ -156,13 +156,13 @@ fn words_that_are_not_aligned() {
     }
 }
 
-/// A handle is looked up before it is believed; one of a context of the world, which was destroyed, is
-/// believed on one node unless SHMEM_CHECK is set, since nothing is read for it.
+/// A handle is looked up before it is believed; one of a context of the world, which was destroyed,
+/// is believed on one node unless SHMEM_CHECK is set, since nothing is read for it.
 #[test]
 fn contexts_that_are_none() {
     for (how, words) in [
-        ("garbage_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
-        ("quiet_garbage_ctx", ["PE 1", "shmem_ctx_quiet", "not a context"]),
+        ("invalid_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
+        ("quiet_invalid_ctx", ["PE 1", "shmem_ctx_quiet", "not a context"]),
         ("destroyed_team_ctx", ["PE 1", "shmem_ctx_int_p", "not a context"]),
         ("destroy_ctx_twice", ["PE 1", "shmem_ctx_destroy", "not a context"]),
     ] {
@@ -257,7 +257,7 @@ fn waits_signals_and_configurations() {
     }
 }
 
-/// The deprecated forms are told apart from collectives of teams, and from those on other sets.
+/// The deprecated forms are distinguished from collectives of teams, and from those on other sets.
 #[test]
 fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
     let others = |call| format!("PE 1, PE 2 in {call}");
@@ -305,7 +305,8 @@ fn arrays_that_overlap() {
     }
 }
 
-/// What many programs do and the standard leaves undefined: one warning for each call, not for each time.
+/// What many programs do and the standard leaves undefined: one warning for each call, not for each
+/// time.
 #[test]
 fn a_source_that_is_the_destination() {
     let outcome = Job::new(program!("in_place.c")).n(3).env("SHMEM_CHECK", "1").run();
@@ -344,10 +345,10 @@ fn threads_that_may_not_call() {
 fn threads_that_call_in_turn() {
     let outcome = checked_misuse("barriers_by_another_thread");
     assert_eq!(outcome.code(), 98, "{outcome}");
-    let told =
+    let is_of =
         |pe| move |line: &&str| line.starts_with(&format!("warning: PE {pe}: shmem_barrier_all: "));
     for pe in 0..3 {
-        assert_eq!(outcome.stderr.lines().filter(told(pe)).count(), 1, "{outcome}");
+        assert_eq!(outcome.stderr.lines().filter(is_of(pe)).count(), 1, "{outcome}");
     }
     assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 3, "{outcome}");
 }
@@ -386,7 +387,8 @@ fn calls_outside_of_the_library_s_life() {
     }
 }
 
-/// As with other libraries: each PE is warned, and the program goes on. An example of the specification does it.
+/// As with other libraries: each PE is warned, and the program goes on. An example of the
+/// specification does it.
 #[test]
 fn a_finalize_too_many_has_no_effect() {
     let warning =
@@ -406,7 +408,8 @@ fn a_finalize_too_many_has_no_effect() {
     assert_eq!(outcome.stderr.matches("warning: shmem_finalize: called").count(), 3, "{outcome}");
 }
 
-/// The standard leaves an alignment undefined that is no power of two; its page gives a null pointer for failures.
+/// The standard leaves an alignment undefined that is no power of two; its page gives a null
+/// pointer for failures.
 #[test]
 fn an_alignment_that_is_none() {
     misuse("align_63").assert_ok(3);

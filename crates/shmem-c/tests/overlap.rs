@@ -1,5 +1,5 @@
-//! Teams and active sets that share PEs, beyond what one program in every setting shows: other drawn programs, a thousand
-//! teams at once, the highest thread level.
+//! Teams and active sets that share PEs, beyond what one program in every setting shows: other
+//! drawn programs, a thousand teams at once, the highest thread level.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,7 +38,8 @@ fn teams_and_active_sets_at_the_highest_thread_level() {
     }
 }
 
-/// Teams of one node and of several, one after the other in the same slots, use other algorithms there.
+/// Teams of one node and of several, one after the other in the same slots, use other algorithms
+/// there.
 #[test]
 fn slots_are_used_by_teams_of_one_node_and_of_several() {
     for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {

@@ -1,5 +1,6 @@
-//! Where each point of ci/spec/semantics.md is checked, and why a few are not. The table is held against the list itself and
-//! against the files it names: a point that is added, or a check that goes, is seen here.
+//! Where each point of ci/spec/semantics.md is checked, and why a few are not. The table is held
+//! against the list itself and against the files it names: a point that is added, or a check that
+//! goes, is seen here.
 
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use Where::{In, Not};
 
 #[derive(Debug, Clone, Copy)]
 enum Where {
-    /// A file of this folder that carries the number, as an argument of CHECK or in the words "point N".
+    /// A file of this folder that carries the number, as an argument of CHECK or in the words
+    /// "point N".
     In(&'static str),
     /// Nowhere, for this reason.
     Not(&'static str),
@@ -48,7 +50,7 @@ const POINTS: [(u32, Where); 86] = [
     (
         32,
         Not(
-            "Overlapping arrays are undefined behaviour of the caller; the only allowed overlap is point 58",
+            "Overlapping arrays are undefined behavior of the caller; the only allowed overlap is point 58",
         ),
     ),
     (33, In("programs/info.c")),
@@ -130,7 +132,7 @@ fn every_place_carries_its_number() {
     }
 }
 
-/// docs/semantics.md tells users what has no test.
+/// docs/semantics.md lists for users what has no test.
 #[test]
 fn what_has_no_test_is_in_the_docs() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/semantics.md");
@@ -143,7 +145,8 @@ fn what_has_no_test_is_in_the_docs() {
     }
 }
 
-/// As an argument before a format string or an element's size, in a choice of two numbers, or in words.
+/// As an argument before a format string or an element's size, in a choice of two numbers, or in
+/// words.
 fn carries(text: &str, number: u32) -> bool {
     let joined = text.replace("\\\n", " ");
     let words: Vec<&str> = joined.split_whitespace().collect();

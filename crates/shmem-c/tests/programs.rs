@@ -1,5 +1,5 @@
-//! The programs of tests/programs, each on 1 to 8 PEs, in `--full` on up to 12: what the standard says, clause by clause.
-//! A check prints the number of its point in ci/spec/semantics.md.
+//! The programs of tests/programs, each on 1 to 8 PEs, in `--full` on up to 12: what the standard
+//! says, clause by clause. A check prints the number of its point in ci/spec/semantics.md.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -71,12 +71,14 @@ struct Network {
     variable: &'static str,
     /// What every program is run over at every size: the tier `--full`.
     usual: &'static str,
-    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in this tier.
+    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in
+    /// this tier.
     inside: Option<&'static str>,
-    /// Queues and buffers of the library so small that everything waits for room, with what they are of: the same.
+    /// Queues and buffers of the library so small that everything waits for room, with what they
+    /// are of: the same.
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
-    /// Jobs of which each program runs with one, different ones for neighbours in the list: the tier
-    /// `--providers`.
+    /// Jobs of which each program runs with one, different ones for neighbors in the list: the
+    /// tier `--providers`.
     sample: &'static [(&'static str, Nodes)],
 }
 
@@ -148,8 +150,8 @@ const OFI: Network = Network {
     ],
 };
 
-/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of fabrics that cannot be had
-/// here, and the jobs that programs run over them with.
+/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of
+/// fabrics that cannot be had here, and the jobs that programs run over them with.
 const STRICT: [&str; 5] = ["cxi", "efa", "opx", "psm3", "mrail"];
 const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 2),
@@ -180,7 +182,7 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
     runs(source, n, &environment);
 }
 
-/// Over one profile, another for neighbours in the list.
+/// Over one profile, another for neighbors in the list.
 fn strict_sample(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let profile = STRICT[place % STRICT.len()];
@@ -306,8 +308,8 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
-/// nodes.
+/// The programs. For each there is a test named like it, on one node, and over each transport on
+/// none and on virtual nodes.
 const HERE: &[&str] = &[
     "active_sets.c",
     "active_sets_many.c",
@@ -402,12 +404,13 @@ fn checked(source: &str) {
     CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
-/// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first kind with one PE.
+/// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first
+/// kind with one PE.
 fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }
 
-/// Where the order of a PE's calls tells nothing, since several threads make them.
+/// Where the order of a PE's calls means nothing, since several threads make them.
 fn active_sets_at_the_highest_thread_level() {
     for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {

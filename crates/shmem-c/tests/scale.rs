@@ -1,5 +1,5 @@
-//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand barriers, 512
-//! PEs, and what a network has to pin.
+//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand
+//! barriers, 512 PEs, and what a network has to pin.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,8 @@ fn a_thousand_barriers_on_64_pes() {
     Job::new(program!("barriers.c")).n(64).run().assert_ok(64);
 }
 
-/// Without privileges, with 1,024 descriptors and 64 KiB of locked memory, from a copy that such a user can read.
+/// Without privileges, with 1,024 descriptors and 64 KiB of locked memory, from a copy that such a
+/// user can read.
 fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary folder");
     open_to_all(place.path());
@@ -95,7 +96,8 @@ fn an_ordinary_user_starts_512_pes() {
     as_an_ordinary_user(&program!("grid.c"), 512).assert_ok(512);
 }
 
-/// A fabric pins what is registered. Besides the user's own that is at most 1 MiB and 200 bytes for each PE, with 1,000 teams, too.
+/// A fabric pins what is registered. Besides the user's own that is at most 1 MiB and 200 bytes for
+/// each PE, with 1,000 teams, too.
 #[test]
 fn the_library_registers_little_memory_of_its_own() {
     for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
@@ -120,7 +122,8 @@ fn open_to_all(folder: &Path) {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// By another program: the kernel refuses to run what a child of another test still holds open for writing.
+/// By another program: the kernel refuses to run what a child of another test still holds open for
+/// writing.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-rL").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "{} is not copied", from.display());

@@ -7,7 +7,8 @@ use testkit::{Job, Traces, kill, program};
 
 const PES: usize = 3;
 
-/// Small steps of a well mixed sequence (splitmix64): which PE, and when. RUSHMEM_SEED repeats a run.
+/// Small steps of a well mixed sequence (splitmix64): which PE, and when. RUSHMEM_SEED repeats a
+/// run.
 struct Dice(u64);
 
 impl Dice {
@@ -49,7 +50,8 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-/// So many of each kind. Tests of this file look at the same shared places, so that one of them runs at a time.
+/// How many of each kind. Tests of this file look at the same shared places, so that one of them
+/// runs at a time.
 fn leave_nothing_behind(jobs: usize) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

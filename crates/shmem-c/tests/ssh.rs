@@ -1,8 +1,9 @@
-//! `oshrun` over ssh among four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs reach each other by TCP: jobs
-//! that end well, and those that lose a PE, a daemon, an ssh, oshrun, a host, or the way between two hosts.
+//! `oshrun` over ssh among four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs reach
+//! each other by TCP: jobs that end well, and those that lose a PE, a daemon, an ssh, oshrun, a
+//! host, or the way between two hosts.
 //!
-//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no namespaces, they are
-//! ignored.
+//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no
+//! namespaces, they are ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -65,7 +66,8 @@ impl Hosts {
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }
 
-    /// What runs on the hosts: host, process and command line. A session's sshd may take a moment longer than it.
+    /// What runs on the hosts: host, process and command line. A session's sshd may take a moment
+    /// longer than it.
     fn processes(&self) -> Vec<(String, u32, String)> {
         let output = self.script(&["left"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,7 +1,9 @@
-//! Static data are symmetric however a program was built and started: compilers, linkers, sanitizers, languages; tools,
-//! threads and children that are there before `shmem_init`; and each way to reach them where they cannot be shared.
+//! Static data are symmetric however a program was built and started: compilers, linkers,
+//! sanitizers, languages; tools, threads and children that are there before `shmem_init`; and each
+//! way to reach them where they cannot be shared.
 //!
-//! Most tests run the program that tests/programs.rs runs too. A test that needs what is not here is ignored.
+//! Most tests run the program that tests/programs.rs runs too. A test that needs what is not here
+//! is ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +39,8 @@ fn lld() -> Option<String> {
     folder.join("ld.lld").exists().then(|| folder.display().to_string())
 }
 
-/// Compiles a program by the prefix's wrapper around `compiler`; `None`, in words, where that cannot with these flags.
+/// Compiles a program by the prefix's wrapper around `compiler`; `None`, in words, where that
+/// cannot with these flags.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let is_cxx = name.ends_with(".cpp");
     let (wrapper, variable) = if is_cxx { ("oshcxx", "OSHCXX_CXX") } else { ("oshcc", "OSHCC_CC") };
@@ -122,7 +125,8 @@ fn cxx_by_clang() {
     every_kind("statics_cxx.cpp", "clang++");
 }
 
-/// A sanitizer knows nothing of what other processes and this library's threads do in order, so it runs on one node.
+/// A sanitizer knows nothing of what other processes and this library's threads do in order, so it
+/// runs on one node.
 fn sanitizers() {
     for compiler in ["gcc", "clang"] {
         for flag in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
@@ -183,8 +187,8 @@ fn rust() {
     }
 }
 
-/// A shared library of C, compiled from `text`: another file for each call, since a test may load it while the next one
-/// calls.
+/// A shared library of C, compiled from `text`: another file for each call, since a test may load
+/// it while the next one calls.
 fn library(name: &str, text: &str, flags: &[&str]) -> String {
     static N_LIBRARIES: AtomicU32 = AtomicU32::new(0);
     let number = N_LIBRARIES.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +202,7 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
     library.display().to_string()
 }
 
-/// A tool that starts a thread before any other library is initialised.
+/// A tool that starts a thread before any other library is initialized.
 fn busy_tool() -> String {
     let text = "
         #include <pthread.h>
@@ -222,7 +226,8 @@ fn after(first: &str, n: usize) -> Job {
     Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))
 }
 
-/// A program that forbids the calls by which the kernel copies between processes, then runs another.
+/// A program that forbids the calls by which the kernel copies between processes, then runs
+/// another.
 fn forbidding() -> PathBuf {
     let text = "
         #include <errno.h>
@@ -295,8 +300,8 @@ fn a_limit_of_file_sizes_leaves_them_where_they_are() {
     went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by process_vm_readv");
 }
 
-/// A program's children have its environment before `shmem_init`, so a library that is preloaded everywhere finds the
-/// same place in every one of them.
+/// A program's children have its environment before `shmem_init`, so a library that is preloaded
+/// everywhere finds the same place in every one of them.
 fn children_that_load_the_library_first_leave_the_parent_its_place() {
     let text = "
         #include <stdio.h>
@@ -397,7 +402,8 @@ fn the_programs_threads_may_run_before_init() {
     Job::new(compile_text("early_threads.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
 }
 
-/// Start and fork touch what is in use alone: 4 GiB of variables for each PE are more than many machines have.
+/// Start and fork touch what is in use alone: 4 GiB of variables for each PE are more than many
+/// machines have.
 fn four_gib_of_variables() {
     if !cfg!(target_arch = "x86_64") {
         absent("variables of this size need x86-64's medium code model");
@@ -457,7 +463,7 @@ fn under_a_debugger() {
     assert!(outcome.lines().any(|line| line.starts_with("$1 = ")), "no variable\n{outcome}");
 }
 
-fn pes_of_different_programs_are_told_apart() {
+fn pes_of_different_programs_are_distinguished() {
     let (one, other) = (program!("statics.c"), program!("rma.c"));
     let command =
         format!("[ $SHMEM_LOCAL_ID = 0 ] && exec {}; exec {}", one.display(), other.display());
@@ -493,6 +499,6 @@ testkit::tests! {
     the_programs_threads_may_run_before_init,
     four_gib_of_variables,
     under_a_debugger,
-    pes_of_different_programs_are_told_apart,
+    pes_of_different_programs_are_distinguished,
     a_static_program_names_the_transports_that_it_has,
 }

@@ -1,5 +1,6 @@
-//! Threads, contexts and teams beyond what one program in every setting shows: each thread level, another sequence of
-//! the stress in every run, 10,000 contexts and teams, and the stress under ThreadSanitizer.
+//! Threads, contexts and teams beyond what one program in every setting shows: each thread level,
+//! another sequence of the stress in every run, 10,000 contexts and teams, and the stress under
+//! ThreadSanitizer.
 
 use std::path::Path;
 use std::process::Command;
@@ -63,9 +64,9 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
     }
 }
 
-/// The program is instrumented, the library is not: what threads of the program do to each other is seen, through the
-/// library's functions too, which are told of by the C library's copies. The step `thread-sanitizer` of
-/// `cargo xtask test --full` instruments the library as well.
+/// The program is instrumented, the library is not: what threads of the program do to each other is
+/// seen, through the library's functions too, which the C library's copies report. The step
+/// `thread-sanitizer` of `cargo xtask test --full` instruments the library as well.
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")
         .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])

@@ -1,5 +1,6 @@
-//! The choice of a transport: what is asked for and cannot be had, what PEs see differently, what
-//! libraries' own variables change, what is told; and whether AMOs compose over every transport.
+//! The choice of a transport: what is requested and cannot be used, what PEs see differently, what
+//! libraries' own variables change, what is reported; and whether AMOs compose over every
+//! transport.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -48,16 +49,17 @@ fn spoilt(library: &str) -> PathBuf {
     folder
 }
 
-fn a_library_that_is_missing_is_named_with_the_cure() {
+fn a_library_that_is_missing_is_named_with_the_remedy() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         let outcome = job(2, &forced(transport)).env("LD_LIBRARY_PATH", spoilt(library).display());
-        let cure = ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
-        outcome.run().assert_fails(&cure);
+        let remedy =
+            ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
+        outcome.run().assert_fails(&remedy);
     }
 }
 
-/// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel refuses to run what
-/// a child of another test still holds open for writing.
+/// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel
+/// refuses to run what a child of another test still holds open for writing.
 fn for_pe_1(name: &str, variable: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && export {variable}\nexec \"$@\"\n");
@@ -138,7 +140,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
         if transport != "tcp" && !is_here(library) {
             continue;
         }
-        let told = |name: &str, value: &str| {
+        let set = |name: &str, value: &str| {
             let job = || {
                 let job = job(2, &forced(transport)).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
                 job.env("UCX_TLS", "tcp,self").env(name, value)
@@ -167,10 +169,10 @@ fn who_carries_out_atomic_operations_is_one_setting() {
             assert!(lines.len() == 1 && lines[0].contains(said), "{said}: {stderr}");
         };
         for value in ["auto", "software", "network"] {
-            told("SHMEM_AMOS", value);
+            set("SHMEM_AMOS", value);
         }
-        told("SHMEM_UCX_AMOS", "network");
-        told("SHMEM_OFI_AMOS", "software");
+        set("SHMEM_UCX_AMOS", "network");
+        set("SHMEM_OFI_AMOS", "software");
     }
 }
 
@@ -194,8 +196,8 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
     assert!(!succeeded && said.contains("SHMEM_AMOS is pigeon"), "{said}");
 }
 
-fn what_is_found_and_chosen_is_told_on_request() {
-    let told = |variables: &[(&str, &str)]| {
+fn what_is_found_and_chosen_is_reported_on_request() {
+    let report = |variables: &[(&str, &str)]| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(4);
         outcome.stderr
@@ -204,15 +206,15 @@ fn what_is_found_and_chosen_is_told_on_request() {
         let holds = |line: &&str| words.iter().all(|word| line.contains(word));
         assert_eq!(text.lines().filter(holds).count(), 1, "{words:?} in\n{text}");
     };
-    let auto = told(&[OFF]);
+    let auto = report(&[OFF]);
     line(&auto, &["transport ucx:"]);
     line(&auto, &["transport ofi:"]);
     line(&auto, &["transport tcp:", "chosen, and every PE moved data"]);
     line(&auto, &["atomic operations", "CPU of the target"]);
-    let tcp = told(&forced("tcp"));
+    let tcp = report(&forced("tcp"));
     line(&tcp, &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"]);
     // A job on one node has no transport.
-    assert!(!told(&[]).contains("transport "));
+    assert!(!report(&[]).contains("transport "));
     let chosen = |variables: &[(&str, &str)], path: &str| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
         outcome.assert_ok(4);
@@ -263,7 +265,8 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
     }
 }
 
-/// A network's own atomics either are right and then are the world's, on-node as well, or are refused.
+/// A network's own atomics either are right and then are the world's, on-node as well, or are
+/// refused.
 fn atomics_of_the_network_are_the_nodes_too() {
     let networks = [
         ("ucx", UCX, ("UCX_TLS", "tcp,self")),
@@ -287,7 +290,8 @@ fn atomics_of_the_network_are_the_nodes_too() {
 
 /// Libraries have words of their own for a peer that is gone; the job's are who was killed.
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    // Some take the process's signals when they are opened: one that aborts is to be told by its signal.
+    // Some take the process's signals when they are opened: one that aborts is to be recognized by
+    // its signal.
     const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
         ("tcp", "", "kill", "SIGKILL", 137),
         ("ucx", UCX, "kill", "SIGKILL", 137),
@@ -305,8 +309,8 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
     }
 }
 
-/// Threads of a transport, or of its library, keep no process alive whose own threads have ended, and end none
-/// whose own go on.
+/// Threads of a transport, or of its library, keep no process alive whose own threads have ended,
+/// and end none whose own go on.
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
@@ -324,7 +328,8 @@ fn a_process_ends_with_its_own_last_thread() {
     }
 }
 
-/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the job none reaches it.
+/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the
+/// job none reaches it.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
@@ -348,7 +353,8 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     }
 }
 
-/// Files in /dev/shm under the number of a PE, as a killed process leaves them, do not keep shm from opening.
+/// Files in /dev/shm under the number of a PE, as a killed process leaves them, do not keep shm
+/// from opening.
 fn files_of_a_killed_process_do_not_matter() {
     needs(LIBFABRIC);
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
@@ -366,8 +372,8 @@ fn files_of_a_killed_process_do_not_matter() {
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a node; the receiver
-/// calls nothing while it waits.
+/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a
+/// node; the receiver calls nothing while it waits.
 fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport != "tcp" && !is_here(library) {
@@ -419,7 +425,7 @@ fn no_flag_overtakes_its_data_on_a_busy_machine() {
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
 }
 
-/// A script that runs a program whose PE 1 may open so many files alone.
+/// A script that runs a program in which PE 1 alone may open this many files.
 fn with_few_files(files: u32) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{files}"));
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && ulimit -n {files}\nexec \"$@\"\n");
@@ -427,14 +433,16 @@ fn with_few_files(files: u32) -> PathBuf {
     script
 }
 
-/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was lost.
+/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was
+/// lost.
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a peer, or none.
+    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a
+    // peer, or none.
     let outcomes = thread::scope(|scope| {
         let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
         let jobs: Vec<_> = jobs.collect();
@@ -468,12 +476,12 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
 }
 
 testkit::tests! {
-    a_library_that_is_missing_is_named_with_the_cure,
+    a_library_that_is_missing_is_named_with_the_remedy,
     who_saw_what_is_said_when_pes_differ,
     a_static_program_has_no_transport_that_opens_libraries,
     variables_of_ucx_and_ours_are_heard,
     variables_of_libfabric_and_ours_are_heard,
-    what_is_found_and_chosen_is_told_on_request,
+    what_is_found_and_chosen_is_reported_on_request,
     who_carries_out_atomic_operations_is_one_setting,
     what_is_found_here_names_who_carries_out_atomic_operations,
     atomics_compose_on_one_node_and_over_tcp,

@@ -1,5 +1,5 @@
-//! The method of conjugate gradients for a tridiagonal system, whose rows are spread over the PEs: values of neighbours by
-//! single puts, and sums over all PEs.
+//! The method of conjugate gradients for a tridiagonal system, whose rows are spread over the PEs:
+//! values of neighbors by single puts, and sums over all PEs.
 
 use shmem::{Shmem, Sum, SymArray};
 

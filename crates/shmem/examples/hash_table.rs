@@ -1,4 +1,5 @@
-//! A hash table that all PEs insert into at once: slots are claimed by compare-and-swap, values are added to.
+//! A hash table that all PEs insert into at once: slots are claimed by compare-and-swap, values are
+//! added to.
 
 use shmem::{Atomic, Shmem, SymArray};
 

@@ -1,5 +1,5 @@
-//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbours by puts with signals, and nobody
-//! waits for more than its neighbours.
+//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbors by puts
+//! with signals, and nobody waits for more than its neighbors.
 
 use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox};
 use std::ops::Range;
@@ -21,7 +21,7 @@ fn step(plate: &[f64]) -> Vec<f64> {
     next
 }
 
-/// A plate with so many inner rows, cold but for its first row.
+/// A plate with `rows` inner rows, cold but for its first row.
 fn plate(rows: usize, first: f64) -> Vec<f64> {
     let mut plate = vec![0.0; (rows + 2) * COLUMNS];
     plate[..COLUMNS].fill(first);
@@ -32,7 +32,8 @@ fn row(index: usize) -> Range<usize> {
     index * COLUMNS..(index + 1) * COLUMNS
 }
 
-/// Where a neighbour puts its row. There is room for two, since the neighbour may be one step ahead.
+/// Where a neighbor puts its row. There is room for two, since the neighbor may be one step
+/// ahead.
 struct Inbox<'s> {
     rows: SymArray<'s, f64>,
     step: SymBox<'s, Signal>,

@@ -1,4 +1,5 @@
-//! A picture of the Mandelbrot set: each PE computes every n-th row, PE 0 gets them all and shows them.
+//! A picture of the Mandelbrot set: each PE computes every n-th row, PE 0 gets them all and shows
+//! them.
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 24;

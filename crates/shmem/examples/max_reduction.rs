@@ -1,4 +1,5 @@
-//! The greatest of what all PEs have: of single values, of arrays element by element, and among some PEs alone.
+//! The greatest of what all PEs have: of single values, of arrays element by element, and among
+//! some PEs alone.
 
 use shmem::Max;
 

@@ -1,5 +1,6 @@
-//! Two pipelines through all PEs, one in each direction, on one thread: whatever is waited for in one, the other goes on. Blocks
-//! are sent as vectors that come back when they have arrived, and there is room for a few at each PE.
+//! Two pipelines through all PEs, one in each direction, on one thread: whatever is waited for in
+//! one, the other goes on. Blocks are sent as vectors that come back when they have arrived, and
+//! there is room for a few at each PE.
 
 use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox, SymSlice, block_on};
 use std::future::poll_fn;

@@ -1,4 +1,5 @@
-//! A sort of integers as in ISx: each key goes to the PE of its bucket, whose room is reserved by a fetch-add.
+//! A sort of integers as in ISx: each key goes to the PE of its bucket, whose room is reserved by a
+//! fetch-add.
 
 use shmem::Atomic;
 

@@ -1,4 +1,5 @@
-//! Several threads of each PE at once: a private context for each, and a queue of tasks for all threads of all PEs.
+//! Several threads of each PE at once: a private context for each, and a queue of tasks for all
+//! threads of all PEs.
 
 use shmem::{Atomic, Multiple, Private};
 use std::thread;

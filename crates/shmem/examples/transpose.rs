@@ -1,5 +1,5 @@
-//! The transpose of a matrix whose rows are spread over the PEs: non-blocking gets of a block from every PE, all of which are
-//! complete at the end of the scope.
+//! The transpose of a matrix whose rows are spread over the PEs: non-blocking gets of a block from
+//! every PE, all of which are complete at the end of the scope.
 
 /// Of each PE.
 const ROWS: usize = 6;

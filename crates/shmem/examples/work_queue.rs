@@ -1,4 +1,5 @@
-//! Tasks that take different times: whoever is free takes the next one, by a fetch-add on a counter of PE 0.
+//! Tasks that take different times: a PE that is free takes the next one, by a fetch-add on a
+//! counter of PE 0.
 
 use shmem::Atomic;
 

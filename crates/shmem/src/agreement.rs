@@ -1,10 +1,13 @@
-//! What all PEs must do together for memory to be safe: to allocate an object, to drop it, and to finalize.
+//! What all PEs must do together for memory to be safe: to allocate an object, to drop it, and to
+//! finalize.
 //!
-//! That every safe operation stays inside its object depends on it: where one PE has freed what another one can still name, the
-//! other one writes into the heap's own records, and the next round of the library has a new heap in the same place. A barrier does
-//! not prove it, since a program may meet it by a barrier for something else. So each PE shows what it does where no view of a program
-//! can reach, and compares it with what the next PE shows. An [epoch](crate::SymArray::epoch) is no such step, since its barriers prove by
-//! themselves that all PEs are in it; but a PE that waits there learns of another one that is at a step.
+//! That every safe operation stays inside its object depends on it: where one PE has freed what
+//! another one can still name, the other one writes into the heap's own records, and the next round
+//! of the library has a new heap in the same place. A barrier does not prove it, since a program
+//! may meet it by a barrier for something else. So each PE shows what it does where no view of a
+//! program can reach, and compares it with what the next PE shows. An
+//! [epoch](crate::SymArray::epoch) is no such step, since its barriers prove by themselves that all
+//! PEs are in it; but a PE that waits there learns of another one that is at a step.
 #![allow(unsafe_code)]
 
 use rushmem_runtime::Call;
@@ -19,15 +22,17 @@ static BARRIERS: AtomicU64 = AtomicU64::new(0);
 /// What a PE does.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
-    /// It allocates a block: the offset in the heap, the size and the alignment, and a digest of what it is for.
+    /// It allocates a block: the offset in the heap, the size and the alignment, and a digest of
+    /// what it is for.
     Allocate([u64; 4]),
     /// It drops the block that begins there.
     Drop(u64),
-    /// It finalizes the library when it was initialised so often.
+    /// It finalizes the library as often as it was initialized.
     Finalize(u32),
 }
 
-/// A step that this PE has entered, of whatever kind: before it waits for others, so that those in an epoch learn of it.
+/// A step that this PE has entered, of whatever kind: before it waits for others, so that those in
+/// an epoch learn of it.
 pub(crate) struct Entered {
     call: Call,
     number: u64,
@@ -41,7 +46,8 @@ impl Entered {
         Entered { call, number }
     }
 
-    /// End the job with this message unless the next PE does the same. Once all PEs have met in a further barrier, all do.
+    /// End the job with this message unless the next PE does the same. Once all PEs have met in a
+    /// further barrier, all do.
     pub(crate) fn compare(self, step: Step, mistake: &str) {
         let Entered { call, number } = self;
         let own = match step {
@@ -63,14 +69,15 @@ pub(crate) struct Barrier(Position);
 
 impl Barrier {
     pub(crate) fn enter() -> Barrier {
-        // An atomic addition would take a tenth of an epoch's time. Threads do not enter collectives of all PEs at the same time;
-        // if they do, a message may be wrong.
+        // An atomic addition would take a tenth of an epoch's time. Threads do not enter
+        // collectives of all PEs at the same time; if they do, a message may be wrong.
         let barriers = BARRIERS.load(Relaxed) + 1;
         BARRIERS.store(barriers, Relaxed);
         Barrier(Position { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
     }
 
-    /// Wait until `flag` has `value` or more. Ends the job with a message if the PE before this one does something else.
+    /// Wait until `flag` has `value` or more. Ends the job with a message if the PE before this one
+    /// does something else.
     ///
     /// # Safety
     /// `flag` is an aligned word of symmetric memory.

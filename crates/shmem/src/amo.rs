@@ -1,5 +1,6 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7). They are atomic towards each other, on [`Atomic`] elements alone,
-//! and order nothing else: a [`fence`](Context::fence) or [`quiet`](Context::quiet) does.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7). They are atomic towards each other, on
+//! [`Atomic`] elements alone, and order nothing else: a [`fence`](Context::fence) or
+//! [`quiet`](Context::quiet) does.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, Kind, number};
@@ -20,7 +21,8 @@ macro_rules! operations {
             pe: u32,
         ) $(-> $result)? {
             let at = dest.into().as_ptr().cast::<T>();
-            // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
+            // SAFETY: an aligned element of a symmetric object, which atomic operations alone
+            // access.
             unsafe { amo::$name(Call(&stringify!($name)), self.handle(), at, value, number(pe)) }
         }
     )*};
@@ -39,7 +41,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { amo::fetch(Call(&"fetch"), self.handle(), at, number(pe)) }
     }
 
-    /// Write `value` on `pe` if `condition` is there, and return what was there (`shmem_atomic_compare_swap`, §9.7.1.3).
+    /// Write `value` on `pe` if `condition` is there, and return what was there
+    /// (`shmem_atomic_compare_swap`, §9.7.1.3).
     #[inline]
     pub fn compare_swap<'a, T: AtomicInteger>(
         &self,
@@ -73,15 +76,18 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         fetch_add: AtomicInteger -> T;
         /// Bitwise and with `value` on `pe` (`shmem_atomic_and`, §9.7.1.10).
         and: AtomicInteger;
-        /// Bitwise and with `value` on `pe`; returns what was there (`shmem_atomic_fetch_and`, §9.7.1.9).
+        /// Bitwise and with `value` on `pe`; returns what was there (`shmem_atomic_fetch_and`,
+        /// §9.7.1.9).
         fetch_and: AtomicInteger -> T;
         /// Bitwise or with `value` on `pe` (`shmem_atomic_or`, §9.7.1.12).
         or: AtomicInteger;
-        /// Bitwise or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_or`, §9.7.1.11).
+        /// Bitwise or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_or`,
+        /// §9.7.1.11).
         fetch_or: AtomicInteger -> T;
         /// Bitwise exclusive or with `value` on `pe` (`shmem_atomic_xor`, §9.7.1.14).
         xor: AtomicInteger;
-        /// Bitwise exclusive or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_xor`, §9.7.1.13).
+        /// Bitwise exclusive or with `value` on `pe`; returns what was there
+        /// (`shmem_atomic_fetch_xor`, §9.7.1.13).
         fetch_xor: AtomicInteger -> T;
     }
 

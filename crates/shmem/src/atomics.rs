@@ -77,7 +77,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     ///     shmem.set_all(&counters, &[1, 2, 3], shmem.n_pes() - 1);
     /// }
     /// # shmem.barrier_all();
-    /// # assert!(shmem.my_pe() + 1 < shmem.n_pes() || shmem.fetch(counters.at(2), shmem.my_pe()) == 3);
+    /// # let fetched = shmem.fetch(counters.at(2), shmem.my_pe());
+    /// # assert!(shmem.my_pe() + 1 < shmem.n_pes() || fetched == 3);
     /// ```
     #[track_caller]
     pub fn set_all<'a, T: AtomicValue>(

@@ -1,9 +1,10 @@
 //! Collectives over the members of a team (OpenSHMEM 1.6, §9.10), on symmetric memory.
 //!
-//! All members call with views of the same elements of the same objects. Until a call returns, any member may read `source` and
-//! write to `dest` of any other that has called, so nobody accesses them meanwhile: what is read there has values of some
-//! moment. `dest` is `source`, or has no element in common with it. Each of these routines writes to `dest` of this member's
-//! call and nowhere else, on all members; what mistaken programs get is wrong values, no other memory.
+//! All members call with views of the same elements of the same objects. Until a call returns, any
+//! member may read `source` and write to `dest` of any other that has called, so nobody accesses
+//! them meanwhile: what is read there has values of some moment. `dest` is `source`, or has no
+//! element in common with it. Each of these routines writes to `dest` of this member's call and
+//! nowhere else, on all members; what mistaken programs get is wrong values, no other memory.
 #![allow(unsafe_code)]
 
 use crate::element::fail;
@@ -18,8 +19,8 @@ use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
 use std::panic::Location;
 
-/// Blocks of an array, one for each member of a team: where each begins and how many elements it has. All numbers are numbers of
-/// elements, none of bytes.
+/// Blocks of an array, one for each member of a team: where each begins and how many elements it
+/// has. All numbers are numbers of elements, none of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a> {
     /// The index of the first element of each block.
@@ -46,8 +47,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
     }
 
-    /// Copy `source` of all members, whose lengths may differ, one after the other to `dest` of all (`shmem_collect`, §9.10.8).
-    /// Returns how many elements these are; the job ends with a message if `dest` has fewer.
+    /// Copy `source` of all members, whose lengths may differ, one after the other to `dest` of all
+    /// (`shmem_collect`, §9.10.8). Returns how many elements these are; the job ends with a message
+    /// if `dest` has fewer.
     #[track_caller]
     pub fn collect<'a, T: Pod>(
         &self,
@@ -66,8 +68,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         elements_of::<T>(nbytes)
     }
 
-    /// Copy `source` of all members, which has as many elements on each, one after the other to `dest` of all
-    /// (`shmem_fcollect`, §9.10.8).
+    /// Copy `source` of all members, which has as many elements on each, one after the other to
+    /// `dest` of all (`shmem_fcollect`, §9.10.8).
     #[track_caller]
     pub fn fcollect<'a, T: Pod>(
         &self,
@@ -86,8 +88,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
 
-    /// Both sides are as many blocks as the team has members: block `l` of `source` of member `k` becomes block `k` of
-    /// `dest` of member `l` (`shmem_alltoall`, §9.10.5).
+    /// Both sides are as many blocks as the team has members: block `l` of `source` of member `k`
+    /// becomes block `k` of `dest` of member `l` (`shmem_alltoall`, §9.10.5).
     #[track_caller]
     pub fn alltoall<'a, T: Pod>(
         &self,
@@ -107,8 +109,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// As [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst` elements apart in `dest` and `sst` in
-    /// `source` (`shmem_alltoalls`, §9.10.6).
+    /// As [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst`
+    /// elements apart in `dest` and `sst` in `source` (`shmem_alltoalls`, §9.10.6).
     #[track_caller]
     pub fn alltoalls<'a, T: Pod>(
         &self,
@@ -131,10 +133,12 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
 
-    /// As [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member `k` goes to element `dest_offsets[k]` of `dest` of
-    /// member `l` (`shmemx_alltoallv`, an extension). Returns how many elements came from each member.
+    /// As [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member `k`
+    /// goes to element `dest_offsets[k]` of `dest` of member `l` (`shmemx_alltoallv`, an
+    /// extension). Returns how many elements came from each member.
     ///
-    /// The job ends with a message if a block does not fit. What comes from two members must not overlap.
+    /// The job ends with a message if a block does not fit. What comes from two members must not
+    /// overlap.
     #[track_caller]
     pub fn alltoallv<'a, T: Pod>(
         &self,
@@ -157,14 +161,16 @@ impl<L: ThreadLevel> Team<'_, L> {
         let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes: counts };
         let (places, received) = (places.as_ptr(), sizes.as_mut_ptr());
         let (call, team) = (call, self.handle().into());
-        // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the target is as long as it says.
+        // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the
+        // target is as long as it says.
         unsafe { alltoallv::alltoallv(call, team, target, places, received, from) };
         sizes.iter_mut().for_each(|size| *size = elements_of::<T>(*size));
         sizes
     }
 
-    /// As [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one after the other, in their order
-    /// (`shmemx_alltoallv_packed`, an extension). Returns how many elements came. `dest` has the same length on all members.
+    /// As [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one after the
+    /// other, in their order (`shmemx_alltoallv_packed`, an extension). Returns how many elements
+    /// came. `dest` has the same length on all members.
     #[track_caller]
     pub fn alltoallv_packed<'a, T: Pod>(
         &self,
@@ -181,7 +187,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         let (offsets, sizes) = (offsets.as_ptr(), counts.as_ptr());
         let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes };
         let (call, team) = (call, self.handle().into());
-        // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the target is as long as it says.
+        // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the
+        // target is as long as it says.
         elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
     }
 
@@ -207,8 +214,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         [offsets, counts].map(|numbers| numbers.iter().map(|&n| in_bytes::<T>(n)).collect())
     }
 
-    /// Combine `source` of all members element by element, and store the result in `dest` of all (`shmem_and_reduce` and others,
-    /// §9.10.9).
+    /// Combine `source` of all members element by element, and store the result in `dest` of all
+    /// (`shmem_and_reduce` and others, §9.10.9).
     ///
     /// ```standalone_crate
     /// # use shmem::Max;
@@ -232,7 +239,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
 
-    /// Add up `source` of the members up to this one element by element (`shmem_sum_inscan`, §9.10.10).
+    /// Add up `source` of the members up to this one element by element (`shmem_sum_inscan`,
+    /// §9.10.10).
     #[track_caller]
     pub fn inscan<'a, T: Pod + Arithmetic>(
         &self,
@@ -248,7 +256,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
     }
 
-    /// Add up `source` of the members before this one element by element; zero on the first (`shmem_sum_exscan`, §9.10.10).
+    /// Add up `source` of the members before this one element by element; zero on the first
+    /// (`shmem_sum_exscan`, §9.10.10).
     #[track_caller]
     pub fn exscan<'a, T: Pod + Arithmetic>(
         &self,
@@ -299,7 +308,8 @@ fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     }
 }
 
-/// End the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of `len` elements.
+/// End the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of `len`
+/// elements.
 #[inline]
 #[track_caller]
 pub(crate) fn in_span(

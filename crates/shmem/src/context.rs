@@ -1,4 +1,5 @@
-//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from each other.
+//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from
+//! each other.
 #![allow(unsafe_code)]
 
 use crate::thread_level::{Single, ThreadLevel};
@@ -31,7 +32,8 @@ pub trait Created: Options<Owned = Owned> {
     const OPTIONS: c_long;
 }
 
-/// The default context (`SHMEM_CTX_DEFAULT`, §9.5), which exists without being created. It numbers PEs as the world team does.
+/// The default context (`SHMEM_CTX_DEFAULT`, §9.5), which exists without being created. It numbers
+/// PEs as the world team does.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultContext;
 
@@ -43,7 +45,8 @@ pub struct Shared;
 #[derive(Clone, Copy, Debug)]
 pub struct Serialized;
 
-/// `SHMEM_CTX_PRIVATE` (§9.5.1): the thread that created it alone. The context is neither `Send` nor `Sync`.
+/// `SHMEM_CTX_PRIVATE` (§9.5.1): the thread that created it alone. The context is neither `Send`
+/// nor `Sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Private;
 
@@ -94,8 +97,9 @@ impl Drop for Owned {
 
 /// A stream of operations on the PEs of one team, numbered as in that team (`shmem_ctx_t`, §9.5).
 ///
-/// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by [`Team::context`](crate::Team::context)
-/// and destroyed when they are dropped, which completes what was issued on them (`shmem_ctx_destroy`, §9.5.3).
+/// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by
+/// [`Team::context`](crate::Team::context) and destroyed when they are dropped, which completes
+/// what was issued on them (`shmem_ctx_destroy`, §9.5.3).
 pub struct Context<'t, K: Kind = DefaultContext, L: ThreadLevel = Single> {
     owned: K::Owned,
     team: PhantomData<&'t ()>,
@@ -112,21 +116,22 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         K::handle(&self.owned)
     }
 
-    /// Order the puts, atomic operations and signals that this context has issued before those that it will issue, towards
-    /// each PE (`shmem_ctx_fence`, §9.12.1).
+    /// Order the puts, atomic operations and signals that this context has issued before those that
+    /// it will issue, towards each PE (`shmem_ctx_fence`, §9.12.1).
     #[inline]
     pub fn fence(&self) {
         order::fence(Call(&"Context::fence"), self.handle());
     }
 
-    /// Complete everything that this context has issued, at its targets, too (`shmem_ctx_quiet`, §9.12.2).
+    /// Complete everything that this context has issued, at its targets, too (`shmem_ctx_quiet`,
+    /// §9.12.2).
     #[inline]
     pub fn quiet(&self) {
         order::quiet(Call(&"Context::quiet"), self.handle());
     }
 
-    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3). The job ends with a message if
-    /// there is no such PE.
+    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3).
+    /// The job ends with a message if there is no such PE.
     pub fn pe_quiet(&self, pes: &[u32]) {
         for &pe in pes {
             let pe = number(pe);
@@ -151,7 +156,8 @@ impl ContextConfig {
     }
 }
 
-/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is dropped.
+/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is
+/// dropped.
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);

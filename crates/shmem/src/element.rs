@@ -1,4 +1,5 @@
-//! What symmetric memory is made of: plain data, and cells that only atomic operations or signals change.
+//! What symmetric memory is made of: plain data, and cells that only atomic operations or signals
+//! change.
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
@@ -6,7 +7,8 @@ use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma::Element;
 use rushmem_runtime::wait::Word;
 
-/// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and [`Lock`](crate::Lock).
+/// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
+/// [`Lock`](crate::Lock).
 ///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.
@@ -21,9 +23,9 @@ pub unsafe trait Symmetric: Copy + 'static {}
 // SAFETY: this is what `Pod` means.
 unsafe impl<T: Pod> Symmetric for T {}
 
-/// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6, §9.7), since the standard
-/// leaves undefined what happens when puts and atomic operations meet. There are no values of this type outside of
-/// symmetric memory.
+/// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6,
+/// §9.7), since the standard leaves undefined what happens when puts and atomic operations meet.
+/// There are no values of this type outside of symmetric memory.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Atomic<T: AtomicValue>(T);
@@ -31,8 +33,8 @@ pub struct Atomic<T: AtomicValue>(T);
 // SAFETY: transparent, and `T` is `Pod`.
 unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
 
-/// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type outside of symmetric
-/// memory.
+/// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type
+/// outside of symmetric memory.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Signal(u64);
@@ -40,13 +42,14 @@ pub struct Signal(u64);
 // SAFETY: transparent, and the word is `Pod`.
 unsafe impl Symmetric for Signal {}
 
-/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7, table 7).
+/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
+/// table 7).
 pub trait AtomicValue: Pod + Amo {}
 
 impl<T: Pod + Amo> AtomicValue for T {}
 
-/// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose `int32_t` and
-/// `int64_t` include the signed ones).
+/// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose
+/// `int32_t` and `int64_t` include the signed ones).
 #[diagnostic::on_unimplemented(
     message = "this atomic operation does not exist on elements of type `{Self}`",
     label = "not an integer of 4 or 8 bytes",

@@ -1,4 +1,5 @@
-//! The handle of the library: initialisation, finalization and what concerns all PEs (OpenSHMEM 1.6, §9.1, §9.2).
+//! The handle of the library: initialization, finalization and what concerns all PEs (OpenSHMEM
+//! 1.6, §9.1, §9.2).
 
 use crate::agreement::{Entered, Step};
 use crate::context::{Context, DefaultContext};
@@ -15,9 +16,10 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// An initialised library (§9.1). Dropping a handle is collective, and dropping the last one finalizes the library (`shmem_finalize`,
-/// §9.1.4): the job ends with a message if another PE does something else then. A later [`init`] starts another
-/// round. Everything that needs the library borrows the handle.
+/// An initialized library (§9.1). Dropping a handle is collective, and dropping the last one
+/// finalizes the library (`shmem_finalize`, §9.1.4): the job ends with a message if another PE does
+/// something else then. A later [`init`] starts another round. Everything that needs the library
+/// borrows the handle.
 ///
 /// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.
 pub struct Shmem<L: ThreadLevel = Single> {
@@ -43,7 +45,7 @@ fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
     SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The library was initialised before with another thread level, which remains in force (§9.2.1).
+/// The library was initialized before with another thread level, which remains in force (§9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadLevelError {
     requested: i32,
@@ -54,7 +56,7 @@ impl fmt::Display for ThreadLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is provided instead of {}, since the library was initialised with that before",
+            "{} is provided instead of {}, since the library was initialized with that before",
             name(self.provided),
             name(self.requested)
         )
@@ -73,7 +75,7 @@ fn name(level: i32) -> &'static str {
     }
 }
 
-/// Initialise the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
+/// Initialize the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
 ///
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
@@ -81,12 +83,13 @@ pub fn init() -> Shmem {
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
-/// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective over all PEs.
+/// Initialize the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
+/// over all PEs.
 ///
 /// At [`Single`] this is [`init`].
 ///
 /// # Errors
-/// The library is initialised already, at a lower level.
+/// The library is initialized already, at a lower level.
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
     enter(Call(&"shmem::init_thread"))
 }
@@ -105,7 +108,7 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
         let (thread, count) = single.unwrap_or((me, 0));
         if thread != me {
             call.fail(format_args!(
-                "another thread has initialised the library for itself; initialise it with \
+                "another thread has initialized the library for itself; initialize it with \
                  shmem::init_thread::<Multiple>() where several threads call it"
             ));
         }
@@ -114,7 +117,8 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
     match setup::init_thread(call, ALL, L::LEVEL) {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
         Some(provided) => {
-            // An earlier round had another level, which remains; there is no handle to finalize this one.
+            // An earlier round had another level, which remains; there is no handle to finalize
+            // this one.
             finalize(call);
             Err(refuse(provided))
         }
@@ -150,7 +154,8 @@ impl<L: ThreadLevel> Shmem<L> {
         Team::borrowed(TeamHandle::NODE)
     }
 
-    /// Wait for all PEs, and complete what was issued on their default contexts (`shmem_barrier_all`, §9.10.1).
+    /// Wait for all PEs, and complete what was issued on their default contexts
+    /// (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {
         collectives::barrier_all(Call(&"Shmem::barrier_all"));
@@ -215,7 +220,8 @@ fn finalize(call: Call) {
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
-/// End the job if this PE panics: it will not take part in the collective calls for which the others wait.
+/// End the job if this PE panics: it will not take part in the collective calls for which the
+/// others wait.
 pub(crate) fn end_if_panicking() {
     if thread::panicking() {
         setup::global_exit(Call(&"panic"), PANICKED);

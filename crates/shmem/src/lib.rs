@@ -1,5 +1,5 @@
-//! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's symmetric memory, split
-//! into teams and reduce over them.
+//! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's
+//! symmetric memory, split into teams and reduce over them.
 //!
 //! ```standalone_crate
 //! let shmem = shmem::init();
@@ -10,46 +10,49 @@
 //! println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load(0));
 //! ```
 //!
-//! [`init`] gives a [`Shmem`], whose drop finalizes the library. Everything else borrows it: symmetric objects
-//! ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]) and contexts ([`Context`]). A `Shmem` is also the default
-//! context, so operations are its methods.
+//! [`init`] gives a [`Shmem`], whose drop finalizes the library. Everything else borrows it:
+//! symmetric objects ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]) and contexts
+//! ([`Context`]). A `Shmem` is also the default context, so operations are its methods.
 //!
 //! # Memory that others change
 //!
-//! Peers may read and write symmetric memory at any time, so no reference ever points there. A program names it by a
-//! [`SymSlice`] or a [`SymRef`], copies elements in and out, and gets a value that some PE wrote, or bytes of several
-//! of them when it did not synchronize: elements of 1, 2, 4 or 8 bytes are never torn, larger ones may be. Whatever
-//! peers do, this is not undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only
-//! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
+//! Peers may read and write symmetric memory at any time, so a program has no reference to it. It
+//! names elements by a [`SymSlice`] or a [`SymRef`], and copies them in and out. If PEs do not
+//! synchronize, a copy may hold an old value or a new one; elements of 1, 2, 4 or 8 bytes are never
+//! torn, larger ones may be. That is not undefined behavior, because an element is
+//! [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in which no
+//! other PE can reach the elements, lends them as a `&mut [T]`.
 //!
-//! This holds for threads of one PE, too, and for the library's own threads that carry out puts of
-//! peers over a network: symmetric memory is only accessed by atomic operations, and by a copy that
-//! is foreign to the compiler and defined as such.
+//! The same holds for the threads of one PE, and for threads of the library that carry out puts of
+//! peers: symmetric memory is only accessed by atomic operations, and by a copy that is opaque to
+//! the compiler.
 //!
 //! # Operations that complete later
 //!
-//! Non-blocking operations are issued in a [scope](Context::scope), whose end completes them; until then they borrow their
-//! buffers. Or they own a vector, and are a future of it ([`Context::put_owned`], [`Context::get_owned`]). Waits are futures,
-//! too ([`Context::until`]). [`block_on`] waits for a future without an executor.
+//! Nonblocking operations borrow their buffers until the end of a [scope](Context::scope), which
+//! completes them. Others own a vector and return a future of it
+//! ([`Context::put_owned`], [`Context::get_owned`]). Waits are futures, too ([`Context::until`]).
+//! [`block_on`] waits for a future without an executor.
 //!
 //! # Collectives
 //!
-//! Collectives are methods of [`Team`]: on symmetric memory as in C ([`Team::reduce`], [`Team::alltoall`]), and on values that are
-//! passed and returned ([`Team::reduce_value`], [`Team::exscan_value`]). An [`Operator`] is a type, so that a sum of pointers does not
-//! compile.
+//! Collectives are methods of [`Team`]: on symmetric memory as in C ([`Team::reduce`],
+//! [`Team::alltoall`]), and on values that are passed and returned ([`Team::reduce_value`],
+//! [`Team::exscan_value`]). An [`Operator`] is a type, so that a sum of pointers does not compile.
 //!
 //! # Threads
 //!
-//! [`init`] makes a handle that stays on its thread. With [`init_thread`] and [`Multiple`] it is [`Sync`], and so are
-//! teams and shared contexts; a [`Private`] context never leaves its thread.
+//! [`init`] makes a handle that stays on its thread. With [`init_thread`] and [`Multiple`] it is
+//! [`Sync`], and so are teams and shared contexts; a [`Private`] context never leaves its thread.
 //!
 //! # Errors
 //!
-//! What a program can handle is a [`Result`]. A wrong argument that the types cannot exclude (a PE that does not exist,
-//! a range out of bounds) ends the job with one message that names the PE, the call and the cure, as in C. A panic
-//! while symmetric objects exist ends the job, too, since the others would wait for this PE for ever.
+//! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
+//! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that names the PE, the
+//! call and the remedy, as in C. A panic while symmetric objects exist ends the job, too, since the
+//! others would wait for this PE forever.
 //!
-//! Nothing here knows how a call is carried out: that is the runtime's.
+//! This crate only forwards calls; the runtime carries them out.
 
 // C code in the program finds its functions there.
 #[cfg(feature = "c")]

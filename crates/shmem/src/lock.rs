@@ -10,7 +10,8 @@ use rushmem_runtime::{Call, lock};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An element that is a lock of the whole job (§9.13.1), free at first. There are no values of this type outside of symmetric memory.
+/// An element that is a lock of the whole job (§9.13.1), free at first. There are no values of this
+/// type outside of symmetric memory.
 ///
 /// ```standalone_crate
 /// use shmem::Lock;
@@ -32,8 +33,9 @@ pub struct Lock(c_long);
 // SAFETY: transparent, and the word is a number.
 unsafe impl Symmetric for Lock {}
 
-/// A lock that this PE holds until this is dropped, which completes what was issued on the default context
-/// (`shmem_clear_lock`, §9.13.1). One that is leaked is held until the job ends, with a message.
+/// A lock that this PE holds until this is dropped, which completes what was issued on the default
+/// context (`shmem_clear_lock`, §9.13.1). One that is leaked is held until the job ends, with a
+/// message.
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
     lock: SymRef<'a, Lock>,
@@ -42,8 +44,8 @@ pub struct LockGuard<'a> {
 }
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Wait for a lock and take it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends the job with a message if this
-    /// PE holds it already.
+    /// Wait for a lock and take it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends the
+    /// job with a message if this PE holds it already.
     pub fn lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
@@ -54,7 +56,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// Take a lock if it is free (`shmem_test_lock`, §9.13.1).
     pub fn try_lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =
             unsafe { lock::test(Call(&"Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
         (is_held == 0).then(|| LockGuard { lock, thread: PhantomData })
@@ -63,7 +65,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object, which only lock routines access.
         unsafe {
             lock::clear(Call(&"drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
         };

@@ -1,5 +1,5 @@
-//! The operators of reductions (OpenSHMEM 1.6, table 11), as types: a pair of an operator and an element type that does
-//! not exist does not compile.
+//! The operators of reductions (OpenSHMEM 1.6, table 11), as types: a pair of an operator and an
+//! element type that does not exist does not compile.
 
 use bytemuck::Pod;
 use rushmem_runtime::Combine;
@@ -15,9 +15,10 @@ pub(crate) use sealed::Combines;
 
 /// An operator that combines elements of type `T` (§9.10.9, table 11).
 ///
-/// The bitwise ones exist for integers, [`Max`] and [`Min`] for integers and floating-point numbers, [`Sum`] and [`Prod`]
-/// for these and [`Complex`](crate::Complex). Integers wrap. [`Max`] and [`Min`] are NaN if an operand is, and order -0.0
-/// before 0.0. So all but floating-point sums and products depend on the order of the PEs in no bit.
+/// The bitwise ones exist for integers, [`Max`] and [`Min`] for integers and floating-point
+/// numbers, [`Sum`] and [`Prod`] for these and [`Complex`](crate::Complex). Integers wrap. [`Max`]
+/// and [`Min`] are NaN if an operand is, and order -0.0 before 0.0. So all but floating-point sums
+/// and products depend on the order of the PEs in no bit.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not combine elements of type `{T}`",
     note = "And, Or and Xor combine integers, Max and Min also floating-point numbers, Sum and Prod also Complex"

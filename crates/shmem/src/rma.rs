@@ -11,9 +11,11 @@ use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
 mod sealed {
-    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as this exists.
+    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as
+    /// this exists.
     pub trait Memory<T> {
-        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may answer differently next time.
+        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may
+        /// answer differently next time.
         fn parts(&self) -> (*const T, usize);
     }
 
@@ -24,10 +26,12 @@ mod sealed {
 }
 pub(crate) use sealed::{Memory, MemoryMut};
 
-/// What a put (§9.6) can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
+/// What a put (§9.6) can copy from: a slice, array or vector (anything that is
+/// [`AsRef<[T]>`](AsRef)), or symmetric memory.
 pub trait Source<T>: Memory<T> {}
 
-/// What a get (§9.6) can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
+/// What a get (§9.6) can copy to: a slice, array or vector (anything that is
+/// [`AsMut<[T]>`](AsMut)), or symmetric memory.
 pub trait Destination<T>: MemoryMut<T> {}
 
 impl<T, M: Memory<T>> Source<T> for M {}
@@ -70,10 +74,11 @@ macro_rules! symmetric {
 symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The source may be reused on
-    /// return; the data are at `pe` after a [`quiet`](Context::quiet).
+    /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The
+    /// source may be reused on return; the data are at `pe` after a [`quiet`](Context::quiet).
     ///
-    /// The job ends with a message if the lengths differ or there is no such PE, as with all transfers.
+    /// The job ends with a message if the lengths differ or there is no such PE, as with all
+    /// transfers.
     #[inline]
     #[track_caller]
     pub fn put<'a, T: Pod>(
@@ -117,7 +122,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: u32) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();
-        // SAFETY: an element of a symmetric object, whose bits are a value whoever wrote them.
+        // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
         unsafe { rma::g(Call(&"g"), self.handle(), from, number(pe)) }.0
     }
 }

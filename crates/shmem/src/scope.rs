@@ -1,7 +1,9 @@
-//! Non-blocking operations (OpenSHMEM 1.6, §9.6.2, §9.7.2 and §9.8.2) in a scope, as threads in [`std::thread::scope`].
+//! Non-blocking operations (OpenSHMEM 1.6, §9.6.2, §9.7.2 and §9.8.2) in a scope, as threads in
+//! [`std::thread::scope`].
 //!
-//! Whatever an operation borrows, it borrows until the scope ends, which completes all of them. Nothing that a program can
-//! leak has a part in this: the scope is a call, and its end comes by a panic, too.
+//! Whatever an operation borrows, it borrows until the scope ends, which completes all of them.
+//! Nothing that a program can leak has a part in this: the scope is a call, and its end comes by a
+//! panic, too.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, Kind, number};
@@ -15,7 +17,8 @@ use rushmem_runtime::{Call, amo, rma, signal};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What operations are issued on between the begin and the end of [`Context::scope`]: their names end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
+/// What operations are issued on between the begin and the end of [`Context::scope`]: their names
+/// end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
 pub struct Scope<'scope, 'env: 'scope, K: Kind, L: ThreadLevel> {
     context: &'env Context<'env, K, L>,
     /// Neither lifetime may be taken for a shorter one.
@@ -32,8 +35,8 @@ impl<K: Kind, L: ThreadLevel> Drop for End<'_, K, L> {
 }
 
 impl<'env, K: Kind, L: ThreadLevel> Context<'env, K, L> {
-    /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`, §9.12.2) before this returns,
-    /// by a panic, too. Until then they borrow their buffers.
+    /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`,
+    /// §9.12.2) before this returns, by a panic, too. Until then they borrow their buffers.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -68,15 +71,17 @@ macro_rules! fetching {
         ) {
             let at = dest.into().as_ptr().cast::<T>();
             let (call, context) = (Call(&stringify!($name)), self.context.handle());
-            // SAFETY: an aligned element of a symmetric object, which atomic operations alone access; what is fetched goes to a
-            // value that is borrowed until the scope has completed the operation.
+            // SAFETY: an aligned element of a symmetric object, which atomic operations alone
+            // access; what is fetched goes to a value that is borrowed until the scope has
+            // completed the operation.
             unsafe { amo::$name(call, context, fetched, at, value, number(pe)) }
         }
     )*};
 }
 
 impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
-    /// As [`Context::put`]; the source may be changed when the scope has ended (`shmem_put_nbi`, §9.6.2.1).
+    /// As [`Context::put`]; the source may be changed when the scope has ended (`shmem_put_nbi`,
+    /// §9.6.2.1).
     #[inline]
     #[track_caller]
     pub fn put_nbi<T: Pod>(
@@ -89,11 +94,13 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         same_length(Call(&"put_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (Call(&"put_nbi"), self.context.handle());
-        // SAFETY: as many elements each; the source stays as it is until the scope has completed the put.
+        // SAFETY: as many elements each; the source stays as it is until the scope has completed
+        // the put.
         unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// As [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`, §9.6.2.2).
+    /// As [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`,
+    /// §9.6.2.2).
     #[inline]
     #[track_caller]
     pub fn get_nbi<T: Pod>(
@@ -106,11 +113,13 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         same_length(Call(&"get_nbi"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (call, context) = (Call(&"get_nbi"), self.context.handle());
-        // SAFETY: as many elements each; the destination is borrowed until the scope has completed the get.
+        // SAFETY: as many elements each; the destination is borrowed until the scope has completed
+        // the get.
         unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// As [`Context::put_signal`]; the source may be changed when the scope has ended (`shmem_put_signal_nbi`, §9.8.2).
+    /// As [`Context::put_signal`]; the source may be changed when the scope has ended
+    /// (`shmem_put_signal_nbi`, §9.8.2).
     #[inline]
     #[track_caller]
     pub fn put_signal_nbi<T: Pod>(
@@ -126,8 +135,8 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
         let (call, context, pe) = (Call(&"put_signal_nbi"), self.context.handle(), number(pe));
-        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays as it is until the scope has
-        // completed the put.
+        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays as it
+        // is until the scope has completed the put.
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
     }
 
@@ -141,8 +150,9 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     ) {
         let at = source.into().as_ptr().cast::<T>();
         let (call, context) = (Call(&"fetch_nbi"), self.context.handle());
-        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access; what is fetched goes to a
-        // value that is borrowed until the scope has completed the operation.
+        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access;
+        // what is fetched goes to a value that is borrowed until the scope has completed the
+        // operation.
         unsafe { amo::fetch_nbi(call, context, fetched, at, number(pe)) }
     }
 
@@ -158,7 +168,8 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     ) {
         let at = dest.into().as_ptr().cast::<T>();
         let (call, context, pe) = (Call(&"compare_swap_nbi"), self.context.handle(), number(pe));
-        // SAFETY: as above.
+        // SAFETY: a word of a symmetric object; `fetched` is borrowed until the end of the scope,
+        // which completes the operation.
         unsafe { amo::compare_swap_nbi(call, context, fetched, at, condition, value, pe) }
     }
 

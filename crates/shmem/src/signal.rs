@@ -32,8 +32,8 @@ impl SignalOp {
 }
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// A [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees before the data (`shmem_put_signal`,
-    /// §9.8.1).
+    /// A [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees before the
+    /// data (`shmem_put_signal`, §9.8.1).
     #[inline]
     #[track_caller]
     pub fn put_signal<'a, T: Pod>(
@@ -49,7 +49,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         same_length(Call(&"put_signal"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, pe) = (Call(&"put_signal"), number(pe));
-        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where it is until the end.
+        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where
+        // it is until the end.
         unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
     }
 
@@ -61,7 +62,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         match update {
             // SAFETY: a signal of a symmetric object.
             SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },
-            // SAFETY: as above.
+            // SAFETY: a signal of a symmetric object.
             SignalOp::Add(value) => unsafe { signal::add(call, self.handle(), at, value, pe) },
         }
     }
@@ -73,7 +74,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { signal::fetch(Call(&"signal_fetch"), signal.into().as_ptr().cast()) }
     }
 
-    /// Wait until this PE's signal compares so, and return it (`shmem_signal_wait_until`, §9.11.15).
+    /// Wait until this PE's signal compares so, and return it (`shmem_signal_wait_until`,
+    /// §9.11.15).
     pub fn signal_wait_until<'a>(
         &self,
         signal: impl Into<SymRef<'a, Signal>>,

@@ -1,4 +1,5 @@
-//! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). All members of a team call, unless it is said otherwise.
+//! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). All members of a team
+//! call, unless it is said otherwise.
 
 use crate::team::{Team, TeamConfig};
 use crate::thread_level::ThreadLevel;
@@ -8,7 +9,8 @@ use rushmem_runtime::team::{self, Config};
 use rushmem_runtime::{Call, TeamHandle};
 use std::fmt;
 
-/// A team cannot be split so (§9.4.6, §9.4.7): its members are not as many, or there are too many teams. It is the same on all members.
+/// A team cannot be split so (§9.4.6, §9.4.7): its members are not as many, or there are too many
+/// teams. It is the same on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitError;
 
@@ -23,8 +25,8 @@ impl fmt::Display for SplitError {
 impl std::error::Error for SplitError {}
 
 impl<'s, L: ThreadLevel> Team<'s, L> {
-    /// Split off the members `start`, `start + stride`, ... , `size` of them (`shmem_team_split_strided`, §9.4.6). Not a team
-    /// for those that are not among them.
+    /// Split off the members `start`, `start + stride`, ... , `size` of them
+    /// (`shmem_team_split_strided`, §9.4.6). Not a team for those that are not among them.
     ///
     /// # Errors
     /// There are no such members, or too many teams.
@@ -54,7 +56,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         made.map(own).ok_or(SplitError)
     }
 
-    /// Lay the members out in rows of `xrange`: the teams of this PE's row and of its column (`shmem_team_split_2d`, §9.4.7).
+    /// Lay the members out in rows of `xrange`: the teams of this PE's row and of its column
+    /// (`shmem_team_split_2d`, §9.4.7).
     ///
     /// # Errors
     /// A row has no member, or there are too many teams.
@@ -62,7 +65,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
     }
 
-    /// As [`split_2d`](Self::split_2d), for users of the row and of the column who expect this (§9.4.3).
+    /// As [`split_2d`](Self::split_2d), for users of the row and of the column who expect this
+    /// (§9.4.3).
     ///
     /// # Errors
     /// As there.
@@ -78,10 +82,12 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         Ok((Team::split_off(row), Team::split_off(column)))
     }
 
-    /// Split off the members that give the same color, in the order of their keys, and of their numbers where these are
-    /// equal (`shmemx_team_split`, an extension of Cray's). Not a team for those without a color.
+    /// Split off the members that give the same color, in the order of their keys, and of their
+    /// numbers where these are equal (`shmemx_team_split`, an extension of Cray's). Not a team for
+    /// those without a color.
     ///
-    /// The job ends with a message if a color is above 2,147,483,647, or if there are too many teams.
+    /// The job ends with a message if a color is above 2,147,483,647, or if there are too many
+    /// teams.
     pub fn split(&self, color: Option<u32>, key: i32) -> Option<Team<'s, L>> {
         let call = Call(&"Team::split");
         let color = match color.map(c_int::try_from) {
@@ -94,18 +100,21 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         own(team::split_color(call, self.handle(), color, key))
     }
 
-    /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for each dimension the team of
-    /// those that have the same place in the others (`shmemx_team_split_2d` and `_3d`, extensions of Cray's). Not a team for members that
-    /// are beyond the grid, and for none if a range is 0; the last places of the grid may be empty.
+    /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for
+    /// each dimension the team of those that have the same place in the others
+    /// (`shmemx_team_split_2d` and `_3d`, extensions of Cray's). Not a team for members that are
+    /// beyond the grid, and for none if a range is 0; the last places of the grid may be empty.
     ///
-    /// The job ends with a message if a range is above 2,147,483,647, if the ranges differ between members, or if there are too many teams.
+    /// The job ends with a message if a range is above 2,147,483,647, if the ranges differ between
+    /// members, or if there are too many teams.
     pub fn split_grid<const D: usize>(&self, ranges: [u32; D]) -> [Option<Team<'s, L>>; D] {
         let ranges = ranges.map(|range| ("ranges", range as c_int));
         team::split_grid(Call(&"Team::split_grid"), self.handle(), ranges).map(own)
     }
 
-    /// As [`split_strided`](Self::split_strided), but only those members call that are split off, which are numbered by their
-    /// places in the world (`shmemx_team_split_strided`, an extension of Cray's). Others that call wait for nobody and get none.
+    /// As [`split_strided`](Self::split_strided), but only those members call that are split off,
+    /// which are numbered by their places in the world (`shmemx_team_split_strided`, an extension
+    /// of Cray's). Others that call wait for nobody and get none.
     ///
     /// The job ends with a message if there are no such members, or too many teams.
     pub fn split_strided_by_members(

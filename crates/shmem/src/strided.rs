@@ -1,4 +1,5 @@
-//! Transfers of elements and blocks at a constant distance (OpenSHMEM 1.6, §9.6.1.3, §9.6.1.4, §9.6.1.7 and §9.6.1.8).
+//! Transfers of elements and blocks at a constant distance (OpenSHMEM 1.6, §9.6.1.3, §9.6.1.4,
+//! §9.6.1.7 and §9.6.1.8).
 //!
 //! The blocks that are accessed lie within both sides, which is checked once, for the whole span.
 #![allow(unsafe_code)]
@@ -12,20 +13,23 @@ use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
-/// Blocks at constant distances (`dst` and `sst` of §9.6.1.3 to §9.6.1.8, and of §9.10.6): where they begin in the destination and in the
-/// source. All numbers are numbers of elements, none of bytes.
+/// Blocks at constant distances (`dst` and `sst` of §9.6.1.3 to §9.6.1.8, and of §9.10.6): where
+/// they begin in the destination and in the source. All numbers are numbers of elements, none of
+/// bytes.
 ///
 /// The job ends with a message if a block is not inside its side or blocks overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strides {
-    /// From the start of a block to that of the next one in the destination: at least the length of a block.
+    /// From the start of a block to that of the next one in the destination: at least the length of
+    /// a block.
     pub dst: usize,
     /// The same in the source.
     pub sst: usize,
 }
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copy `nelems` elements of `source` to `dest` on `pe`, each so far from the one before (`shmem_iput`, §9.6.1.3).
+    /// Copy `nelems` elements of `source` to `dest` on `pe`, each so far from the one before
+    /// (`shmem_iput`, §9.6.1.3).
     #[inline]
     #[track_caller]
     pub fn iput<'a, T: Pod>(
@@ -64,7 +68,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { rma::ibput(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
 
-    /// Copy `nelems` elements of `source` on `pe` to `dest`, each so far from the one before (`shmem_iget`, §9.6.1.7).
+    /// Copy `nelems` elements of `source` on `pe` to `dest`, each so far from the one before
+    /// (`shmem_iget`, §9.6.1.7).
     #[inline]
     #[track_caller]
     pub fn iget<'a, T: Pod>(

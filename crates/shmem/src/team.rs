@@ -7,8 +7,8 @@ use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A group of PEs, of which this PE is one (`shmem_team_t`, §9.4). Dropping a team that was split off destroys it, which all members do
-/// (`shmem_team_destroy`, §9.4.8).
+/// A group of PEs, of which this PE is one (`shmem_team_t`, §9.4). Dropping a team that was split
+/// off destroys it, which all members do (`shmem_team_destroy`, §9.4.8).
 pub struct Team<'s, L: ThreadLevel = Single> {
     handle: TeamHandle,
     /// It was split off, and its drop destroys it.
@@ -39,14 +39,16 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         team::n_pes(Call(&"Team::n_pes"), self.handle) as u32
     }
 
-    /// The number that PE `pe` of this team has in `other`, if it is a member of both (`shmem_team_translate_pe`, §9.4.5).
+    /// The number that PE `pe` of this team has in `other`, if it is a member of both
+    /// (`shmem_team_translate_pe`, §9.4.5).
     pub fn translate_pe(&self, pe: u32, other: &Team<'_, L>) -> Option<u32> {
         let pe = i32::try_from(pe).ok()?;
         let number = team::translate_pe(Call(&"Team::translate_pe"), self.handle, pe, other.handle);
         u32::try_from(number).ok()
     }
 
-    /// What was asked for when the team was split off (`shmem_team_get_config`, §9.4.4).
+    /// The configuration that was requested when the team was split off (`shmem_team_get_config`,
+    /// §9.4.4).
     pub fn config(&self) -> TeamConfig {
         let config = team::config(Call(&"Team::config"), self.handle);
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
@@ -57,8 +59,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         collectives::sync(Call(&"Team::sync"), self.handle().into());
     }
 
-    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not collective. Ends the job with a
-    /// message if there are too many.
+    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
+    /// collective. Ends the job with a message if there are too many.
     pub fn context<K: Kind + Created>(&self) -> Context<'_, K, L> {
         self.context_with(ContextConfig::default())
     }

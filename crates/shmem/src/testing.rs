@@ -1,7 +1,8 @@
 //! Tests whose body runs as a job: what [`test!`](crate::test) expands to.
 //!
-//! The test starts `oshrun` on its own program, with itself as the only test, and a variable in the environment by which
-//! the PEs know that they are to run the body. Nothing here knows what a body does.
+//! The test starts `oshrun` on its own program, with itself as the only test, and a variable in the
+//! environment by which the PEs know that they are to run the body. Nothing here knows what a body
+//! does.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test that runs as a job: a `#[test]` whose body is called on each of `pes` PEs, with the [`Shmem`](crate::Shmem) of
-/// [`init`](crate::init).
+/// A test that runs as a job: a `#[test]` whose body is called on each of `pes` PEs, with the
+/// [`Shmem`](crate::Shmem) of [`init`](crate::init).
 ///
 /// ```standalone_crate,test_harness
 /// shmem::test!(everyone_hears_from_the_last, pes = [1, 4], |shmem| {
@@ -22,13 +23,14 @@ use std::time::{Duration, Instant};
 /// });
 /// ```
 ///
-/// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an argument initialises the library
-/// itself, for example at another thread level. Attributes, such as `#[ignore]`, stand before the name. Tests are items of a module:
-/// one inside a function, where no harness could find it, does not compile.
+/// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an
+/// argument initializes the library itself, for example at another thread level. Attributes, such
+/// as `#[ignore]`, stand before the name. Tests are items of a module: one inside a function, where
+/// no harness could find it, does not compile.
 ///
-/// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. The first PE that panics ends its job, and
-/// the test fails and shows what the job printed. So does a job that takes longer than a minute, or as many seconds as
-/// the variable `SHMEM_TEST_TIMEOUT` says.
+/// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. The first PE
+/// that panics ends its job, and the test fails and shows what the job printed. So does a job that
+/// takes longer than a minute, or as many seconds as the variable `SHMEM_TEST_TIMEOUT` says.
 #[macro_export]
 macro_rules! test {
     ($(#[$attribute:meta])* $name:ident, pes = $pes:expr, |$shmem:pat_param| $body:expr $(,)?) => {
@@ -72,7 +74,9 @@ const TEST: &str = "SHMEM_TEST";
 const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 /// Seconds, if not a minute.
 const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
+/// The limit of a job of a test, unless [`TIMEOUT`] is set.
 const MINUTE: Duration = Duration::from_secs(60);
+/// How often a test checks whether its job has ended.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// In a PE the body of the test `path`, elsewhere its jobs.
@@ -82,8 +86,9 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     match std::env::var(TEST) {
         Ok(test) if test == name => body(),
-        Ok(test) => panic!("the PEs of the test {test} were asked for the test {name}"),
-        // A runner of cargo's has started this program as a job: one of its processes starts the jobs of tests.
+        Ok(test) => panic!("the PEs of the test {test} were started for the test {name}"),
+        // A runner of cargo's has started this program as a job: one of its processes starts the
+        // jobs of tests.
         Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
         Err(_) => pes.sizes().iter().for_each(|&n| job(name, n)),
     }
@@ -162,7 +167,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
             return Some(status);
         }
         if start.elapsed() > limit {
-            // Whoever has ended already cannot be killed.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
             return None;

@@ -1,4 +1,5 @@
-//! The levels of thread support (OpenSHMEM 1.6, §9.2) as types, so that the compiler keeps handles on their threads.
+//! The levels of thread support (OpenSHMEM 1.6, §9.2) as types, so that the compiler keeps handles
+//! on their threads.
 
 use core::ffi::c_int;
 use rushmem_runtime::constants::{
@@ -19,8 +20,9 @@ pub trait ThreadLevel: OfHandles {
     const LEVEL: c_int;
 }
 
-/// One thread calls: the one that called [`init`](crate::init). Handles are neither `Send` nor `Sync`. This is
-/// `SHMEM_THREAD_SINGLE` (§9.2); other threads may exist, and may load and store symmetric elements.
+/// One thread calls: the one that called [`init`](crate::init). Handles are neither `Send` nor
+/// `Sync`. This is `SHMEM_THREAD_SINGLE` (§9.2); other threads may exist, and may load and store
+/// symmetric elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 

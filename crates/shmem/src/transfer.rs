@@ -1,7 +1,8 @@
-//! Non-blocking transfers of vectors that the transfer owns until it is complete: futures for any executor, and for none.
+//! Non-blocking transfers of vectors that the transfer owns until it is complete: futures for any
+//! executor, and for none.
 //!
-//! A future that is leaked keeps its vector for ever, so nothing is written to memory that was freed. One that is dropped
-//! completes the transfer first.
+//! A future that is leaked keeps its vector forever, so nothing is written to memory that was
+//! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, Kind, number};
@@ -16,10 +17,11 @@ use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
-/// After so many polls in vain a transfer waits: others that are issued on its context meanwhile could keep that busy for ever.
+/// After this number of idle polls a transfer waits: others that are issued on its context
+/// meanwhile could keep that busy forever.
 const POLLS: u32 = 1000;
 
-/// What tells whether operations are complete; of a context but in tests of this file.
+/// Checks whether operations are complete; in the tests of this file not those of a context.
 trait Completion {
     fn is_complete(&self) -> bool;
     fn complete(&self);
@@ -35,11 +37,13 @@ impl<K: Kind, L: ThreadLevel> Completion for &Context<'_, K, L> {
     }
 }
 
-/// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. It was started when it was made.
+/// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. It was started
+/// when it was made.
 #[must_use = "a transfer that is dropped is waited for"]
 pub struct Transfer<'c, T, K: Kind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
 
-/// A vector that nobody accesses before operations are complete. No reference to its elements exists until then.
+/// A vector that nobody accesses before operations are complete. No reference to its elements
+/// exists until then.
 struct Owning<T, C: Completion> {
     elements: Elements<T>,
     is_taken: bool,
@@ -56,7 +60,7 @@ struct Elements<T> {
 
 // SAFETY: it owns the elements as a vector does.
 unsafe impl<T: Send> Send for Elements<T> {}
-// SAFETY: as above.
+// SAFETY: it gives out references to the elements as a vector does.
 unsafe impl<T: Sync> Sync for Elements<T> {}
 
 impl<T, C: Completion> Owning<T, C> {
@@ -109,7 +113,8 @@ impl<T: Pod, K: Kind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
 impl<T, K: Kind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
 
 impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
-    /// As [`put`](Context::put), of a vector that comes back when the data are at `pe` (`shmem_put_nbi`, §9.6.2.1).
+    /// As [`put`](Context::put), of a vector that comes back when the data are at `pe`
+    /// (`shmem_put_nbi`, §9.6.2.1).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -134,8 +139,8 @@ impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
         transfer
     }
 
-    /// As [`get`](Context::get), to a vector of as many elements, which comes back when they are there (`shmem_get_nbi`,
-    /// §9.6.2.2).
+    /// As [`get`](Context::get), to a vector of as many elements, which comes back when they are
+    /// there (`shmem_get_nbi`, §9.6.2.2).
     #[track_caller]
     pub fn get_owned<T: Pod>(
         &'c self,
@@ -167,7 +172,7 @@ mod tests {
     use std::cell::Cell;
     use std::task::Waker;
 
-    /// A network that is quick to say so after some polls, and then writes where it was told to.
+    /// A network that is quick to say so after some polls, and then writes to its destination.
     struct Slow<'t> {
         polls_left: &'t Cell<u32>,
         written: &'t Cell<*mut u64>,

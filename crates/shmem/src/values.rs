@@ -1,4 +1,5 @@
-//! Collectives on values that a PE has of its own: they are passed and returned, and need no symmetric memory.
+//! Collectives on values that a PE has of its own: they are passed and returned, and need no
+//! symmetric memory.
 //!
 //! For long vectors, those on symmetric memory are faster.
 
@@ -24,8 +25,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Combine vectors of the members element by element, and leave the result on each (§9.10.9). They have as many elements
-    /// each.
+    /// Combine vectors of the members element by element, and leave the result on each (§9.10.9).
+    /// They have as many elements each.
     pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
         let (call, team) = (Call(&"Team::reduce_in_place"), self.handle());
         private::combine(call, team, cast_slice_mut(values), O::COMBINE, Over::All);
@@ -45,8 +46,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Add up a value of the members before this one; zero on the first (§9.10.10, of one element): where this member's
-    /// elements begin, if the value is their number.
+    /// Add up a value of the members before this one; zero on the first (§9.10.10, of one element):
+    /// where this member's elements begin, if the value is their number.
     pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
         let (call, team) = (Call(&"Team::exscan_value"), self.handle());
         private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::Before);
@@ -60,7 +61,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         value
     }
 
-    /// Copy the values of member `root` to those of the others, which have as many elements (§9.10.7).
+    /// Copy the values of member `root` to those of the others, which have as many elements
+    /// (§9.10.7).
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
         let (call, team) = (Call(&"Team::broadcast_in_place"), self.handle());
         private::broadcast(call, team, cast_slice_mut(values), root);

@@ -1,7 +1,8 @@
-//! Waiting for and testing several elements of this PE at once (OpenSHMEM 1.6, §9.11.2 to §9.11.14).
+//! Waiting for and testing several elements of this PE at once (OpenSHMEM 1.6, §9.11.2 to
+//! §9.11.14).
 //!
-//! The elements are those of a slice, without those whose entry in `status` is not 0; an empty `status` excludes none. They are compared
-//! with one value, or each with its own.
+//! The elements are those of a slice, without those whose entry in `status` is not 0; an empty
+//! `status` excludes none. They are compared with one value, or each with its own.
 #![allow(unsafe_code)]
 
 use crate::context::{Context, Kind};
@@ -144,8 +145,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     sets! {
         /// Wait until all elements compare so (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
         wait_until_all -> () = |done| done;
-        /// Wait until an element compares so; its index (`shmem_wait_until_any`, §9.11.3 and §9.11.6). `None` at once if there are no
-        /// elements, or all are excluded.
+        /// Wait until an element compares so; its index (`shmem_wait_until_any`, §9.11.3 and
+        /// §9.11.6). `None` at once if there are no elements, or all are excluded.
         wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
         /// Whether all elements compare so now (`shmem_test_all`, §9.11.9 and §9.11.12).
         test_all -> bool = |holds| holds != 0;
@@ -154,11 +155,12 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     lists! {
-        /// Wait until some elements compare so; their indices, in `indices`, which has room for all (`shmem_wait_until_some`, §9.11.4
-        /// and §9.11.7). None at once if there are no elements, or all are excluded.
+        /// Wait until some elements compare so; their indices, in `indices`, which has room for all
+        /// (`shmem_wait_until_some`, §9.11.4 and §9.11.7). None at once if there are no elements,
+        /// or all are excluded.
         wait_until_some;
-        /// The indices of the elements that compare so now, in `indices`, which has room for all (`shmem_test_some`, §9.11.11
-        /// and §9.11.14).
+        /// The indices of the elements that compare so now, in `indices`, which has room for all
+        /// (`shmem_test_some`, §9.11.11 and §9.11.14).
         test_some;
     }
 }

@@ -1,4 +1,5 @@
-//! Waits as futures: a poll is a test, and asks to be polled again. And a way to wait for a future without an executor.
+//! Waits as futures: a poll is a test, and asks to be polled again. And a way to wait for a future
+//! without an executor.
 
 use crate::context::{Context, Kind};
 use crate::element::Signal;
@@ -14,13 +15,16 @@ use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Polls with a pause, then polls that let other threads run, then polls between sleeps.
+/// Polls with a pause, which come first.
 const POLLS: u32 = 200;
+/// Polls that let other threads run, which come next.
 const YIELDS: u32 = 2000;
+/// Sleep between the polls that come last: a plain store does not wake the thread.
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile: `shmem_test` (§9.11.8) at each poll.
+    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile:
+    /// `shmem_test` (§9.11.8) at each poll.
     pub fn until<'a, T: Awaited>(
         &'a self,
         element: impl Into<SymRef<'a, T>>,
@@ -31,7 +35,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
     }
 
-    /// As [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that does other things meanwhile.
+    /// As [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that does
+    /// other things meanwhile.
     pub fn signal_until<'a>(
         &'a self,
         signal: impl Into<SymRef<'a, Signal>>,
@@ -42,8 +47,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.signal_test(signal, cmp, value)))
     }
 
-    /// As [`quiet`](Context::quiet), for a program that does other things meanwhile: what was issued before, and what is issued
-    /// until it is ready, is complete then (`shmemx_quiet_test`, an extension of the quiet of §9.12.2).
+    /// As [`quiet`](Context::quiet), for a program that does other things meanwhile: what was
+    /// issued before, and what is issued until it is ready, is complete then (`shmemx_quiet_test`,
+    /// an extension of the quiet of §9.12.2).
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
         let is_quiet = || order::quiet_test(Call(&"Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))
@@ -62,7 +68,7 @@ fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -
 
 /// Wait for a future on this thread, which needs no executor. This has no form in the standard.
 ///
-/// It is polled again when it has asked for it: at once at first, less and less often later.
+/// It is polled again when it has requested that: immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::new(Woken { thread: thread::current(), woken: AtomicBool::new(false) });
@@ -133,6 +139,6 @@ mod tests {
             Poll::Pending
         });
         block_on(heard);
-        speaker.expect("it was asked").join().expect("it has said so");
+        speaker.expect("it was polled").join().expect("it has said so");
     }
 }

@@ -10,7 +10,7 @@ fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_,
     body(shmem, &world);
     let half = world.split(Some(shmem.my_pe() % 2), 0);
     // Objects are allocated by all PEs, so both halves make the same.
-    body(shmem, &half.expect("every PE has a colour"));
+    body(shmem, &half.expect("every PE has a color"));
 }
 
 fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
@@ -74,7 +74,8 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         }
         team.sync();
 
-        // In the reverse order, in the second half. A member tells where it puts what comes from each one.
+        // In the reverse order, in the second half. A member announces where it puts what comes
+        // from each one.
         let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
         let came = team.alltoallv(&dest, &places, &source, blocks);
         assert_eq!(came, vec![usize::from(is_even); n]);
@@ -155,7 +156,7 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
     on_teams(&shmem, values_are_combined);
     let (first, second) = (shmem.world().split(Some(0), 0), shmem.world().split(Some(0), 0));
     std::thread::scope(|threads| {
-        for team in [first, second].map(|team| team.expect("every PE has a colour")) {
+        for team in [first, second].map(|team| team.expect("every PE has a color")) {
             threads.spawn(move || {
                 for round in 0..20 {
                     let sum: Vec<u64> = team.all_reduce(Sum, &[round; 3]);
@@ -169,8 +170,8 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
 shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
     let world = shmem.world();
     let me = shmem.my_pe();
-    let row = world.split(Some(me / 2), 0).expect("every PE has a colour");
-    let column = world.split(Some(me % 2), 0).expect("every PE has a colour");
+    let row = world.split(Some(me / 2), 0).expect("every PE has a color");
+    let column = world.split(Some(me % 2), 0).expect("every PE has a color");
     for round in 0..50 {
         let of_row = row.reduce_value(Sum, u64::from(me));
         let of_column = column.all_reduce(Max, &[round; 40]);

@@ -1,4 +1,5 @@
-//! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and why.
+//! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and
+//! why.
 //!
 //! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has
 //! none. These differ less between compilers than the texts of their messages do, so any compiler

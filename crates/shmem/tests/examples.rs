@@ -1,5 +1,5 @@
-//! The examples, each a program as a user builds it, on 1, 2, 4 and 7 PEs: on one node, over TCP and over virtual nodes.
-//! Each checks its own result.
+//! The examples, each a program as a user builds it, on 1, 2, 4 and 7 PEs: on one node, over TCP
+//! and over virtual nodes. Each checks its own result.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
+//! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong,
+//! and where.
 
 use shmem::{Blocks, Cmp, Lock, Multiple, Private, Strides, Sum};
 
@@ -169,14 +170,14 @@ fn on_another_thread(call: fn()) {
 }
 
 shmem::test!(
-    #[should_panic(expected = "another thread has initialised the library for itself")]
+    #[should_panic(expected = "another thread has initialized the library for itself")]
     two_threads_have_handles_of_their_own,
     pes = 1,
     || on_another_thread(|| drop(shmem::init()))
 );
 
 shmem::test!(
-    #[should_panic(expected = "another thread has initialised the library for itself")]
+    #[should_panic(expected = "another thread has initialized the library for itself")]
     another_thread_names_the_level,
     pes = 1,
     || on_another_thread(|| drop(shmem::init_thread::<shmem::Single>()))
@@ -197,6 +198,6 @@ shmem::test!(handles_at_single_go_from_round_to_round, pes = 2, || {
 shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     let shmem = shmem::init();
     let error = shmem::init_thread::<Multiple>().expect_err("the level is in force already");
-    assert!(error.to_string().contains("was initialised with that before"), "{error}");
+    assert!(error.to_string().contains("was initialized with that before"), "{error}");
     shmem.barrier_all();
 });

@@ -1,4 +1,5 @@
-//! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits as futures.
+//! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits
+//! as futures.
 
 use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, block_on};
 use std::pin::pin;
@@ -24,7 +25,7 @@ shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
 
     let mut got = vec![0; 1000];
     let mut old = [0; 6];
-    let told = shmem.scope(|s| {
+    let result = shmem.scope(|s| {
         s.get_nbi(&mut got, &numbers, next);
         if me == 0 {
             let [swapped, fetched, added, one, compared, or] = &mut old;
@@ -37,7 +38,7 @@ shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
         }
         "done"
     });
-    assert_eq!((told, got), ("done", of(me)));
+    assert_eq!((result, got), ("done", of(me)));
     if me == 0 {
         assert_eq!(old[0], 0);
         assert_eq!(shmem.fetch(&counter, n - 1), 7);

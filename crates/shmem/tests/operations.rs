@@ -114,7 +114,7 @@ shmem::test!(copies_on_the_node_have_addresses, pes = 2, |shmem| {
 shmem::test!(contexts_number_pes_as_their_teams, pes = [2, 4, 7], |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();
-    let reverse = world.split(Some(0), -(me as i32)).expect("every PE has a colour");
+    let reverse = world.split(Some(0), -(me as i32)).expect("every PE has a color");
     assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
     assert_eq!(reverse.translate_pe(0, &world), Some(n - 1));
     let inbox = shmem.array::<u32>(3);

@@ -12,7 +12,7 @@ shmem::test!(the_body_runs_on_every_pe, pes = [1, 2, 4], |shmem| {
     assert_eq!(inbox.load(), (me + n_pes - 1) % n_pes);
 });
 
-shmem::test!(a_body_may_initialise_the_library_itself, pes = 2, || {
+shmem::test!(a_body_may_initialize_the_library_itself, pes = 2, || {
     let shmem = shmem::init_thread::<shmem::Multiple>().expect("this is the first round");
     std::thread::scope(|threads| {
         threads.spawn(|| assert_eq!(shmem.n_pes(), 2));
@@ -23,9 +23,9 @@ mod inner {
     shmem::test!(a_module_may_have_tests, pes = 2, |shmem| assert_eq!(shmem.n_pes(), 2));
 }
 
-shmem::test!(does_as_told, pes = 3, |shmem| {
-    match std::env::var("TOLD").as_deref() {
-        Ok("panic") => assert_ne!(shmem.my_pe(), 1, "told to"),
+shmem::test!(does_as_requested, pes = 3, |shmem| {
+    match std::env::var("TEST_REQUEST").as_deref() {
+        Ok("panic") => assert_ne!(shmem.my_pe(), 1, "on request"),
         Ok("hang") if shmem.my_pe() == 2 => sleep(Duration::from_secs(1000)),
         Ok("exit") if shmem.my_pe() == 0 => std::process::exit(3),
         Ok("exit0") if shmem.my_pe() == 0 => std::process::exit(0),
@@ -35,10 +35,13 @@ shmem::test!(does_as_told, pes = 3, |shmem| {
     println!("PE {} comes to its end", shmem.my_pe());
 });
 
-/// The test `does_as_told` in a process of its own.
-fn told(what: &str, environment: &[(&str, &str)]) -> Output {
+/// The test `does_as_requested` in a process of its own.
+fn run(what: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a program knows its path"));
-    command.args(["--exact", "does_as_told"]).env("TOLD", what).env("RUST_BACKTRACE", "0");
+    command
+        .args(["--exact", "does_as_requested"])
+        .env("TEST_REQUEST", what)
+        .env("RUST_BACKTRACE", "0");
     command.envs(environment.iter().copied());
     command.output().expect("it runs")
 }
@@ -54,45 +57,45 @@ fn fails(output: &Output, words: &[&str]) -> String {
 
 #[test]
 fn a_job_that_passes_shows_nothing() {
-    let output = told("pass", &[]);
+    let output = run("pass", &[]);
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && !printed.contains("comes to its end"), "{printed}");
 }
 
 #[test]
 fn a_panic_ends_the_job() {
-    let printed = fails(&told("panic", &[]), &["does_as_told on 3 PEs failed", "told to"]);
+    let printed = fails(&run("panic", &[]), &["does_as_requested on 3 PEs failed", "on request"]);
     assert!(!printed.contains("comes to its end"), "{printed}");
 }
 
 #[test]
 fn a_job_that_hangs_is_ended_at_its_limit() {
-    fails(&told("hang", &[("SHMEM_TEST_TIMEOUT", "1")]), &["was not over after 1s"]);
+    fails(&run("hang", &[("SHMEM_TEST_TIMEOUT", "1")]), &["was not over after 1s"]);
 }
 
 #[test]
 fn a_pe_that_ends_early_fails_the_test() {
-    fails(&told("exit", &[]), &["does_as_told on 3 PEs failed", "exited with status 3"]);
+    fails(&run("exit", &[]), &["does_as_requested on 3 PEs failed", "exited with status 3"]);
     // It waits for the others to do the same, as in C.
-    fails(&told("exit0", &[]), &["PE 0", "exited with status 0 before shmem_finalize"]);
+    fails(&run("exit0", &[]), &["PE 0", "exited with status 0 before shmem_finalize"]);
 }
 
 #[test]
 fn without_oshrun_a_message_says_what_to_do() {
     let output = Command::new(std::env::current_exe().expect("a program knows its path"))
-        .args(["--exact", "does_as_told"])
+        .args(["--exact", "does_as_requested"])
         .env_remove("OSHRUN")
         .env("PATH", "/nowhere")
         .output();
     fails(&output.expect("it runs"), &["no folder of PATH has oshrun", "set OSHRUN"]);
-    fails(&told("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
+    fails(&run("pass", &[("OSHRUN", "/nowhere/oshrun")]), &["/nowhere/oshrun cannot be started"]);
 }
 
 /// As where `cargo test` has a runner: one process starts the jobs, the others have nothing to do.
 #[test]
 fn in_a_job_one_pe_starts_the_jobs_of_tests() {
     for (number, begins) in [("0", true), ("1", false)] {
-        let output = told("panic", &[("SHMEM_LOCAL_ID", number)]);
+        let output = run("panic", &[("SHMEM_LOCAL_ID", number)]);
         assert_eq!(output.status.success(), !begins, "{output:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! A machine as libhwloc describes it, as plain data. This is the only file of the crate with unsafe code.
+//! A machine as libhwloc describes it, as plain data. This is the only file of the crate with
+//! unsafe code.
 //!
 //! Objects are read by reference while their topology lives; nothing of hwloc leaves this file.
 #![allow(unsafe_code)]
@@ -16,8 +17,9 @@ use hwloc_sys::{Hwloc, hwloc_obj, hwloc_topology_t};
 use crate::cpus::CpuSet;
 use crate::model::{Nic, NicKind, Numa, Topology};
 
-/// Components of hwloc that query accelerators and displays: we do not need the answers, and they take long.
-const NOT_ASKED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
+/// Components of hwloc that query accelerators and displays: we do not need the answers, and they
+/// take long.
+const NOT_NEEDED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
 /// The maker of Slingshot's NICs on the PCI bus.
 const SLINGSHOT: u16 = 0x17db;
@@ -90,9 +92,10 @@ impl Loaded {
         if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
-        for name in NOT_ASKED {
+        for name in NOT_NEEDED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
-            // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is fine.
+            // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is
+            // fine.
             unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
         }
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
@@ -121,12 +124,13 @@ impl Loaded {
         unsafe { self.hwloc.hwloc_topology_is_thissystem(self.handle) == 1 }
     }
 
-    /// The objects at a depth, in hwloc's order: objects that are close to each other follow each other.
+    /// The objects at a depth, in hwloc's order: objects that are close to each other follow each
+    /// other.
     fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
         // SAFETY: a loaded topology; a depth that does not exist has no objects.
         let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
         (0..count).filter_map(move |at| {
-            // SAFETY: as above; null beyond the last.
+            // SAFETY: a loaded topology; the result is null beyond the last object.
             let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, at) };
             // SAFETY: an object lives, unchanged, as long as the topology, which is borrowed.
             unsafe { object.as_ref() }
@@ -143,7 +147,8 @@ impl Loaded {
         if set.is_null() {
             return CpuSet::default();
         }
-        // SAFETY: a bitmap of the topology; -1 asks for the first, and -1 says that there is no more.
+        // SAFETY: a bitmap of the topology; -1 asks for the first, and -1 says that there is no
+        // more.
         let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
         let first = next(-1);
         std::iter::successors(Some(first), |&cpu| Some(next(cpu)))
@@ -207,7 +212,8 @@ impl Loaded {
         )
     }
 
-    /// The PCI device that an object belongs to, and the CPUs near it; `None` for an object that belongs to none.
+    /// The PCI device that an object belongs to, and the CPUs near it; `None` for an object that
+    /// belongs to none.
     fn place(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
@@ -246,7 +252,8 @@ impl DeviceNic {
         let DeviceNic { pci, near, mut fabric, interfaces } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
-            // An hwloc that does not know Slingshot shows only the network interfaces; the numbers are the same.
+            // An hwloc that does not know Slingshot shows only the network interfaces; the numbers
+            // are the same.
             let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
             fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
         }
@@ -300,7 +307,7 @@ fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
     let info = |at: c_uint| {
         // SAFETY: `infos` has `infos_count` entries.
         let info = unsafe { device.infos.add(at as usize) };
-        // SAFETY: as above.
+        // SAFETY: one of the `infos_count` entries, which the library has filled.
         unsafe { info.read() }
     };
     let infos = (0..device.infos_count).map(info);

@@ -1,5 +1,5 @@
-//! This machine, through hwloc or, without it, from what the kernel shows; and the questions that can be answered
-//! without reading the whole topology.
+//! This machine, through hwloc or, without it, from what the kernel shows; and the questions that
+//! can be answered without reading the whole topology.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::model::Topology;
 use crate::{hwloc, sysfs};
 
 impl Topology {
-    /// This machine, as far as this process may use it. Where hwloc is not to be had, what the kernel
-    /// shows in /sys; a note says so.
+    /// This machine, as far as this process may use it. Where hwloc is not to be had, what the
+    /// kernel shows in /sys; a note says so.
     pub fn of_this_machine() -> Topology {
         match hwloc::this_machine() {
             Ok(topology) => topology.within_affinity(),

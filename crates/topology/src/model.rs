@@ -38,7 +38,8 @@ pub enum NicKind {
 /// A NIC, or one of its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
-    /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
+    /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`,
+    /// `eth0`.
     pub name: String,
     /// What it speaks.
     pub kind: NicKind,
@@ -62,7 +63,8 @@ impl Nic {
         format!("{}{port}{interface}", self.name)
     }
 
-    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for NICs that UCX finds by their interface.
+    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for NICs that UCX finds by their
+    /// interface.
     pub fn ucx_device(&self) -> Option<String> {
         Some(format!("{}:{}", self.name, self.port?))
     }
@@ -85,13 +87,14 @@ pub struct Topology {
     pub cores: Vec<CpuSet>,
     /// NICs, in the order of the bus.
     pub nics: Vec<Nic>,
-    /// The CPUs that a process may use here: those of the control group, and of the affinity of this process.
+    /// The CPUs that a process may use here: those of the control group, and of the affinity of
+    /// this process.
     pub usable: CpuSet,
 }
 
 impl Topology {
-    /// The places of a kind as far as their CPUs are usable, in their order; those with none are left
-    /// out. Where a kind is not known it is the next wider one, and the machine in the end.
+    /// The places of a kind as far as their CPUs are usable, in their order; those with none are
+    /// left out. Where a kind is not known it is the next wider one, and the machine in the end.
     pub fn places(&self, level: Level) -> Vec<CpuSet> {
         let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
             all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
@@ -128,8 +131,8 @@ impl Topology {
         self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
-    /// The NICs among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet that
-    /// carries it, and interfaces for sockets only where there is no other.
+    /// The NICs among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet
+    /// that carries it, and interfaces for sockets only where there is no other.
     pub fn choice(&self) -> Vec<&Nic> {
         let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
         let kinds: [Vec<&Nic>; 2] = [

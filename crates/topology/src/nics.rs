@@ -1,4 +1,5 @@
-//! Chooses the NIC of each PE of a machine: the nearest one, so that all NICs get the same number of PEs.
+//! Chooses the NIC of each PE of a machine: the nearest one, so that all NICs get the same number
+//! of PEs.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;
@@ -11,12 +12,12 @@ enum Distance {
     Elsewhere,
 }
 
-/// For each PE of a machine, which has its home at `homes[i]`, the index of its NIC among `nics`; `None` where
-/// there are none.
+/// For each PE of a machine, which has its home at `homes[i]`, the index of its NIC among `nics`;
+/// `None` where there are none.
 ///
 /// PEs with a near NIC choose before those that have none nearby, each the one with the fewest PEs
-/// so far, so that PEs of one place share its NICs evenly. Where nothing is known of where NICs
-/// or PEs are, this is round robin. The same arguments give the same answer to everyone.
+/// so far, so that PEs of one place share its NICs evenly. Where nothing is known of where NICs or
+/// PEs are, this is round robin. The same arguments give the same answer to everyone.
 pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Option<usize>> {
     let mut users = vec![0usize; nics.len()];
     let mut chosen = vec![None; homes.len()];

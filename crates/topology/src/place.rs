@@ -11,8 +11,8 @@ use crate::nics;
 /// How PEs are dealt to cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapBy {
-    /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and NIC gets its
-    /// share, and consecutive PEs stay close.
+    /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and NIC
+    /// gets its share, and consecutive PEs stay close.
     #[default]
     Spread,
     /// One hardware thread after the other.
@@ -72,9 +72,9 @@ impl BindTo {
         ("socket", BindTo::Socket),
     ];
 
-    /// Where nobody says: to the NUMA node on machines with several, as it keeps a PE near its memory and its NIC and
-    /// leaves its threads room. To nothing where PEs outnumber the CPUs that may be used at once: the kernel
-    /// then shares them out better.
+    /// Where nobody says: to the NUMA node on machines with several, as it keeps a PE near its
+    /// memory and its NIC and leaves its threads room. To nothing where PEs outnumber the CPUs that
+    /// may be used at once: the kernel then shares them out better.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
         match n_pes as usize <= at_once && topology.places(Level::Numa).len() > 1 {
             true => BindTo::Numa,

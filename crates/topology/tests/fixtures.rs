@@ -1,4 +1,5 @@
-//! Machines that we described, machines made of words, and the one that runs this: what is found, and who gets what.
+//! Machines that we described, machines made of words, and the one that runs this: what is found,
+//! and who gets what.
 //!
 //! Without libhwloc only the last is looked at; the other tests are ignored.
 
@@ -20,8 +21,8 @@ fn fixture(name: &str) -> Topology {
     loaded(Topology::of_xml(&PathBuf::from(folder).join(name)))
 }
 
-/// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is down, and
-/// one that speaks Ethernet alone.
+/// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is
+/// down, and one that speaks Ethernet alone.
 fn eight_cards() -> Topology {
     fixture("two-sockets-eight-nics.xml")
 }

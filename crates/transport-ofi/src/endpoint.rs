@@ -69,7 +69,7 @@ impl Endpoint for OfiEndpoint {
 
     fn quiet(&mut self) -> Result<(), Error> {
         // Ask before waiting.
-        self.ask_for_answers()?;
+        self.ask_for_acks()?;
         self.all_completed()?;
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
@@ -79,7 +79,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.ask_for_answers()?;
+        self.ask_for_acks()?;
         self.poll()?;
         self.collect();
         let in_flight = self.with_ep(|ep| Ok(ep.in_flight()))?;
@@ -99,7 +99,7 @@ impl Endpoint for OfiEndpoint {
             // It was never used.
             return self.check();
         }
-        self.ask_for_answer(pe)?;
+        self.ask_for_ack(pe)?;
         self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
         self.carried_out(pe)?;

@@ -1,9 +1,11 @@
-//! What PEs send each other as messages: atomic operations that the target's CPU carries out, which may follow a few bytes of
-//! data, and what the targets tell of them. Every message carries the job's tag: one without it is not meant for this job.
+//! The messages between PEs: atomic operations that the target's CPU carries out, which may follow a few
+//! bytes of data, and the replies. Every message carries the job's tag; one without it is not meant for this
+//! job.
 #![allow(unsafe_code)]
 
-use rushmem_transport::kit::answers::{Answer, Place, Stream};
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, LocalBuf, Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::kit::acks::Ack;
+use rushmem_transport::kit::stream::{Place, Stream, Update};
+use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, Pe, RemoteAddr, Segment, mem};
 
 /// Bytes of the longest message.
 pub(crate) const NBYTES: usize = 80;
@@ -69,44 +71,27 @@ impl Data {
     }
 }
 
-/// An atomic operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Update {
-    pub(crate) op: AmoOp,
-    pub(crate) width: AmoWidth,
-    pub(crate) dest: RemoteAddr,
-    pub(crate) operand: u64,
-    pub(crate) condition: u64,
-}
-
-impl Update {
-    pub(crate) fn of(request: &AmoRequest) -> Update {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        Update { op, width, dest, operand, condition }
-    }
-}
-
-/// What an origin asks of a target.
+/// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) stream: Stream,
     pub(crate) place: Place,
-    /// What the sender tells of a stream of the receiver.
-    pub(crate) news: Option<Answer>,
-    /// Where the old value is due.
+    /// Acknowledges requests of a stream of the receiver.
+    pub(crate) ack: Option<Ack>,
+    /// The slot to which the old value goes.
     pub(crate) slot: Option<u32>,
-    /// Stored first.
+    /// Stored before the update.
     pub(crate) data: Option<Data>,
-    /// Nothing in a request that asks alone.
+    /// Absent in a request that only asks for an acknowledgment.
     pub(crate) update: Option<Update>,
 }
 
-/// What a target tells an origin that asked, or to which an old value is due.
+/// The reply to a request that asks, or whose old value is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// Who tells.
+    /// The PE that replies.
     pub(crate) pe: Pe,
-    pub(crate) answer: Answer,
+    pub(crate) ack: Ack,
     /// The slot and the old value.
     pub(crate) old: Option<(u32, u64)>,
 }
@@ -121,7 +106,7 @@ pub(crate) enum Message {
 impl Message {
     pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
         let (head, numbers, words) = match *self {
-            Message::Request(Request { stream, place, news, slot, data, update }) => {
+            Message::Request(Request { stream, place, ack, slot, data, update }) => {
                 let asks = if place.asks { ASKS } else { 0 };
                 let (op, width, segment, [offset, operand, condition]) = match update {
                     None => (NO_OP, 0, 0, [0; 3]),
@@ -131,16 +116,16 @@ impl Message {
                     }
                 };
                 let [at, bytes] = Data::encode(data);
-                let news = news.unwrap_or(Answer { origin: NONE, count: 0 });
+                let ack = ack.unwrap_or(Ack { origin: NONE, count: 0 });
                 let (origin, slot) = (stream.origin, slot.unwrap_or(NONE));
                 let (number, after) = (place.number, place.after);
                 (
                     [REQUEST, op, width | asks, segment],
-                    [stream.pe.0, origin, slot, number, after, news.origin, news.count],
+                    [stream.pe.0, origin, slot, number, after, ack.origin, ack.count],
                     [offset, operand, condition, at, bytes],
                 )
             }
-            Message::Reply(Reply { pe, answer: Answer { origin, count }, old }) => {
+            Message::Reply(Reply { pe, ack: Ack { origin, count }, old }) => {
                 let (slot, old) = old.unwrap_or((NONE, 0));
                 ([REPLY, 0, 0, 0], [pe.0, origin, slot, count, 0, 0, 0], [old, 0, 0, 0, 0])
             }
@@ -168,7 +153,7 @@ impl Message {
         let slot = (slot != NONE).then_some(slot);
         match bytes[8] {
             REQUEST => {
-                let news = Answer { origin: half(32)?, count: half(36)? };
+                let ack = Ack { origin: half(32)?, count: half(36)? };
                 let update = match bytes[9] {
                     NO_OP => None,
                     op => Some(Update {
@@ -186,16 +171,16 @@ impl Message {
                 Some(Message::Request(Request {
                     stream: Stream { pe, origin },
                     place: Place { number: half(24)?, after: half(28)?, asks },
-                    news: (news.origin != NONE).then_some(news),
+                    ack: (ack.origin != NONE).then_some(ack),
                     slot,
                     data: Data::decode([word(64)?, word(72)?])?,
                     update,
                 }))
             }
             REPLY => {
-                let answer = Answer { origin, count: half(24)? };
+                let ack = Ack { origin, count: half(24)? };
                 let old = slot.and_then(|slot| Some((slot, word(40)?)));
-                Some(Message::Reply(Reply { pe, answer, old }))
+                Some(Message::Reply(Reply { pe, ack, old }))
             }
             _ => None,
         }
@@ -208,14 +193,14 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
-        let answer = Answer { origin: 3, count: u32::MAX };
+        let ack = Ack { origin: 3, count: u32::MAX };
         let (pe, stream) = (Pe(9), Stream { pe: Pe(9), origin: 4 });
         let asks = Place { number: 7, after: 6, asks: true };
         let alone =
-            Request { stream, place: asks, news: None, slot: None, data: None, update: None };
+            Request { stream, place: asks, ack: None, slot: None, data: None, update: None };
         let mut all = vec![
-            Message::Reply(Reply { pe, answer, old: Some((5, u64::MAX - 1)) }),
-            Message::Reply(Reply { pe, answer, old: None }),
+            Message::Reply(Reply { pe, ack, old: Some((5, u64::MAX - 1)) }),
+            Message::Reply(Reply { pe, ack, old: None }),
             Message::Request(alone),
         ];
         for op in AmoOp::ALL {
@@ -231,8 +216,8 @@ mod tests {
                         assert_eq!(data.map_or(0, |data| data.bytes().len()), nbytes);
                         let update = Some(Update { op, width, dest, operand, condition });
                         let place = Place { asks: nbytes > 0, ..asks };
-                        let (news, slot) = (Some(answer), Some(u32::MAX - 1));
-                        let request = Request { stream, place, news, slot, data, update };
+                        let (ack, slot) = (Some(ack), Some(u32::MAX - 1));
+                        let request = Request { stream, place, ack, slot, data, update };
                         all.push(Message::Request(request));
                     }
                 }

@@ -4,14 +4,14 @@
 //! One thread at a time does so. This file must never know who polls.
 
 use crate::ep::{Failure, FiEndpoint, Post};
-use crate::message::{Message, NBYTES, Reply, Request, Update};
+use crate::message::{Message, NBYTES, Reply, Request};
 use crate::shared::Shared;
-use rushmem_transport::kit::answers::{Answer, Carried, Stream, Turn};
-use rushmem_transport::{AmoRequest, Error, OldValue, Pe};
+use rushmem_transport::kit::acks::Ack;
+use rushmem_transport::kit::carried_out::{CarriedOut, Turn};
+use rushmem_transport::kit::stream::{MAX_ORIGINS, Stream};
+use rushmem_transport::{Error, Pe};
 use std::collections::{HashMap, VecDeque};
 
-/// A PE has fewer eps.
-const MAX_ORIGINS: u32 = 1 << 16;
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
 
@@ -21,7 +21,7 @@ pub(crate) struct Service {
     /// Buffers that wait for messages, of so many.
     receives: usize,
     /// What peers ask, by their streams.
-    streams: HashMap<Stream, Carried<Request>>,
+    streams: HashMap<Stream, CarriedOut<Request>>,
     /// What could not be sent yet, and to whom.
     backlog: VecDeque<(u32, Message)>,
     /// Messages that came in a turn.
@@ -76,20 +76,20 @@ impl Service {
     fn take(&mut self, shared: &Shared, message: Message) {
         let request = match message {
             Message::Request(request) => request,
-            Message::Reply(Reply { pe, answer, old }) => {
-                shared.answers.tell(pe, answer);
+            Message::Reply(Reply { pe, ack, old }) => {
+                shared.acks.acknowledge(pe, ack);
                 if let Some((slot, value)) = old {
-                    shared.replied(answer.origin, slot, value);
+                    shared.replied(ack.origin, slot, value);
                 }
                 return;
             }
         };
-        let Request { stream, place, news, .. } = request;
+        let Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= shared.peers.n_pes() || stream.origin >= MAX_ORIGINS {
             return;
         }
-        if let Some(news) = news {
-            shared.answers.tell(stream.pe, news);
+        if let Some(ack) = ack {
+            shared.acks.acknowledge(stream.pe, ack);
         }
         let carried = self.streams.entry(stream).or_default();
         match carried.turn(place) {
@@ -136,25 +136,23 @@ impl Service {
 /// Carries out a request of a stream, of which so much is carried out; returns what is to be answered, and to whom.
 fn carry_out(
     shared: &Shared,
-    carried: &mut Carried<Request>,
+    carried: &mut CarriedOut<Request>,
     request: &Request,
 ) -> Option<(u32, Message)> {
     let Request { stream, place, slot, data, update, .. } = *request;
     // What asks for memory that there is not is no peer's.
     let is_stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
     let mut value = is_stored.then_some(0)?;
-    if let Some(Update { op, width, dest, operand, condition }) = update {
-        let old = OldValue::Returned;
-        let amo = AmoRequest { dest, width, op, operand, condition, old };
-        value = shared.segments.apply(&amo)?;
+    if let Some(update) = update {
+        value = shared.segments.apply(&update.at_target())?;
     }
     carried.carried_out(place.number);
     let count = carried.count();
     if !place.asks && slot.is_none() {
-        shared.answers.carried_out(stream, count);
+        shared.acks.carried_out(stream, count);
         return None;
     }
-    let answer = Answer { origin: stream.origin, count };
+    let ack = Ack { origin: stream.origin, count };
     let old = slot.map(|slot| (slot, value));
-    Some((stream.pe.0, Message::Reply(Reply { pe: shared.me, answer, old })))
+    Some((stream.pe.0, Message::Reply(Reply { pe: shared.me, ack, old })))
 }

@@ -1,23 +1,24 @@
-//! What all endpoints of a PE and its service thread share: the peers, the eps, and who is told of what.
+//! What all endpoints of a PE and its service thread share: the peers, the eps, and the acknowledgments.
 //!
-//! Locks: an ep is waited for by its endpoint and tried by everyone else; nobody waits for a lock while holding another, except
-//! for the list of what is unfinished, which is held for a few instructions. This file must never know what peers ask of
-//! this PE, nor who polls.
+//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for a lock
+//! while it holds another, except that of the list of what is unfinished, which is held for a few
+//! instructions. This module does not know what peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, News};
 use crate::fid::Fid;
 use crate::native::Native;
+use crate::progress::LIMITS;
 use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::answers::{Answers, ToldCounts};
-use rushmem_transport::kit::attendance::Attendance;
+use rushmem_transport::kit::acks::{AckCounts, Acks};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
@@ -32,19 +33,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-/// What an endpoint has in flight is polled within about this time, if nobody waits for it.
-pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
-
 /// An ep, and what others than its endpoint see of it.
 pub(crate) struct SharedEp {
     number: u32,
     /// `None` once it was given up.
     pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
-    /// Requests that were sent, all in all.
-    pub(crate) asked: AtomicU32,
-    /// How many requests the targets have carried out.
-    pub(crate) told: Arc<ToldCounts>,
+    /// How many requests were sent.
+    pub(crate) requests: AtomicU32,
+    /// How many requests the targets have acknowledged.
+    pub(crate) acks: Arc<AckCounts>,
     /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
     /// for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
@@ -58,9 +56,9 @@ impl SharedEp {
         self.number
     }
 
-    /// Whether some target is not known to have carried out all that it was asked.
+    /// Whether some target has not acknowledged all requests.
     pub(crate) fn is_owed(&self) -> bool {
-        self.told.all() != self.asked.load(Ordering::Relaxed)
+        self.acks.all() != self.requests.load(Ordering::Relaxed)
     }
 
     /// Lets it work, if nobody else does; whether something is in flight on it.
@@ -71,7 +69,7 @@ impl SharedEp {
             Some(Ok(in_flight)) => {
                 *in_flight > 0
                     || self.undelivered.load(Ordering::Relaxed)
-                    || shared.polls_until_told() && self.is_owed()
+                    || shared.polls_until_acked() && self.is_owed()
             }
             Some(Err(_)) | None => false,
         };
@@ -110,7 +108,6 @@ pub(crate) struct Shared {
     pub(crate) amos: Amos,
     /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
-    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
     copies_up_to: usize,
@@ -120,8 +117,8 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<usize>,
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
-    pub(crate) answers: Answers,
-    pub(crate) attendance: Attendance,
+    pub(crate) acks: Acks,
+    pub(crate) state: ProgressState,
     /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
     pub(crate) loss: Loss,
@@ -152,15 +149,14 @@ impl Shared {
             tag,
             amos: open.amos,
             native,
-            oversubscribed: open.oversubscribed,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
-            answers: Answers::new(open.n_pes),
-            attendance: Attendance::new()?,
+            acks: Acks::new(open.n_pes),
+            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
@@ -209,9 +205,9 @@ impl Shared {
         self.fabric.facts.ordered && self.amos == Amos::Software
     }
 
-    /// A message may complete before it has left, so that an ep is polled until the targets have told of all that they were asked.
-    /// Sockets have taken what completes.
-    fn polls_until_told(&self) -> bool {
+    /// A message may complete before it has left, so an ep is polled until the targets have acknowledged
+    /// all requests. Sockets have taken what completes.
+    fn polls_until_acked(&self) -> bool {
         !self.fabric.facts.sockets
     }
 
@@ -297,13 +293,13 @@ impl Shared {
     /// One more ep.
     pub(crate) fn share(&self, ep: FiEndpoint) -> Arc<SharedEp> {
         let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
-        let (number, told) = self.answers.origin();
+        let (number, acks) = self.acks.origin();
         let shared = Arc::new(SharedEp {
             number,
             ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
-            asked: AtomicU32::new(0),
-            told,
+            requests: AtomicU32::new(0),
+            acks,
             undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });
@@ -331,16 +327,12 @@ impl Shared {
     fn note_anew(&self, ep: &Arc<SharedEp>) {
         ep.noted.store(true, Ordering::Relaxed);
         self.unfinished.add(Arc::clone(ep));
-        self.attendance.call_soon(UNATTENDED);
+        self.state.request_flush();
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        let is_left = self.unfinished.finish(|ep| ep.poll(self));
-        if is_left {
-            self.attendance.call_soon(UNATTENDED);
-        }
-        is_left
+        self.unfinished.finish(|ep| ep.poll(self))
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel tells that it may.

@@ -8,16 +8,16 @@ use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::native::Native;
 use crate::origin::OfiEndpoint;
-use crate::progress::{Progress, run};
+use crate::progress::Progress;
 use crate::quirks;
 use crate::raw::RawKey;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use libfabric_sys as fi;
+use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::service::ServiceThread;
 use rushmem_transport::{
     Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
 };
@@ -127,7 +127,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
     let progress = Arc::new(Progress::new(shared, service));
-    let thread = ServiceThread::start("rushmem-ofi", &progress, run)?;
+    let thread = ServiceThread::start("rushmem-ofi", &progress)?;
     Ok(Ofi { progress, thread })
 }
 
@@ -159,7 +159,7 @@ impl Transport for Ofi {
         let shared = self.shared();
         let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
-        let mr = self.progress.while_nobody_serves(|ep| {
+        let mr = self.progress.while_paused(|ep| {
             // SAFETY: valid until this transport is dropped by contract, and with it the registration.
             unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
         });
@@ -236,7 +236,7 @@ impl Ofi {
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(Completion::Now));
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
-        let ep = self.progress.while_nobody_serves(|_| {
+        let ep = self.progress.while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
             FiEndpoint::open(fabric, n_pes, depth, copy_up_to, false)
         });

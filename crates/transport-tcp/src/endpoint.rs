@@ -9,12 +9,17 @@ use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
 use crate::shared::Shared;
+use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, LocalAccess, OldValue, Pe, Put,
     RemoteAddr, Signal,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Polls of a link before peers get their turn: what is waited for is likely to come there, and each poll
 /// elsewhere makes it late.
@@ -23,14 +28,24 @@ const POLLS: usize = 4;
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
     progress: Arc<Progress>,
-    /// Per PE, the number of the last request that is not known to be done; 0 when there is none.
-    last: Vec<u64>,
-    /// The PEs of which it is not 0.
+    /// Words of long transfers are written and read in parts: nobody looks at them meanwhile.
+    in_parts: bool,
+    routes: PeMap<Route>,
+    /// The PEs to which some request is not known to be done.
     touched: Vec<Pe>,
     /// Those of them for which something may be held back since the last fence.
     held: Vec<Pe>,
-    /// Per PE, whether it is one of those.
-    is_held: Vec<bool>,
+    /// The number of events before the last attempt of a wait.
+    seen: u64,
+}
+
+/// What was issued to one PE.
+#[derive(Default)]
+struct Route {
+    /// The number of the last request that is not known to be done; 0 if there is none.
+    last: u64,
+    /// The PE is among those for which something may be held back.
+    is_held: bool,
 }
 
 /// When a request leaves.
@@ -53,10 +68,9 @@ impl Leave {
 }
 
 impl TcpEndpoint {
-    pub(crate) fn new(progress: Arc<Progress>) -> TcpEndpoint {
-        let last = vec![0; progress.shared.peers.n_pes()];
-        let is_held = vec![false; last.len()];
-        TcpEndpoint { progress, last, touched: Vec::new(), held: Vec::new(), is_held }
+    pub(crate) fn new(progress: Arc<Progress>, in_parts: bool) -> TcpEndpoint {
+        let routes = PeMap::new(progress.shared.peers.n_pes());
+        TcpEndpoint { progress, in_parts, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
     }
 
     fn shared(&self) -> &Shared {
@@ -67,7 +81,7 @@ impl TcpEndpoint {
         pe == self.shared().me
     }
 
-    /// Refuses what the peer would take for a lie.
+    /// Checks the range first, so that the peer does not see a protocol violation.
     fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
         let peer = self.shared().peers.get(pe)?;
         check_range(pe, at, nbytes, peer.sizes[at.segment as usize])
@@ -84,9 +98,9 @@ impl TcpEndpoint {
         pe: Pe,
         mut step: impl FnMut(&mut Connection, &Shared) -> Result<Option<T>, End>,
     ) -> Result<T, Error> {
-        // Where PEs outnumber the CPUs, whoever shall answer may need this one.
-        let polls = if self.shared().oversubscribed { 1 } else { POLLS };
-        self.wait(|shared| {
+        // When PEs outnumber the CPUs, the peer may need this one to answer.
+        let polls = if self.shared().state.oversubscribed() { 1 } else { POLLS };
+        self.wait_for(|shared| {
             for _ in 0..polls {
                 let stepped = shared.with_link(pe, |connection| step(connection, shared));
                 if !matches!(stepped, Ok(None)) {
@@ -98,28 +112,15 @@ impl TcpEndpoint {
     }
 
     /// Does `look` until it yields something; peers are served meanwhile.
-    fn wait<T>(
+    fn wait_for<T>(
         &mut self,
         mut look: impl FnMut(&Shared) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let mut wait = None;
-        let result = loop {
-            let news = self.shared().news();
-            let backoff = match look(self.shared()) {
-                Ok(Some(done)) => break Ok(done),
-                Ok(None) => wait.get_or_insert_with(|| self.progress.begin()),
-                Err(error) => break Err(error),
-            };
-            match self.progress.poll() {
-                Ok(true) => backoff.renew(),
-                Ok(false) => self.progress.pause(backoff, news),
-                Err(error) => break Err(error),
-            }
-        };
-        if let Some(backoff) = wait {
-            self.progress.end(&backoff);
-        }
-        result.inspect_err(|_| self.abandon())
+        let done = wait(self, |this| {
+            this.seen = this.shared().events();
+            look(this.shared()).map(Attempt::from)
+        });
+        done.inspect_err(|_| self.abandon())
     }
 
     /// Appends a request as soon as there is room; returns its number.
@@ -129,8 +130,8 @@ impl TcpEndpoint {
         leave: Leave,
         mut append: impl FnMut(&mut Connection) -> u64,
     ) -> Result<u64, Error> {
-        if self.last[pe.index()] == 0 {
-            self.wait(|shared| Ok(shared.reach(pe)?.then_some(())))?;
+        if self.routes[pe].last == 0 {
+            self.wait_for(|shared| Ok(shared.reach(pe)?.then_some(())))?;
         }
         self.touch(pe);
         let tuning = self.shared().tuning;
@@ -148,18 +149,18 @@ impl TcpEndpoint {
             }
             Ok(Some((seq, connection.has_unsent())))
         })?;
-        self.last[pe.index()] = seq;
-        if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
+        self.routes[pe].last = seq;
+        if unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
             self.held.push(pe);
         }
         Ok(seq)
     }
 
     fn touch(&mut self, pe: Pe) {
-        if self.last[pe.index()] == 0 {
+        if self.routes[pe].last == 0 {
             self.touched.push(pe);
             // A number that no link reaches before the request has got its own.
-            self.last[pe.index()] = u64::MAX;
+            self.routes[pe].last = u64::MAX;
         }
     }
 
@@ -196,6 +197,7 @@ impl TcpEndpoint {
             Some(_) => Leave::of(completion),
             None => Leave::Later,
         };
+        let how = (copy, self.in_parts && !copy);
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
             let part = source.skip(done).first(room(dest.offset + done as u64));
@@ -204,7 +206,7 @@ impl TcpEndpoint {
             let signal = signal.filter(|_| done == source.nbytes);
             self.issue(pe, leave, |Connection { origin, .. }| {
                 // SAFETY: a part of the source, valid by contract.
-                let seq = unsafe { origin.put(at, part, copy) };
+                let seq = unsafe { origin.put(at, part, how) };
                 position = origin.positions().0;
                 signal.map_or(seq, |signal| origin.update(signal))
             })?;
@@ -216,7 +218,7 @@ impl TcpEndpoint {
     fn ask(&mut self) -> Result<(), Error> {
         for i in 0..self.touched.len() {
             let pe = self.touched[i];
-            let seq = self.last[pe.index()];
+            let seq = self.routes[pe].last;
             let asked = self.shared().with_link(pe, |connection| {
                 if connection.origin.acked() >= seq {
                     return Ok(());
@@ -249,9 +251,23 @@ impl TcpEndpoint {
     /// After an error: the links that know memory of this endpoint's callers are used no more.
     fn abandon(&mut self) {
         for pe in self.touched.drain(..) {
-            self.last[pe.index()] = 0;
+            self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
         }
+    }
+}
+
+impl Waiter for TcpEndpoint {
+    fn state(&self) -> &ProgressState {
+        &self.shared().state
+    }
+
+    fn poll(&mut self, _: bool, _: &mut Backoff) -> Result<bool, Error> {
+        self.progress.poll()
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared().sleep(self.seen, at_most);
     }
 }
 
@@ -277,20 +293,20 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::get(self.shared(), &get) };
         }
+        let is_long = dest.nbytes > self.shared().tuning.copy_up_to;
+        let in_parts = self.in_parts && is_long;
         // The CPU stores the first bytes that come, which would end the process by a signal.
-        if dest.nbytes > self.shared().tuning.copy_up_to
-            && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest)
-        {
+        if is_long && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest) {
             return Err(self.shared().loss.of_memory(fault));
         }
         let leave = Leave::of(completion);
-        let is_symmetric = self.shared().segments.holding(dest).is_some();
+        let how = (!in_parts && self.shared().segments.holding(dest).is_some(), in_parts);
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
             let part = dest.skip(done).first(room(source.offset + done as u64));
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
-            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, is_symmetric) };
+            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, how) };
             seq = self.issue(pe, leave, append)?;
             done += part.nbytes;
         }
@@ -355,7 +371,7 @@ impl Endpoint for TcpEndpoint {
     fn fence(&mut self) -> Result<(), Error> {
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
-            self.is_held[pe.index()] = false;
+            self.routes[pe].is_held = false;
             let sent = self.shared().with_link(pe, |connection| match connection.has_unsent() {
                 true => connection.flush(),
                 false => Ok(()),
@@ -374,8 +390,8 @@ impl Endpoint for TcpEndpoint {
             self.ask()?;
         }
         while let Some(&pe) = self.touched.last() {
-            self.done(pe, self.last[pe.index()])?;
-            self.last[pe.index()] = 0;
+            self.done(pe, self.routes[pe].last)?;
+            self.routes[pe].last = 0;
             self.touched.pop();
         }
         self.shared().loss.check()
@@ -385,7 +401,7 @@ impl Endpoint for TcpEndpoint {
         self.ask()?;
         self.progress.poll()?;
         while let Some(&pe) = self.touched.last() {
-            let seq = self.last[pe.index()];
+            let seq = self.routes[pe].last;
             let shared = self.shared();
             match shared.with_link(pe, |connection| {
                 connection.receive(&shared.segments, &shared.buffers)?;
@@ -398,19 +414,21 @@ impl Endpoint for TcpEndpoint {
                     return Err(error);
                 }
             }
-            self.last[pe.index()] = 0;
+            self.routes[pe].last = 0;
             self.touched.pop();
         }
         self.shared().loss.check().map(|()| true)
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.last.get(pe.index()) {
-            None => return Err(Error::Unreachable(pe)),
-            Some(0) => return self.shared().loss.check(),
-            Some(&seq) => self.done(pe, seq)?,
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
         }
-        self.last[pe.index()] = 0;
+        match self.routes[pe].last {
+            0 => return self.shared().loss.check(),
+            seq => self.done(pe, seq)?,
+        }
+        self.routes[pe].last = 0;
         self.touched.retain(|&other| other != pe);
         Ok(())
     }

@@ -29,12 +29,12 @@ mod connect;
 mod connection;
 mod endpoint;
 mod establishment;
+mod events;
 mod expected;
 mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heartbeat;
-mod news;
 mod order;
 mod origin;
 mod own;

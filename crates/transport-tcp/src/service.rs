@@ -11,6 +11,7 @@ use crate::socket::{is_of_peer, nonce, prepare};
 use crate::sys;
 use crate::unauthenticated::{Claim, Unauthenticated};
 use rushmem_transport::Pe;
+use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::timer::{sleep_on, timespec};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -74,11 +75,11 @@ impl Service {
 
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
-        let turns = if shared.oversubscribed { TURNS_OVERSUBSCRIBED } else { TURNS };
+        let turns = if shared.state.oversubscribed() { TURNS_OVERSUBSCRIBED } else { TURNS };
         self.idle += 1;
         let worked = match self.expected.next() {
             Some(pe) if !self.idle.is_multiple_of(turns) => self.serve(shared, pe),
-            _ => self.poll_all(shared),
+            _ => self.poll_all(shared) == Served::Worked,
         };
         if worked {
             self.idle = 0;
@@ -86,8 +87,8 @@ impl Service {
         worked
     }
 
-    /// Looks at everything; returns whether there was work. News of a link that another thread works on is that thread's.
-    pub(crate) fn poll_all(&mut self, shared: &Shared) -> bool {
+    /// Looks at everything. Events of a link on which another thread works are left to that thread.
+    pub(crate) fn poll_all(&mut self, shared: &Shared) -> Served {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];
         let now = timespec(Duration::ZERO);
@@ -107,11 +108,14 @@ impl Service {
                     self.look_at_reserved(shared, number);
                     true
                 }
-                // Who has the link takes in what came.
                 Token::Link(pe) => self.serve(shared, Pe(pe)),
             }
         }
-        worked
+        match n {
+            0 => Served::Idle,
+            _ if worked => Served::Worked,
+            _ => Served::Contended,
+        }
     }
 
     fn serve(&mut self, shared: &Shared, pe: Pe) -> bool {

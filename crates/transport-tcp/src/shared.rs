@@ -10,13 +10,14 @@ use crate::bounce::BounceBuffers;
 use crate::connect::{self, Refusal};
 use crate::connection::{Connection, End};
 use crate::establishment::Establishment;
-use crate::news::News;
+use crate::events::Events;
+use crate::progress::LIMITS;
 use crate::proto::{Address, Answer};
 use crate::settings::Tuning;
-use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, damaged};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{Error, Host, Open, Pe, PeRecord, Segment};
@@ -26,10 +27,6 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// What was copied leaves within about this time at the latest; when the PE has just stopped to wait in
-/// quick succession, by when the service thread has noticed that.
-pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
 /// After this time a PE that was deferred claims again.
 const DEFERRED: Duration = Duration::from_millis(100);
@@ -94,7 +91,6 @@ impl Link {
 pub(crate) struct Shared {
     pub(crate) me: Pe,
     pub(crate) secret: [u8; 32],
-    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
     /// This PE's address; its host's name goes into messages.
@@ -104,9 +100,9 @@ pub(crate) struct Shared {
     pub(crate) peers: Peers<Peer>,
     /// Every socket of this PE.
     pub(crate) epoll: OwnedFd,
-    pub(crate) attendance: Attendance,
+    pub(crate) state: ProgressState,
     pub(crate) loss: Loss,
-    news: News,
+    events: Events,
     /// PEs to which something is to be sent that nobody has sent yet.
     unfinished: Unfinished<Pe>,
 }
@@ -116,7 +112,6 @@ impl Shared {
         Ok(Shared {
             me: open.pe,
             secret: open.secret,
-            oversubscribed: open.oversubscribed,
             tuning,
             host: Arc::clone(&open.host),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
@@ -125,8 +120,8 @@ impl Shared {
             buffers: BounceBuffers::default(),
             peers: Peers::new(open.n_pes),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            attendance: Attendance::new()?,
-            news: News::new()?,
+            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
+            events: Events::new()?,
             unfinished: Unfinished::default(),
         })
     }
@@ -189,7 +184,7 @@ impl Shared {
     fn open(&self, link: &mut Link, socket: TcpStream) {
         *link = Link::Open(Box::new(Connection::new(socket)));
         // Other threads may wait for it.
-        self.tell_sleepers();
+        self.wake_sleepers();
     }
 
     /// What to answer to a peer that proved to be this PE; nothing if there will be no connection any more.
@@ -215,7 +210,7 @@ impl Shared {
             }
             None => {
                 establishment.release();
-                self.tell_sleepers();
+                self.wake_sleepers();
             }
         }
     }
@@ -262,7 +257,7 @@ impl Shared {
             self.host.arrived();
         }
         if connection.took_in() {
-            self.tell_sleepers();
+            self.wake_sleepers();
         }
         if connection.is_blocked() != connection.told_of_room {
             connection.told_of_room = connection.is_blocked();
@@ -271,7 +266,7 @@ impl Shared {
         if connection.has_unsent() && !connection.is_blocked() && !connection.noted {
             connection.noted = true;
             self.unfinished.add(pe);
-            self.attendance.call_soon(HELD_BACK);
+            self.state.request_flush();
         }
     }
 
@@ -306,19 +301,16 @@ impl Shared {
         };
     }
 
-    /// Sends what was held back.
-    pub(crate) fn send_held_back(&self) {
-        let is_left = self.unfinished.finish(|&mut pe| {
+    /// Sends what was held back, unless another thread works on the link; returns whether one does.
+    pub(crate) fn send_held_back(&self) -> bool {
+        self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.noted = false;
                 connection.flush().map(|()| false)
             });
-            // Whoever has the link may be done with sending: it is tried again.
+            // The other thread may be done with sending.
             sent.is_none()
-        });
-        if is_left {
-            self.attendance.call_soon(HELD_BACK);
-        }
+        })
     }
 
     /// Works on a link if nobody else does, and returns what the work says of itself; `None` when somebody does.
@@ -340,25 +332,25 @@ impl Shared {
                     End::Bye => *link = Link::closed(end.to_string()),
                     _ => drop(self.close(pe, &mut link, &end)),
                 }
-                self.tell_sleepers();
+                self.wake_sleepers();
                 Some(true)
             }
         }
     }
 
-    /// How much news there was so far, for [`sleep`](Shared::sleep).
-    pub(crate) fn news(&self) -> u64 {
-        self.news.count()
+    /// The number of events so far, for [`sleep`](Shared::sleep).
+    pub(crate) fn events(&self) -> u64 {
+        self.events.count()
     }
 
-    /// This thread took in something that another one may wait for.
-    pub(crate) fn tell_sleepers(&self) {
-        self.news.tell(&self.attendance);
+    /// Wakes threads that sleep: this one received something for which they may wait.
+    pub(crate) fn wake_sleepers(&self) {
+        self.events.record(&self.state);
     }
 
-    /// Sleeps until something arrives or there is more news than `seen`, but not longer than `at_most`.
+    /// Sleeps until something arrives or there are more events than `seen`, for `at_most` at the longest.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
-        self.news.sleep(&self.attendance, &self.epoll, seen, at_most);
+        self.events.sleep(&self.state, &self.epoll, seen, at_most);
     }
 }
 

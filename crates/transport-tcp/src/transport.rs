@@ -3,14 +3,14 @@
 
 use crate::endpoint::TcpEndpoint;
 use crate::found;
-use crate::progress::{Progress, run};
+use crate::progress::Progress;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
 use crate::shared::{Link, Peer, Shared, address_of};
+use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::service::ServiceThread;
 use rushmem_transport::{
     Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
 };
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 thread_local! {
-    /// How much news there was when this thread last waited.
+    /// The number of events when this thread last waited.
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -59,7 +59,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let mut service = Service::new(listeners);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
     let progress = Arc::new(Progress::new(shared, service));
-    let thread = ServiceThread::start("rushmem-tcp", &progress, run)?;
+    let thread = ServiceThread::start("rushmem-tcp", &progress)?;
     Ok(Box::new(Tcp { progress, thread }))
 }
 
@@ -94,7 +94,11 @@ impl Transport for Tcp {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress))))
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), false)))
+    }
+
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), true)))
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -107,18 +111,18 @@ impl Transport for Tcp {
         }
         // The caller looked for what it waits for after its last call of this, and looks again after
         // this one: it may sleep only over what it has seen.
-        let news = self.shared().news();
-        if SEEN.replace(news) != news {
+        let events = self.shared().events();
+        if SEEN.replace(events) != events {
             return Ok(false);
         }
-        self.shared().sleep(news, at_most);
+        self.shared().sleep(events, at_most);
         let worked = self.progress.poll();
-        SEEN.set(self.shared().news());
+        SEEN.set(self.shared().events());
         worked
     }
 
     fn hand_over(&self) {
-        self.shared().attendance.hand_over();
+        self.shared().state.hand_over();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

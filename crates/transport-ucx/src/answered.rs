@@ -1,8 +1,8 @@
-//! How many messages requests take: one each, and no answers but those that somebody waits for.
+//! How many messages requests take: one each, and no acknowledgments but those for which a call waits.
 #![allow(unsafe_code)]
 
 use crate::pair::{HEAP, ME, PEER, Pair, pair};
-use rushmem_transport::kit::answers::Answer;
+use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, Signal};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use std::time::Duration;
 const SIGNALS: u32 = 100;
 
 impl Pair {
-    /// How many of this PE's requests the peer has told to have carried out. Each is a message.
-    fn told(&self) -> u32 {
-        lock(&self.issuer.origin).told(PEER)
+    /// How many of this PE's requests the peer has acknowledged. Each is a message.
+    fn acked(&self) -> u32 {
+        lock(&self.issuer.origin).acked(PEER)
     }
 
     /// Signals, each behind a fence, all of which have come and are carried out afterwards.
@@ -37,31 +37,31 @@ impl Pair {
 }
 
 #[test]
-fn signals_are_not_answered_before_somebody_waits() {
+fn signals_are_not_acknowledged_before_a_call_waits() {
     let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
     pair.connect();
-    let before = pair.told();
+    let before = pair.acked();
     pair.signal();
-    assert_eq!(pair.told(), before, "nobody asked for an answer");
+    assert_eq!(pair.acked(), before, "nobody asked for an acknowledgment");
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }
-    assert_eq!(pair.told(), before + SIGNALS + 1, "one more message asks for all");
+    assert_eq!(pair.acked(), before + SIGNALS + 1, "one more message asks for all");
     pair.end();
 }
 
 #[test]
-fn what_a_peer_tells_by_the_way_is_not_asked_for() {
+fn what_rides_on_a_message_is_not_asked_for() {
     let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
     pair.connect();
-    let before = pair.told();
+    let before = pair.acked();
     pair.signal();
-    // What the next message of the peer's would bring.
-    let news = pair.peer.answers().for_message_to(ME);
-    assert_eq!(news, Some(Answer { origin: 0, count: before + SIGNALS }));
-    pair.progress.shared.answers.tell(PEER, news.expect("just seen"));
+    // What the next message of the peer would bring.
+    let ack = pair.peer.acks().for_message_to(ME);
+    assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
+    pair.progress.shared.acks.acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
     pair.settle();
-    assert_eq!(pair.told(), before + SIGNALS, "no message was sent");
+    assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");
     pair.end();
 }

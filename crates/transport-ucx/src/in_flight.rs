@@ -18,10 +18,10 @@ impl Pair {
     fn lose(&mut self, work: impl FnOnce(&mut UcxEndpoint) -> Result<(), Error>) -> Error {
         let Pair { endpoint, progress, .. } = self;
         let shared = &progress.shared;
-        let seen = shared.attendance.polls();
+        let seen = shared.state.polls();
         thread::scope(|scope| {
             scope.spawn(|| {
-                while shared.attendance.polls() < seen + POLLS {
+                while shared.state.polls() < seen + POLLS {
                     thread::yield_now();
                 }
                 shared.lose(PEER, "it serves nobody");

@@ -58,7 +58,7 @@ impl Issuer {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Its owner leaves it with something unfinished, or answers that are owed: it is among what is unfinished from now on. Whether
+    /// Its owner leaves it with something unfinished, or acknowledgments that are owed: it is among what is unfinished from now on. Whether
     /// that is new. The caller has the lock of the origin.
     pub(crate) fn leave(&self, is_unfinished: bool, is_owed: bool) -> bool {
         if self.rests.load(Ordering::Relaxed) == is_unfinished {
@@ -78,7 +78,7 @@ impl Issuer {
         is_unfinished || is_owed
     }
 
-    /// It is only owed answers, of which peers tell when they are asked.
+    /// It is only owed acknowledgments, which peers send when they are asked.
     pub(crate) fn rests(&self) -> bool {
         self.rests.load(Ordering::Relaxed)
     }

@@ -10,7 +10,7 @@ use crate::service::Service;
 use crate::settings::Tuning;
 use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
-use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
@@ -68,12 +68,12 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
     let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
-    let peer = Service::new(&context, PEER, theirs, Arc::new(Answers::new(2))).expect("a worker");
+    let peer = Service::new(&context, PEER, theirs, Arc::new(Acks::new(2))).expect("a worker");
 
     let host = "here".to_owned();
     let segments = Arc::new(Segments::default());
-    let answers = Arc::new(Answers::new(2));
-    let service = Service::new(&context, ME, Arc::clone(&segments), answers).expect("a worker");
+    let acks = Arc::new(Acks::new(2));
+    let service = Service::new(&context, ME, Arc::clone(&segments), acks).expect("a worker");
     let tuning = Tuning { abandon_limit, ..Tuning::default() };
     let shared = Shared::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");

@@ -7,8 +7,8 @@
 
 use crate::proto::{Due, REQUEST, Reply};
 use crate::ucp::{UcpRequest, started};
-use rushmem_transport::kit::answers::ToldCounts;
-use rushmem_transport::{AmoWidth, LocalBuf, Pe};
+use rushmem_transport::kit::acks::AckCounts;
+use rushmem_transport::{AmoWidth, LocalBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -20,8 +20,8 @@ use ucx_sys::{
 
 /// What all connections of an origin have in flight.
 pub(crate) struct Pending {
-    /// How many requests the targets have carried out.
-    told: Arc<ToldCounts>,
+    /// How many requests the targets have acknowledged.
+    acks: Arc<AckCounts>,
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
     /// Old values that have not come so far.
@@ -65,20 +65,15 @@ fn change(counter: &Cell<usize>, by: isize) {
 }
 
 impl Pending {
-    pub(crate) fn new(told: Arc<ToldCounts>) -> Pending {
+    pub(crate) fn new(acks: Arc<AckCounts>) -> Pending {
         Pending {
-            told,
+            acks,
             transfers: Cell::new(0),
             due: Cell::new(0),
             broke: Cell::new(false),
             slots: RefCell::default(),
             free: RefCell::default(),
         }
-    }
-
-    /// How many requests a PE has carried out, as far as it told.
-    pub(crate) fn told(&self, pe: Pe) -> u32 {
-        self.told.by(pe)
     }
 
     pub(crate) fn transfers(&self) -> usize {
@@ -134,7 +129,7 @@ impl Pending {
 
     /// A reply, or what a peer takes for one.
     fn answer(&self, reply: Reply) {
-        self.told.tell(reply.pe, reply.count);
+        self.acks.acknowledge(reply.pe, reply.count);
         let Some(Due { slot, turn }) = reply.due else { return };
         let slot = self.slots.borrow().get(slot as usize).cloned();
         let awaited = |slot: &Rc<Slot>| slot.due.get() && slot.turn.get() == turn;

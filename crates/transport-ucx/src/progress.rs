@@ -1,31 +1,44 @@
-//! Who lets the workers of this PE work: the threads that wait in the library, or else the service thread.
+//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service thread
+//! (`kit::engine`). Sets how long such threads poll and sleep.
 //!
-//! Locks: an origin is waited for by its endpoints and tried by everyone else. Nobody waits for a lock while holding another,
-//! except for the list of what is unfinished, which is held for a few instructions. This file must never know what an origin
-//! issues.
+//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a lock while
+//! it holds another, except that of the list of what is unfinished, which is held for a few instructions.
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
-use crate::shared::{SERVICE_BACKOFF, SOON, Shared};
+use crate::shared::Shared;
 use rushmem_transport::Error;
-use rushmem_transport::kit::attendance::Attendance;
+use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::kit::lock::{lock, try_lock};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rustix::event::{PollFd, PollFlags};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Polls of a worker that is busy by the service thread, before others get it again.
+/// A waiter spins for some tens of microseconds, since a poll is a call of UCX; every event that may end
+/// its wait also ends its sleep. A thread that polls more than 10 times within the shortest sleep of the
+/// service thread, or a quarter as often in longer ones, waits; others compute and rarely call the library.
+/// Most calls leave something unfinished, and a timer for each would wake the service thread beside
+/// sleeping threads.
+pub(crate) static LIMITS: WaitLimits = WaitLimits {
+    spins: 200,
+    sleep: Duration::from_millis(10),
+    often: Duration::from_micros(20),
+    often_oversubscribed: Duration::from_millis(1),
+    min_polls: 11,
+    max_unpolled: u32::MAX,
+    longest_asleep: Duration::from_millis(20),
+    flushes_beside_sleepers: false,
+};
+
+/// Polls of a busy worker in a row by the service thread, before other threads may lock it.
 const MAX_POLLS: u32 = 100;
-/// Of so many polls of a thread that waits, one is also for workers from which nothing is expected: a socket that was full may take
-/// more of what was sent.
+/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take more
+/// of what was sent.
 const POLLS_PER_LOOK: u32 = 16;
-/// Longest sleep of the service thread while data that nobody waits for is in flight: UCX over sockets moves it only when it is
-/// polled.
-const LONGEST_OF_DATA: Duration = Duration::from_micros(200);
-/// Longest sleep of all: UCX has timers of its own to keep.
-const ROUND: Duration = Duration::from_secs(1);
 
 /// One PE's share in the network, with the workers that issue. Fields are dropped in this order.
 pub(crate) struct Progress {
@@ -49,14 +62,8 @@ struct Left {
 enum By {
     /// A thread that waits for something else.
     Waiter,
-    /// The service thread, which will sleep until descriptors tell of news.
+    /// The service thread, which will sleep until descriptors signal an event.
     Service,
-}
-
-impl AsRef<Attendance> for Progress {
-    fn as_ref(&self) -> &Attendance {
-        &self.shared.attendance
-    }
 }
 
 impl Progress {
@@ -79,7 +86,8 @@ impl Progress {
                 Arc::clone(least)
             }
             _ => {
-                let origin = Origin::new(&shared.context, &shared.answers);
+                let window = shared.tuning.window();
+                let origin = Origin::new(&shared.context, &shared.acks, window);
                 let issuer = Issuer::new(origin.map_err(Error::Unavailable)?)
                     .map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
                 issuers.push(Arc::new(issuer));
@@ -105,7 +113,7 @@ impl Progress {
         } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
             drop(origin);
             self.unfinished.add(Left { issuer: Arc::clone(issuer), uses: 0 });
-            self.shared.attendance.call_soon(SOON);
+            self.shared.state.request_flush();
         }
         done
     }
@@ -173,69 +181,46 @@ impl Progress {
             lock(&issuer.origin).leave();
         }
     }
-
-    /// The service thread's sleep until a peer asks for something, there is news for what is unfinished, or the timer rings.
-    fn sleep(&self, at_most: Duration) {
-        let shared = &self.shared;
-        let issuers = self.unfinished.map(|left| Arc::clone(&left.issuer));
-        let efds = issuers.iter().map(|issuer| issuer.efd());
-        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut fds = vec![PollFd::new(shared.attendance.timer(), PollFlags::IN)];
-        fds.push(readable(shared.service_efd()));
-        fds.extend(efds.map(readable));
-        shared.attendance.sleep(&mut fds, at_most);
-    }
 }
 
-/// The service thread's work: it sleeps in the kernel until a worker has something to do or the timer rings, or backs off while
-/// others poll.
-pub(crate) fn run(progress: &Progress) {
-    let shared = &progress.shared;
-    let attendance = &shared.attendance;
-    let mut seen = 0;
-    // Beside others who poll, and beside owners who are at their workers.
-    let mut backoff = shared.service_backoff();
-    let mut busy = shared.service_backoff();
-    while !attendance.is_closing() {
-        let all = attendance.polls();
-        let polls = all.wrapping_sub(seen);
-        seen = all;
-        let (asleep, waiting) = (attendance.any_asleep(), attendance.any_waiting());
-        let longest = if progress.moves_data() { LONGEST_OF_DATA } else { Duration::MAX };
-        if (polls > 0 || asleep || waiting) && attendance.may_back_off() {
-            // Others serve. Who moves much data polls rarely, but will soon.
-            let polls = if waiting && !asleep { u64::MAX } else { polls };
-            backoff.while_others_poll(polls, asleep);
-            attendance.attend();
-            attendance.back_off(backoff.limit(longest));
-            progress.finish(By::Service);
-            continue;
+impl Driver for Progress {
+    fn state(&self) -> &ProgressState {
+        &self.shared.state
+    }
+
+    fn flush(&self) -> bool {
+        self.finish(By::Service)
+    }
+
+    /// Serves until there is nothing to do, since only then a worker can be armed.
+    fn serve(&self) -> Served {
+        let mut result = self.shared.try_serve();
+        let mut last = result;
+        while last == Served::Worked {
+            last = self.shared.try_serve();
+            result = Served::Worked;
         }
-        backoff.reset();
-        while shared.serve_uncounted() {}
-        attendance.stop_attending();
-        let is_busy = progress.finish(By::Service);
-        if is_busy {
-            attendance.attend();
-        }
-        let longest = longest.min(SERVICE_BACKOFF.longest);
-        match shared.arm() {
-            Some(true) if !is_busy => {
-                busy.reset();
-                progress.sleep(ROUND);
-            }
+        result
+    }
+
+    fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
+        let service = self.shared.service_efd();
+        if self.shared.arm() != Some(true) {
+            // There is something to do, or another thread has come to serve.
+        } else if is_left {
             // Owners are at their workers, perhaps without a CPU.
-            Some(true) => {
-                let timer = PollFd::new(attendance.timer(), PollFlags::IN);
-                let service = PollFd::from_borrowed_fd(shared.service_efd(), PollFlags::IN);
-                attendance.sleep(&mut [timer, service], busy.longer(longest));
-            }
-            Some(false) => {}
-            // Somebody else serves, and may stop doing so.
-            None => {
-                let timer = PollFd::new(attendance.timer(), PollFlags::IN);
-                attendance.sleep(&mut [timer], busy.longer(longest));
-            }
+            let at_most = self.longest_backoff().min(WaitLimits::LONGEST);
+            sleeper.briefly(&[service], at_most);
+        } else {
+            let issuers = self.unfinished.map(|left| Arc::clone(&left.issuer));
+            let efds = issuers.iter().map(|issuer| issuer.efd());
+            let efds: Vec<BorrowedFd<'_>> = [service].into_iter().chain(efds).collect();
+            sleeper.until(&efds, MAX_SLEEP);
         }
+    }
+
+    /// UCX over sockets moves data only while it is polled.
+    fn longest_backoff(&self) -> Duration {
+        if self.moves_data() { MAX_SLEEP_IN_FLIGHT } else { Duration::MAX }
     }
 }

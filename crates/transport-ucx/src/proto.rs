@@ -8,4 +8,4 @@ mod bytes;
 mod message;
 
 pub(crate) use address::{Address, MemoryKey};
-pub(crate) use message::{Due, REPLY, REQUEST, Reply, Request, Update};
+pub(crate) use message::{Due, REPLY, REQUEST, Reply, Request};

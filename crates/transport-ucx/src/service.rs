@@ -7,7 +7,7 @@
 use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};
 use crate::ucp::{Context, Worker};
 use rushmem_transport::Pe;
-use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::segments::Segments;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ impl Service {
         context: &Arc<Context>,
         me: Pe,
         segments: Arc<Segments>,
-        answers: Arc<Answers>,
+        acks: Arc<Acks>,
     ) -> Result<Service, String> {
         let worker = Worker::new(context)?;
-        let target = Target::new(context.ucp, worker.handle(), me, segments, answers);
+        let target = Target::new(context.ucp, worker.handle(), me, segments, acks);
         let target = Rc::new(target);
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.
@@ -45,8 +45,8 @@ impl Service {
         &self.worker
     }
 
-    pub(crate) fn answers(&self) -> &Arc<Answers> {
-        &self.target.answers
+    pub(crate) fn acks(&self) -> &Arc<Acks> {
+        &self.target.acks
     }
 
     /// Serves peers; returns whether there was anything to do.

@@ -4,7 +4,7 @@
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
-use rushmem_transport::kit::answers::MOST;
+use rushmem_transport::kit::stream::MAX_IN_FLIGHT;
 use std::time::Duration;
 
 /// The variable that names the transports of UCX's.
@@ -38,7 +38,7 @@ pub struct Tuning {
 impl Tuning {
     /// Requests of a context that a PE is not known to have carried out.
     pub(crate) fn window(&self) -> u32 {
-        u32::try_from(self.max_in_flight).map_or(MOST, |most| most.min(MOST))
+        u32::try_from(self.max_in_flight).map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT))
     }
 }
 

@@ -1,20 +1,19 @@
-//! What all endpoints and the service thread of a PE share: the peers, the first loss, the worker that serves the peers, and how
-//! to wait beside it.
+//! What all endpoints and the service thread of a PE share: the peers, the first loss, and the worker that
+//! serves the peers.
 //!
-//! Locks: the service is only ever tried, never waited for. This file must never know who issues, nor what.
+//! Locking: the service is only ever tried. This module does not know what endpoints issue.
 
 use crate::connect::{self, Peer};
+use crate::progress::LIMITS;
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
-use rushmem_transport::kit::answers::Answers;
-use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::backoff::{
-    Backoff, BackoffLimits, Pause, ServiceBackoff, ServiceBackoffLimits,
-};
+use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
+use rushmem_transport::kit::progress_state::{FLUSH_DELAY, ProgressState};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::{Amos, Error, Host, Open, Pe};
@@ -24,41 +23,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a context leaves unfinished is attended to within about this time.
-pub(crate) const SOON: Duration = Duration::from_micros(50);
-
-/// A waiter spins for some tens of microseconds, since a poll is a function call into UCX.
-const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 20 };
-/// A waiter that spins serves peers every so many polls: what it waits for is likely to come to its own worker.
-const POLLS_PER_SERVICE: u32 = 4;
-/// Longest sleep of a waiter: whatever may end the wait wakes it.
-const SLEEP: Duration = Duration::from_millis(10);
-
-/// Whoever has waited for longer than the longest sleep hands over. Who polls more than 10 times within the shortest sleep, or
-/// a quarter as often in longer ones, waits; others just pass by.
-pub(crate) const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
-    shortest: SOON,
-    often: Duration::from_micros(20),
-    min_polls: 11,
-    longest: Duration::from_millis(2),
-    longest_asleep: Duration::from_millis(20),
-};
-
-/// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
-const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
-    ServiceBackoffLimits { often: Duration::from_millis(1), min_polls: 1, ..SERVICE_BACKOFF };
-
 /// One PE's share in the network. Fields are dropped in this order: the worker before the memory that it serves.
 pub(crate) struct Shared {
     pub(crate) me: Pe,
-    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) amos: Amos,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
-    pub(crate) answers: Arc<Answers>,
-    pub(crate) attendance: Attendance,
+    pub(crate) acks: Arc<Acks>,
+    pub(crate) state: ProgressState,
     pub(crate) loss: Loss,
     service: Mutex<Service>,
     /// The descriptor of its worker.
@@ -78,13 +52,12 @@ impl Shared {
     ) -> io::Result<Shared> {
         Ok(Shared {
             me: open.pe,
-            oversubscribed: open.oversubscribed,
             tuning,
             amos: open.amos,
             host: Arc::clone(&open.host),
             peers: Peers::new(open.n_pes),
-            answers: Arc::clone(service.answers()),
-            attendance: Attendance::new()?,
+            acks: Arc::clone(service.acks()),
+            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             service_efd: service.worker().efd().try_clone_to_owned()?,
             service: Mutex::new(service),
@@ -113,23 +86,25 @@ impl Shared {
         self.lose(pe, &why);
     }
 
-    /// A thread that waits serves peers, if nobody else does; returns whether there was work.
+    /// Serves peers by a thread that waits, if no other thread does; returns whether there was work.
     pub(crate) fn serve(&self) -> bool {
-        self.attendance.polled();
-        self.serve_uncounted()
+        self.state.polled();
+        self.try_serve() == Served::Worked
     }
 
-    /// The same by the service thread.
-    pub(crate) fn serve_uncounted(&self) -> bool {
-        let worked = try_lock(&self.service).is_some_and(|service| service.poll());
+    /// Serves peers, if no other thread does.
+    pub(crate) fn try_serve(&self) -> Served {
+        let Some(service) = try_lock(&self.service) else { return Served::Contended };
+        let worked = service.poll();
+        drop(service);
         if worked {
             self.host.arrived();
         }
-        worked
+        if worked { Served::Worked } else { Served::Idle }
     }
 
-    /// Has the service's descriptor tell of what comes; false when there is something to do already, and `None` while
-    /// somebody else serves.
+    /// Lets the service's descriptor signal the next event; false if there is something to do already, and
+    /// `None` while another thread serves.
     pub(crate) fn arm(&self) -> Option<bool> {
         try_lock(&self.service).map(|service| service.worker().arm())
     }
@@ -139,52 +114,20 @@ impl Shared {
         self.service_efd.as_fd()
     }
 
-    /// How the service thread backs off.
-    pub(crate) fn service_backoff(&self) -> ServiceBackoff {
-        ServiceBackoff::new(match self.oversubscribed {
-            true => SERVICE_BACKOFF_OVERSUBSCRIBED,
-            false => SERVICE_BACKOFF,
-        })
-    }
-
-    /// A wait that begins: until its [`end`](Shared::end) this thread polls.
-    pub(crate) fn begin(&self) -> Backoff {
-        self.attendance.begin_wait();
-        Backoff::new(BACKOFF, self.oversubscribed)
-    }
-
-    /// Between two polls of a worker, of which the first found nothing.
-    pub(crate) fn pause(&self, backoff: &mut Backoff, worker: &Worker) {
-        let pause = backoff.pause();
-        let serves = pause != Pause::Spin || backoff.polls().is_multiple_of(POLLS_PER_SERVICE);
-        if serves && self.serve() {
-            backoff.renew();
-        } else {
-            pause.take(|| self.sleep(Some(worker), SLEEP));
-        }
-    }
-
-    /// The wait has ended: after a long one the service thread, which backed off meanwhile, is told that nobody polls.
-    pub(crate) fn end(&self, backoff: &Backoff) {
-        self.attendance.end_wait();
-        if backoff.since_asleep() > SERVICE_BACKOFF.longest {
-            self.attendance.hand_over();
-        }
-    }
-
-    /// Sleeps until there is news of peers or of the worker, but not longer than `at_most`.
+    /// Sleeps until there is an event of peers or of the worker, for `at_most` at the longest.
     pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
         let armed = self.arm();
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        // Whoever serves already may be without a CPU: to wake for what it has not taken yet would keep it so.
+        // The thread that serves already may be without a CPU: to wake for what it has not taken yet
+        // would keep it so.
         let service = armed.is_some().then(|| self.service_efd());
-        let at_most = if service.is_some() { at_most } else { at_most.min(SOON) };
+        let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        self.attendance.fall_asleep();
+        self.state.begin_sleep();
         sleep_on(&mut fds, at_most);
-        self.attendance.wake_up();
+        self.state.end_sleep();
     }
 }

@@ -4,11 +4,13 @@
 //! A peer that sends what no PE would send gets no reply and does no harm. This file must never know who polls.
 #![allow(unsafe_code)]
 
-use crate::proto::{REPLY, Reply, Request, Update, batch};
+use crate::proto::{REPLY, Reply, Request, batch};
 use crate::ucp::{callback, plain, started};
-use rushmem_transport::kit::answers::{Answers, Carried, Stream, Turn};
+use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::carried_out::{CarriedOut, Turn};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{AmoRequest, LocalBuf, OldValue, Pe};
+use rushmem_transport::kit::stream::{MAX_ORIGINS, Stream};
+use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -25,8 +27,6 @@ use ucx_sys::{
 pub(crate) const REQUEST_KIND: u32 = 1;
 /// The kind of message that holds small puts.
 pub(crate) const PUTS_KIND: u32 = 3;
-/// A PE has fewer origins.
-const MAX_ORIGINS: u32 = 1 << 16;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
@@ -36,9 +36,9 @@ pub(crate) struct Target {
     worker: ucp_worker_h,
     me: Pe,
     segments: Arc<Segments>,
-    pub(crate) answers: Arc<Answers>,
+    pub(crate) acks: Arc<Acks>,
     /// What peers ask, by their streams. Nobody borrows it while UCX is called.
-    streams: RefCell<HashMap<Stream, Carried<Early>>>,
+    streams: RefCell<HashMap<Stream, CarriedOut<Early>>>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
@@ -95,10 +95,10 @@ impl Target {
         worker: ucp_worker_h,
         me: Pe,
         segments: Arc<Segments>,
-        answers: Arc<Answers>,
+        acks: Arc<Acks>,
     ) -> Target {
         let (streams, spare, worked) = (RefCell::default(), RefCell::default(), Cell::new(false));
-        Target { ucp, worker, me, segments, answers, streams, spare, worked }
+        Target { ucp, worker, me, segments, acks, streams, spare, worked }
     }
 
     /// Whether requests were carried out since the last call.
@@ -108,7 +108,7 @@ impl Target {
 
     /// A request came, with or without data; what UCX is told of these.
     fn take(&self, asked: Asked, data: Data<'_>) -> ucs_status_t {
-        let Request { stream, place, news, data: at, .. } = asked.request;
+        let Request { stream, place, ack, data: at, .. } = asked.request;
         let (taken, refused, has_place) = match data {
             Data::There(_, nbytes) => {
                 let has_place = self.segments.bytes(at, nbytes).is_some();
@@ -116,12 +116,12 @@ impl Target {
             }
             Data::Here(_) | Data::Puts(_) => (UCS_OK, UCS_OK, true),
         };
-        let is_known = stream.pe.index() < self.answers.n_pes() && stream.origin < MAX_ORIGINS;
+        let is_known = stream.pe.index() < self.acks.n_pes() && stream.origin < MAX_ORIGINS;
         if !is_known || !has_place {
             return refused;
         }
-        if let Some(news) = news {
-            self.answers.tell(stream.pe, news);
+        if let Some(ack) = ack {
+            self.acks.acknowledge(stream.pe, ack);
         }
         let turn = {
             let mut streams = self.streams.borrow_mut();
@@ -146,7 +146,7 @@ impl Target {
     /// Carries out the requests that came early, as far as their turn has come.
     fn carry_out_early(&self, stream: Stream) {
         loop {
-            let next = self.streams.borrow_mut().get_mut(&stream).and_then(Carried::take_early);
+            let next = self.streams.borrow_mut().get_mut(&stream).and_then(CarriedOut::take_early);
             let Some(Early { asked, kept }) = next else { return };
             self.carry_out(
                 asked,
@@ -188,9 +188,8 @@ impl Target {
     fn finish(&self, Asked { request, reply_to }: Asked) -> bool {
         let Request { stream, place, due, update, .. } = request;
         let mut old = 0;
-        if let Some(Update { op, width, operand, condition, word: dest }) = update {
-            let amo = AmoRequest { dest, width, op, operand, condition, old: OldValue::Ignored };
-            match self.segments.apply(&amo) {
+        if let Some(update) = update {
+            match self.segments.apply(&update.at_target()) {
                 Some(value) => old = value,
                 None => return false,
             }
@@ -205,7 +204,7 @@ impl Target {
         if place.asks || due.is_some() {
             self.reply(reply_to, Reply { pe: self.me, count, due, old });
         } else {
-            self.answers.carried_out(stream, count);
+            self.acks.carried_out(stream, count);
         }
         true
     }

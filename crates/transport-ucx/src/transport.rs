@@ -8,16 +8,16 @@ use crate::connect::{self, Peer};
 use crate::endpoint::UcxEndpoint;
 use crate::found::changes;
 use crate::probe::probe;
-use crate::progress::{Progress, run};
+use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
-use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::service::ServiceThread;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
 };
@@ -40,7 +40,7 @@ struct Ucx {
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
-    let thread = ServiceThread::start("rushmem-ucx", &progress, run)?;
+    let thread = ServiceThread::start("rushmem-ucx", &progress)?;
     Ok(Box::new(Ucx { thread, address, progress, memory: Vec::new() }))
 }
 
@@ -54,8 +54,8 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
     let segments = Arc::new(Segments::default());
-    let answers = Arc::new(Answers::new(open.n_pes));
-    let service = Service::new(&context, open.pe, Arc::clone(&segments), answers)?;
+    let acks = Arc::new(Acks::new(open.n_pes));
+    let service = Service::new(&context, open.pe, Arc::clone(&segments), acks)?;
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();
@@ -133,7 +133,7 @@ impl Transport for Ucx {
     }
 
     fn hand_over(&self) {
-        self.progress.shared.attendance.hand_over();
+        self.progress.shared.state.hand_over();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

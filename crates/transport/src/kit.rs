@@ -3,39 +3,55 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
 //! | [`alone`] | the exclusion of an only user, who takes no lock, and of threads that claim what it uses |
-//! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
-//! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
+//! | [`carried_out`] | the order in which a target carries out requests |
+//! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
-//! | [`peers`] | the table of connected PEs; checks of addresses |
+//! | [`pe_map`] | a table with an entry for each PE that one thread uses |
+//! | [`peers`] | the peers that were used; checks of addresses |
+//! | [`progress_state`] | what threads that wait and the service thread know of each other |
+//! | [`requests`] | requests that are messages, as their origin orders and counts them |
 //! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
-//! | [`service`] | starts, wakes and joins the service thread |
+//! | [`shared_pe_map`] | a table with an entry for each PE that several threads use without a lock |
+//! | [`stream`] | what a request says of itself |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
+//! | [`wait`] | how a thread waits for operations of its own |
+//! | [`wakeup`] | who completes what calls leave unfinished, and when |
 //! | [`variables`] | what a library of C is told by variables of the environment |
 //!
-//! A provider shares one struct among its endpoints and its service thread, with an [`Attendance`](attendance::Attendance), a
-//! [`Loss`](loss::Loss), [`Peers`](peers::Peers) and [`Segments`](segments::Segments). `transport-tcp` is an example:
-//! `shared.rs` has that struct, and `progress.rs` the waits and the loop of the service thread.
+//! A provider shares one struct among its endpoints and its service thread, with a
+//! [`ProgressState`](progress_state::ProgressState), a [`Loss`](loss::Loss), [`Peers`](peers::Peers) and
+//! [`Segments`](segments::Segments). It implements [`Driver`](engine::Driver) for its service thread and
+//! [`Waiter`](wait::Waiter) for its endpoints. `transport-tcp` is an example: see its `shared.rs`,
+//! `progress.rs` and `endpoint.rs`.
 //!
-//! The kit must never know a network library, a wire format or the runtime. What differs between providers (how often to poll,
-//! how long to sleep) is a constant that the provider passes in.
+//! The kit must never know a network library, a wire format or the runtime. What differs between providers
+//! (how often to poll, how long to sleep) is a constant that the provider supplies.
 
+pub mod acks;
 pub mod alone;
-pub mod answers;
-pub mod attendance;
 pub mod backoff;
+pub mod carried_out;
+pub mod engine;
 pub mod lock;
 pub mod loss;
+pub mod pe_map;
 pub mod peers;
 mod primitive;
+pub mod progress_state;
+pub mod requests;
 pub mod segments;
-pub mod service;
+pub mod shared_pe_map;
+pub mod stream;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;
+pub mod wait;
+pub mod wakeup;
 
 /// The name of this host, for messages.
 pub fn host_name() -> String {

@@ -1,4 +1,5 @@
-//! Every format that crosses between processes, with its version. Whoever changes a format raises its version.
+//! Every format that crosses between processes, with its version. A change of a format raises
+//! its version.
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +16,14 @@ const fn format(name: &'static str, version: u8) -> Format {
 
 /// Frames between PEs, daemons and `oshrun`.
 pub const JOB: Format = format("job protocol", 3);
-/// What each PE tells all others when it joins the job.
+/// What each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 7);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 3);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 2);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX.

@@ -1,7 +1,7 @@
 //! hwloc's C API as types and function pointers, and how the library is opened: no logic.
 //!
-//! `bindings` is committed and checked for the layout of every structure at compile time, so that neither libclang nor
-//! hwloc's headers are needed to build. `regenerate.rs` writes it.
+//! `bindings` is committed and checked for the layout of every structure at compile time, so that
+//! neither libclang nor hwloc's headers are needed to build. `regenerate.rs` writes it.
 #![allow(unsafe_code)]
 
 #[allow(
@@ -25,10 +25,12 @@ pub use bindings::*;
 use std::error::Error;
 use std::sync::OnceLock;
 
-/// The name of the library in every version 2 of hwloc; another major version has another name and other structures.
+/// The name of the library in every version 2 of hwloc; another major version has another name and
+/// other structures.
 pub const LIBRARY: &str = "libhwloc.so.15";
 
-/// hwloc, opened once for the life of the process and never closed, as its plugins may leave something behind.
+/// hwloc, opened once for the life of the process and never closed, as its plugins may leave
+/// something behind.
 ///
 /// # Errors
 /// A sentence that says what is missing: the library or a function.
@@ -38,7 +40,8 @@ pub fn open() -> Result<&'static Hwloc, String> {
 }
 
 fn load() -> Result<Hwloc, String> {
-    // SAFETY: the library's initialisers may run at any time; the types of its functions are those of its headers.
+    // SAFETY: the library's initializers may run at any time; the types of its functions are those
+    // of its headers.
     let hwloc = unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         format!("hwloc cannot be opened: {why}")

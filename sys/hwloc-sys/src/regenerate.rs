@@ -1,8 +1,8 @@
 //! Writes `src/bindings.rs` from the headers of the installed hwloc, or to the path that is given:
 //! `cargo run -p rushmem-hwloc-sys --features regenerate`.
 //!
-//! The committed file comes from hwloc 2.9, whose structures are those of every hwloc 2. Nothing of it
-//! depends on the machine.
+//! The committed file comes from hwloc 2.9, whose structures are those of every hwloc 2. Nothing of
+//! it depends on the machine.
 
 use std::path::PathBuf;
 

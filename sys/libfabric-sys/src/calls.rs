@@ -1,9 +1,9 @@
-//! The calls that libfabric's headers define inline, by the same names without their prefix's meaning
-//! changed: each looks its function up in the object's table and calls it.
+//! The calls that libfabric's headers define inline, by the same names without their prefix's
+//! meaning changed: each looks its function up in the object's table and calls it.
 //!
-//! All share one contract: objects are open ones of the same library, which it filled with valid tables;
-//! everything else is what the manual page of the call says. One call is two look-ups in tables
-//! and the call, by that contract.
+//! All share one contract: objects are open ones of the same library, which it filled with valid
+//! tables; everything else is what the manual page of the call says. One call is two look-ups in
+//! tables and the call, by that contract.
 #![allow(unsafe_code)]
 
 use crate::bindings::*;
@@ -79,7 +79,8 @@ calls! {
     /// `fi_mr_reg`.
     fn fi_mr_reg(domain: *mut fid_domain, base: *const c_void, nbytes: usize, access: u64, key: u64, mr: &mut *mut fid_mr) -> c_int =
         (*(*domain).mr).reg.expect(FILLED)(&raw mut (*domain).fid, base, nbytes, access, 0, key, 0, mr, null_mut());
-    /// `fi_mr_raw_attr`: the base address, and the key in so many bytes; how many it has is stored in any case.
+    /// `fi_mr_raw_attr`: the base address, and the key and its number of bytes; how many it has is
+    /// stored in any case.
     fn fi_raw_key(mr: *mut fid_mr, base: &mut u64, key: *mut u8, nbytes: &mut usize) -> c_int = {
         let mut attr = fi_mr_raw_attr { flags: 0, base_addr: base, raw_key: key, key_size: nbytes };
         (*(*mr).fid.ops).control.expect(FILLED)(&raw mut (*mr).fid, GET_RAW_MR, (&raw mut attr).cast())

@@ -1,9 +1,9 @@
-//! libfabric's C API as Rushmem uses it: types and constants of its headers, the few functions that its
-//! library exports, found at run time, and the calls that the headers define inline, which go through
-//! the tables of operations in the objects themselves.
+//! libfabric's C API as Rushmem uses it: types and constants of its headers, the few functions that
+//! its library exports, found at run time, and the calls that the headers define inline, which go
+//! through the tables of operations in the objects themselves.
 //!
-//! There is no logic here: every function is one call. The library is never closed, since its providers
-//! leave threads and handlers behind.
+//! There is no logic here: every function is one call. The library is never closed, since its
+//! providers leave threads and handlers behind.
 #![allow(unsafe_code)]
 
 #[expect(
@@ -21,7 +21,7 @@ pub use calls::*;
 use core::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-/// The version of the interface that is asked for: the oldest that has all that is used.
+/// The version of the interface that is requested: the oldest with everything that is used.
 pub const API_VERSION: u32 = version(1, 11);
 /// The oldest library that has it.
 pub const OLDEST: u32 = API_VERSION;
@@ -60,7 +60,7 @@ impl Libfabric {
     /// # Errors
     /// What is missing, in words.
     pub fn open() -> Result<Libfabric, String> {
-        // SAFETY: libfabric's initialisers are those that every program linked with it runs.
+        // SAFETY: libfabric's initializers are those that every program linked with it runs.
         let library = unsafe { libloading::os::unix::Library::new("libfabric.so.1") };
         let library = library.map_err(|error| {
             let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -160,6 +160,7 @@ fn symbol<F: Copy>(handle: *mut c_void, name: &core::ffi::CStr) -> Result<F, Str
 /// A symbol's address as the function that it is by libfabric's headers.
 fn function<F: Copy>(address: *mut c_void) -> F {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: of a pointer's size, and the callers name the type that the headers give to the symbol.
+    // SAFETY: of a pointer's size, and the callers name the type that the headers give to the
+    // symbol.
     unsafe { core::mem::transmute_copy(&address) }
 }

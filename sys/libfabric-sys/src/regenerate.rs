@@ -1,7 +1,9 @@
-//! Writes `src/bindings.rs` from the headers of the installed libfabric, or to the path that is given.
+//! Writes `src/bindings.rs` from the headers of the installed libfabric, or to the path that is
+//! given.
 //!
-//! Run by `cargo xtask bindings`. It takes types and constants alone: functions are few, and found at run time. Use the headers of the
-//! oldest library that Rushmem supports, so that no newer field slips in.
+//! Run by `cargo xtask bindings`. It takes types and constants alone: functions are few, and found
+//! at run time. Use the headers of the oldest library that Rushmem supports, so that no newer field
+//! slips in.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! PMIx's C API as types and function pointers, and how the library is opened: no logic.
 //!
-//! `bindings` is committed and checked for the layout of every structure at compile time, so that neither libclang nor
-//! PMIx's headers are needed to build. `regenerate.rs` writes it.
+//! `bindings` is committed and checked for the layout of every structure at compile time, so that
+//! neither libclang nor PMIx's headers are needed to build. `regenerate.rs` writes it.
 
 #[allow(
     missing_docs,

@@ -1,8 +1,9 @@
-//! UCX's C API (its layer UCP): types, constants and function pointers, and how the library is opened.
+//! UCX's C API (its layer UCP): types, constants and function pointers, and how the library is
+//! opened.
 //!
 //! Nothing is linked: [`open`] looks for the library at run time, so that one build works with and
-//! without it. The bindings are committed; `cargo xtask bindings` writes them from UCX's headers. This
-//! crate must never hold logic: what the functions are used for is `transport-ucx`'s.
+//! without it. The bindings are committed; `cargo xtask bindings` writes them from UCX's headers.
+//! This crate contains no logic: `transport-ucx` uses the functions.
 #![allow(unsafe_code)]
 
 #[allow(missing_docs, non_camel_case_types, unsafe_op_in_unsafe_fn, clippy::all)]
@@ -21,8 +22,8 @@ pub const LIBRARY: &str = "libucp.so.0";
 /// The oldest UCX whose functions are all that this crate names.
 pub const OLDEST: (u32, u32) = (1, 10);
 
-/// UCX, opened once for the life of the process: it leaves threads and handlers behind, so it is never
-/// closed.
+/// UCX, opened once for the life of the process: it leaves threads and handlers behind, so it is
+/// never closed.
 ///
 /// # Errors
 /// A sentence that says what is missing: the library, a function, or a version that is new enough.
@@ -42,7 +43,7 @@ pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
 }
 
 fn load() -> Result<Ucp, String> {
-    // SAFETY: UCX's initialisers may run at any time; the types of its functions are those of its
+    // SAFETY: UCX's initializers may run at any time; the types of its functions are those of its
     // headers.
     let ucp = unsafe { Ucp::new(LIBRARY) }.map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);

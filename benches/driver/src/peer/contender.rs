@@ -1,5 +1,5 @@
-//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them with
-//! its launcher, and the values that came out.
+//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them
+//! with its launcher, and the values that came out.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
+use shmem_perf::statistics::Spread;
 use shmem_perf::{compile, load};
 use workbench::process;
 
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};
-use crate::stats::Spread;
 
-/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
-/// PEs than processors, and a binding of its own would be in the way of the benchmark's. Others ignore
-/// these variables.
+/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are
+/// more PEs than processors, and a binding of its own would be in the way of the benchmark's.
+/// Others ignore these variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_memory", "^patcher"),
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -42,7 +42,8 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and shmem-perf of its `parts`.
+    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and
+    /// shmem-perf of its `parts`.
     pub fn build(
         name: &str,
         suite: &'static Suite,
@@ -159,10 +160,7 @@ impl Contender {
 
     /// The spread of each row that was measured, by its name.
     pub fn spreads(&self) -> HashMap<&str, Spread> {
-        self.samples
-            .iter()
-            .filter_map(|(name, sample)| Some((name.as_str(), Spread::of(sample.clone())?)))
-            .collect()
+        self.samples.iter().map(|(name, sample)| (name.as_str(), Spread::of(sample))).collect()
     }
 }
 

@@ -1,8 +1,7 @@
-//! Of what a comparison consists: the programs, the environment in which they run, the rows and their aims.
+//! Of what a comparison consists: the programs, the environment in which they run, the rows and
+//! their aims.
 //!
 //! It must never know which suites there are, nor how anything is measured.
-
-use super::table::{Aim, Row, Unit};
 
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
@@ -15,18 +14,21 @@ pub struct Suite {
     /// Jobs of shmem-perf.
     pub measured: &'static [Measured],
     pub launches: &'static [Launch],
-    /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
+    /// By how many percent a second PE prolongs the one time that a source prints: the row, the
+    /// source.
     pub costs: &'static [(&'static str, &'static str)],
     /// The interface that must carry what shmem-perf moves.
     pub carrier: Option<&'static str>,
     /// Set for both contenders; each ignores what is meant for the other.
     pub environment: &'static [(&'static str, &'static str)],
-    pub rows: &'static [Row],
+    /// The rows of the table, as [`Row::all`] reads them.
+    pub rows: &'static str,
     /// What the rows call bare, as the table's heading has it.
     pub bare: &'static str,
 }
 
-/// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are called.
+/// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are
+/// called.
 pub struct Measured {
     /// What its record is called, in the page, too.
     pub title: &'static str,
@@ -50,24 +52,4 @@ pub struct Launch {
 /// A launch that is part of each run.
 pub const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {
     Launch { row, program, pes, most: usize::MAX }
-}
-
-/// A time beside which the same program measures a bare one.
-pub const fn row(
-    name: &'static str,
-    title: &'static str,
-    bare: &'static str,
-    aims: &'static [Aim],
-) -> Row {
-    Row { name, title, unit: Unit::Time, bare: Some(bare), aims }
-}
-
-/// A row that has no bare one.
-pub const fn alone(
-    name: &'static str,
-    title: &'static str,
-    unit: Unit,
-    aims: &'static [Aim],
-) -> Row {
-    Row { name, title, unit, bare: None, aims }
 }

@@ -1,13 +1,16 @@
 //! `cargo xtask tidy`: the structure that the repository promises, checked.
 //!
 //! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is tested
-//! on a few lines of text. The tables that rules compare with (who may import whom, what lies at the top) stand at the
-//! top of the rule's file.
+//! on a few lines of text. The tables that rules compare with (which crate may import which, the
+//! words that were replaced) are at the top of the rule's file.
 
+mod figures;
 mod files;
 mod imports;
 mod layers;
+mod links;
 mod manifests;
+mod prose;
 mod tree;
 
 use anyhow::{Result, bail};
@@ -18,7 +21,15 @@ use tree::{Tree, read};
 /// What one rule finds, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: &[Rule] = &[layers::check, manifests::check, files::check, imports::check];
+const RULES: &[Rule] = &[
+    layers::check,
+    manifests::check,
+    files::check,
+    imports::check,
+    prose::check,
+    links::check,
+    figures::check,
+];
 
 pub fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {

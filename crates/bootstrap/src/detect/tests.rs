@@ -67,7 +67,7 @@ fn several_processes_are_refused() {
 }
 
 #[test]
-fn the_sentence_names_variable_and_cure() {
+fn the_sentence_names_variable_and_remedy() {
     let slurm = |name: &str| match name {
         env::SLURM_PROCID | env::SLURM_NTASKS => Some("4".to_string()),
         _ => None,

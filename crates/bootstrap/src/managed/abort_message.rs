@@ -1,5 +1,6 @@
-//! Lets the process manager read what this process has printed before it is asked to end the job: Hydra's proxies end
-//! without reading what is left in their pipes, and the message that says why would be lost.
+//! Lets the process manager read what this process has printed before it is requested to end the
+//! job: Hydra's proxies end without reading what is left in their pipes, and the message that says
+//! why would be lost.
 //!
 //! It must never know what was printed.
 
@@ -16,7 +17,8 @@ const READ_LIMIT: Duration = Duration::from_secs(1);
 /// Time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Returns when nothing is left to read in the pipes that this process prints to, or after [`READ_LIMIT`].
+/// Returns when nothing is left to read in the pipes that this process prints to, or after
+/// [`READ_LIMIT`].
 pub(super) fn wait_until_read() {
     let streams = [rustix::stdio::stdout(), rustix::stdio::stderr()];
     let end = Instant::now() + READ_LIMIT;
@@ -25,7 +27,7 @@ pub(super) fn wait_until_read() {
     }
 }
 
-/// Whether this is a pipe that holds something; both of its ends can be asked.
+/// Whether this is a pipe that holds something; both of its ends can be queried.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

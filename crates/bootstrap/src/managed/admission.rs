@@ -1,7 +1,8 @@
 //! Decides which connections to a PE's socket come from PEs of its job.
 //!
-//! Every process may connect. Connections of other users are closed at once. Processes of this user have a short
-//! time to prove that they know the job's key; many may do so at once, and none makes another one wait.
+//! Every process may connect. Connections of other users are closed at once. Processes of this user
+//! have a short time to prove that they know the job's key; many may do so at once, and none makes
+//! another one wait.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -15,8 +16,8 @@ use super::limit::timespec;
 use super::node_key::{NodeKey, PROOF};
 use super::node_socket::{BACKLOG, NodeSocket};
 
-/// Most connections that have proved nothing yet: one more takes the place of the oldest, which is closed. A PE that
-/// loses its connection in this way connects again.
+/// Most connections that have proved nothing yet: one more takes the place of the oldest, which is
+/// closed. A PE that loses its connection in this way connects again.
 const MOST: usize = 64;
 
 /// How long each of them may take.
@@ -43,7 +44,7 @@ struct Unproven {
 }
 
 /// What has become of it.
-enum Progress {
+enum ProofState {
     Unproven(Unproven),
     Proven(u32, UnixStream),
     Over,
@@ -55,26 +56,26 @@ impl Unproven {
     }
 
     /// Reads what is there, never more than a hello and never waiting.
-    fn progress(mut self, socket: &NodeSocket) -> Progress {
+    fn advance(mut self, socket: &NodeSocket) -> ProofState {
         while self.filled < HELLO {
             match self.stream.read(&mut self.hello[self.filled..]) {
-                Ok(0) => return Progress::Over,
+                Ok(0) => return ProofState::Over,
                 Ok(nbytes) => self.filled += nbytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let is_late = self.since.elapsed() > PROVING;
-                    return if is_late { Progress::Over } else { Progress::Unproven(self) };
+                    return if is_late { ProofState::Over } else { ProofState::Unproven(self) };
                 }
-                Err(_) => return Progress::Over,
+                Err(_) => return ProofState::Over,
             }
         }
         let (pe, proof) = self.hello.split_first_chunk::<4>().expect("a hello is longer");
         let pe = u32::from_le_bytes(*pe);
         let is_proven = socket.key().is_proof(pe, socket.pe(), proof);
         if is_proven && self.stream.set_nonblocking(false).is_ok() {
-            Progress::Proven(pe, self.stream)
+            ProofState::Proven(pe, self.stream)
         } else {
-            Progress::Over
+            ProofState::Over
         }
     }
 }
@@ -91,7 +92,8 @@ impl<'a> Admission<'a> {
         Admission { socket, unproven: VecDeque::new() }
     }
 
-    /// Waits for at most `wait` until something happens. The PEs that have proved to be of this job.
+    /// Waits for at most `wait` until something happens. The PEs that have proved to be of this
+    /// job.
     ///
     /// # Errors
     /// When no connection can be accepted, for want of descriptors for example.
@@ -122,10 +124,10 @@ impl<'a> Admission<'a> {
     }
 
     fn look_at(&mut self, one: Unproven, proven: &mut Vec<(u32, UnixStream)>) {
-        match one.progress(self.socket) {
-            Progress::Proven(pe, stream) => proven.push((pe, stream)),
-            Progress::Over => {}
-            Progress::Unproven(one) => {
+        match one.advance(self.socket) {
+            ProofState::Proven(pe, stream) => proven.push((pe, stream)),
+            ProofState::Over => {}
+            ProofState::Unproven(one) => {
                 if self.unproven.len() == MOST {
                     self.unproven.pop_front();
                 }

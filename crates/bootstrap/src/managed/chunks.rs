@@ -7,7 +7,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// What stands between the number of texts and the data in the first one.
 const MARK: char = '.';
 
-/// Texts of at most `limit` characters that hold `bytes`; at least one. The first says how many there are.
+/// Texts of at most `limit` characters that hold `bytes`; at least one. The first says how many
+/// there are.
 ///
 /// # Panics
 /// When `limit` is below 16.
@@ -25,7 +26,8 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
     std::iter::once(first).chain(parts.iter().skip(1).map(|part| (*part).to_owned())).collect()
 }
 
-/// The bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts hold none.
+/// The bytes that [`split`] was given; `part(i)` is the `i`-th text. `None` when the texts hold
+/// none.
 ///
 /// # Errors
 /// Those of `part`.
@@ -90,7 +92,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_never_panics(text in "[ -~]{0,40}") {
+        fn invalid_input_never_panics(text in "[ -~]{0,40}") {
             let _ = join(|index| if index < 9 { Ok(text.clone()) } else { Err(()) });
         }
     }

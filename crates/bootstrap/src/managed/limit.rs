@@ -1,7 +1,7 @@
 //! Limits how long this process waits for another one.
 //!
-//! Only time in which this process could run counts, so a job that was suspended, or that shares its processors
-//! with many others, does not fail for that reason.
+//! Only time in which this process could run counts, so a job that was suspended, or that shares
+//! its processors with many others, does not fail for that reason.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;

@@ -29,13 +29,14 @@ pub(crate) trait Manager: Debug + Send {
     /// A handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
-    /// The process is about to exit in good order. Nothing can be asked of the manager any more.
+    /// The process is about to exit in good order. The manager accepts no request any more.
     fn leave(&mut self);
 }
 
 /// Ends the job, from any thread at any time.
 pub(crate) trait Ender: Debug + Send + Sync {
-    /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
+    /// Requests the manager to kill all processes and to return `status` where it can. Returns
+    /// whether the request was sent.
     fn ask(&self, status: i32) -> bool;
 
     /// The connection that ends with the manager, if a watch may look at it: whether it has ended,

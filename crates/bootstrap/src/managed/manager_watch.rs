@@ -1,5 +1,5 @@
 //! Every PE watches the process manager on its node, since a manager that is killed does not end
-//! its PEs, which would wait for each other or compute in vain.
+//! its PEs, which would wait for each other or compute for nothing.
 //!
 //! This is for managers that speak over a socket; PMIx's library reports the loss of its server by
 //! itself.
@@ -19,7 +19,7 @@ use super::mpi::{self, Mpi};
 use super::watch::without_signals;
 
 /// How long a manager that ends the job itself has to end this PE.
-const FIRST_WORD: Duration = Duration::from_secs(1);
+const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 /// Has PE `pe` end soon after its manager, by a thread that sleeps until then.
 pub(super) fn start(pe: u32, manager: Arc<dyn Ender>) {
@@ -41,7 +41,7 @@ fn is_lost(manager: &dyn Ender) -> bool {
     if !wait_for_end(line) {
         return false;
     }
-    thread::sleep(FIRST_WORD);
+    thread::sleep(MANAGER_GRACE);
     // The program's MPI shares the connection, and its end of MPI may have closed it.
     !manager.has_left() && mpi::present() == Mpi::Absent
 }

@@ -1,12 +1,13 @@
-//! How the PEs of one node find each other if `oshrun` has not told them who they are.
+//! How the PEs of one node find each other if they were not started by `oshrun`.
 //!
-//! Each PE listens on its node socket. Once all PEs of the job do so, a PE connects to those with lower numbers, in
-//! order: the lowest one that listens on this node is the first PE of the node, and gets a hello from every other.
-//! When all have come, it sends each of them a welcome with the node's memory and a stream for later exchanges. The
-//! connection itself stays open as long as both live, which is how they watch each other.
+//! Each PE listens on its node socket. Once all PEs of the job do so, a PE connects to those with
+//! lower numbers, in order: the lowest one that listens on this node is the first PE of the node,
+//! and gets a hello from every other. When all have come, it sends each of them a welcome with the
+//! node's memory and a stream for later exchanges. The connection itself stays open as long as both
+//! live, which is how they watch each other.
 //!
-//! Only the first PE accepts connections, and it does nothing else while it waits; the queues of the others may be
-//! full. Every step has a time limit.
+//! Only the first PE accepts connections, and it does nothing else while it waits; the queues of
+//! the others may be full. Every step has a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -37,8 +38,8 @@ use crate::link::Link;
 /// Pause before a step is tried again that another process has undone.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Descriptors besides the two that the first PE of a node keeps for each other one: those of the program and the process
-/// manager, and of connections that have proved nothing yet.
+/// Descriptors besides the two that the first PE of a node keeps for each other one: those of the
+/// program and the process manager, and of connections that have proved nothing yet.
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Meets the PEs of this node, of `n_pes` in the job; a step takes `limit` at most.
@@ -71,16 +72,17 @@ impl Meeting {
                 Ok(NodePeers::new(Seat::First { pe: me, others }, memory, lifelines))
             }
             Err(error) => {
-                // To the others an end of these is the end of this PE, which each of them would report, while this one
-                // still says what is wrong and has the job ended. So they stay open as long as this process runs.
+                // To the others an end of these is the end of this PE, which each of them would
+                // report, while this one still says what is wrong and has the job ended. So they
+                // stay open as long as this process runs.
                 forget((self, joined, others));
                 Err(error)
             }
         }
     }
 
-    /// Waits for all others of the node, who connect (`joined`), and welcomes them (`others`). The node's memory, if there
-    /// are any.
+    /// Waits for all others of the node, who connect (`joined`), and welcomes them (`others`). The
+    /// node's memory, if there are any.
     fn serve(
         &self,
         n_pes: u32,
@@ -136,7 +138,8 @@ impl Meeting {
     /// A PE that has ended will not come.
     fn check_present(&self, awaited: &BTreeSet<u32>) -> Result<(), Error> {
         for &pe in awaited {
-            // Where this cannot be told, for want of a descriptor that an unproven connection holds, it is told later.
+            // Where this cannot be reported, for lack of a descriptor that an unproven connection
+            // holds, it is reported later.
             if let Ok(false) = self.socket.is_there(pe) {
                 return Err(Error::NodePeer { pe, cause: ErrorKind::ConnectionRefused.into() });
             }
@@ -170,7 +173,8 @@ impl Meeting {
         }
     }
 
-    /// Any other PE: it waits for the welcome of the first one, which has accepted `stream` or will.
+    /// Any other PE: it waits for the welcome of the first one, which has accepted `stream` or
+    /// will.
     fn follow(self, first: u32, mut stream: UnixStream) -> Result<NodePeers, Error> {
         let failed = |cause| Error::NodePeer { pe: first, cause };
         // The first PE waits for others too, and says whom it has missed.
@@ -184,7 +188,7 @@ impl Meeting {
                     let lifelines = vec![Lifeline { pe: first, stream: Arc::new(stream) }];
                     return Ok(NodePeers::new(seat, Some(memory), lifelines));
                 }
-                // It has ended, or closed this connection in favour of others.
+                // It has ended, or closed this connection in favor of others.
                 Err(error) if is_end(&error) => {
                     limit.spend(|_| sleep(PAUSE)).ok_or_else(silent)?;
                     stream = self.connect(first)?.ok_or_else(|| failed(error))?;
@@ -239,8 +243,9 @@ impl Meeting {
     }
 }
 
-/// Raises the soft limit of descriptors to what the first PE of a node needs for so many others, as far as the hard limit
-/// allows. Where that is too low, the call that is refused says so.
+/// Raises the soft limit of descriptors to what the first PE of a node needs for that number of
+/// others, as far as the hard limit allows. Where that is too low, the call that is refused says
+/// so.
 fn make_room(n_others: usize) {
     let needed = 2 * n_others as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

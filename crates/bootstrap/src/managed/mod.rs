@@ -1,7 +1,9 @@
-//! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's mpirun.
+//! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's
+//! mpirun.
 //!
-//! Managers are slow and store only short values. Therefore the PEs of a node gather at their first PE, which alone
-//! exchanges with the other nodes, and a job on one node uses the manager only for its first fences.
+//! Managers are slow and store only short values. Therefore the PEs of a node gather at their first
+//! PE, which alone exchanges with the other nodes, and a job on one node uses the manager only for
+//! its first fences.
 
 mod abort_message;
 mod admission;
@@ -226,7 +228,7 @@ impl Managed {
         self.watch.finalized();
     }
 
-    /// Initialisation is entered again.
+    /// Initialization is entered again.
     pub(crate) fn resumed(&self) {
         self.watch.resumed();
     }
@@ -237,8 +239,8 @@ impl Managed {
     }
 }
 
-/// Who shares a node with whom, as the first PE of each node has put it. The lowest PE of which nothing is known is
-/// always the first of its node.
+/// Who shares a node with whom, as the first PE of each node has put it. The lowest PE of which
+/// nothing is known is always the first of its node.
 fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let n_pes = manager.n_pes() as usize;
     let mut marks: Vec<Option<u32>> = vec![None; n_pes];

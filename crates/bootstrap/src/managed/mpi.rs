@@ -1,7 +1,8 @@
-//! Determines whether the program's own MPI has opened the connection to the process manager that both use.
+//! Determines whether the program's own MPI has opened the connection to the process manager that
+//! both use.
 //!
-//! Nothing of MPI is linked: the program may contain it or not. The functions that are called have the same
-//! signature in every MPI.
+//! Nothing of MPI is linked: the program may contain it or not. The functions that are called have
+//! the same signature in every MPI.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -27,12 +28,14 @@ pub(crate) fn present() -> Mpi {
     else {
         return Mpi::Absent;
     };
-    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Get_library_version(char *, int *)`.
+    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Get_library_version(char
+    // *, int *)`.
     let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(version) };
     let mut text = [0; TEXT];
     let mut length = 0;
-    // SAFETY: both are writable, the text longer than any MPI's limit; MPI allows the call at any time.
+    // SAFETY: both are writable, the text longer than any MPI's limit; MPI allows the call at any
+    // time.
     let failed = unsafe { version(text.as_mut_ptr().cast(), &mut length) } != 0;
     // Open MPI has spoken nothing but PMIx on its own since version 4.
     if failed || text.starts_with(b"Open MPI") {

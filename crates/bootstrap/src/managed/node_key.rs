@@ -1,8 +1,9 @@
-//! The key by which the PEs of a job find and recognise each other on one machine.
+//! The key by which the PEs of a job find and recognize each other on one machine.
 //!
-//! PE 0 creates the job's secret and distributes it through the process manager, which serves only the processes of
-//! the job. The key consists of that secret and the identity of the machine. The name of a PE's socket reveals
-//! nothing about the name of another one, or about a name on another machine.
+//! PE 0 creates the job's secret and distributes it through the process manager, which serves only
+//! the processes of the job. The key consists of that secret and the identity of the machine. The
+//! name of a PE's socket reveals nothing about the name of another one, or about a name on another
+//! machine.
 
 use std::fmt;
 use std::io;

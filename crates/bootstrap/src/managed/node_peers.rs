@@ -1,6 +1,6 @@
 //! The PEs of one node that have found each other, and what they exchange with the first of them.
 //!
-//! It must never know how they found each other, nor what the parts of an exchange mean.
+//! It does not interpret the parts of an exchange.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,9 +12,9 @@ use crate::error::Error;
 use crate::link::Link;
 use crate::nodes::NodeMap;
 
-/// What the first PE of a node and another one tell each other.
+/// A message between the first PE of a node and another one.
 #[derive(Debug, Serialize, Deserialize)]
-enum Word {
+enum NodeMessage {
     /// To the first: this PE's part of a gather.
     Part(Vec<u8>),
     /// From the first: the parts of all.
@@ -50,8 +50,8 @@ impl NodePeers {
         self.memory.take()
     }
 
-    /// Connections to all other PEs of the node if this is the first of them, else to the first. Once; they are open as
-    /// long as the processes live.
+    /// Connections to all other PEs of the node if this is the first of them, else to the first.
+    /// Once; they are open as long as the processes live.
     pub(crate) fn take_lifelines(&mut self) -> Vec<Lifeline> {
         std::mem::take(&mut self.lifelines)
     }
@@ -66,69 +66,70 @@ impl NodePeers {
         }
     }
 
-    /// Gives the first PE a part of everybody, in the order of PEs; the others nothing.
+    /// Gives the first PE the parts of all PEs in their order, and the others nothing.
     pub(crate) fn gather(&mut self, part: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
         match &mut self.seat {
             Seat::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
                 for (pe, link) in others {
                     match receive(*pe, link)? {
-                        Word::Part(part) => parts.push(part),
-                        _ => return Err(Error::Unexpected("a node_peer's word")),
+                        NodeMessage::Part(part) => parts.push(part),
+                        _ => return Err(Error::Unexpected("a message of another PE of the node")),
                     }
                 }
                 Ok(Some(parts))
             }
             Seat::Other { first, link } => {
-                send(*first, link, &Word::Part(part.to_vec()))?;
+                send(*first, link, &NodeMessage::Part(part.to_vec()))?;
                 Ok(None)
             }
         }
     }
 
-    /// Gives everybody the parts that the first PE has; `whole` is some there and none elsewhere.
+    /// Gives all PEs the parts that the first PE has; `whole` is some there and none elsewhere.
     pub(crate) fn spread(&mut self, whole: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Error> {
-        match self.tell(whole.map(Word::Whole))? {
-            Word::Whole(parts) => Ok(parts),
-            _ => Err(Error::Unexpected("a node_peer's word")),
+        match self.share(whole.map(NodeMessage::Whole))? {
+            NodeMessage::Whole(parts) => Ok(parts),
+            _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }
 
     /// As [`NodePeers::spread`]: whether the job has several nodes.
     pub(crate) fn spread_several(&mut self, several: Option<bool>) -> Result<bool, Error> {
-        match self.tell(several.map(Word::Several))? {
-            Word::Several(several) => Ok(several),
-            _ => Err(Error::Unexpected("a node_peer's word")),
+        match self.share(several.map(NodeMessage::Several))? {
+            NodeMessage::Several(several) => Ok(several),
+            _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }
 
     /// As [`NodePeers::spread`]: the node map.
     pub(crate) fn spread_nodes(&mut self, nodes: Option<NodeMap>) -> Result<NodeMap, Error> {
-        match self.tell(nodes.map(Word::Nodes))? {
-            Word::Nodes(nodes) => Ok(nodes),
-            _ => Err(Error::Unexpected("a node_peer's word")),
+        match self.share(nodes.map(NodeMessage::Nodes))? {
+            NodeMessage::Nodes(nodes) => Ok(nodes),
+            _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }
 
-    fn tell(&mut self, word: Option<Word>) -> Result<Word, Error> {
-        match (&mut self.seat, word) {
-            (Seat::First { others, .. }, Some(word)) => {
+    /// Sends the message of the first PE to the others; returns it on all of them.
+    fn share(&mut self, message: Option<NodeMessage>) -> Result<NodeMessage, Error> {
+        match (&mut self.seat, message) {
+            (Seat::First { others, .. }, Some(message)) => {
                 for (pe, link) in others {
-                    send(*pe, link, &word)?;
+                    send(*pe, link, &message)?;
                 }
-                Ok(word)
+                Ok(message)
             }
             (Seat::Other { first, link }, None) => receive(*first, link),
-            _ => Err(Error::Unexpected("a node_peer's word")),
+            _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }
 }
 
-fn send(pe: u32, link: &Link, word: &Word) -> Result<(), Error> {
-    link.send(word).map_err(|error| of_node_peer(pe, error))
+fn send(pe: u32, link: &Link, message: &NodeMessage) -> Result<(), Error> {
+    link.send(message).map_err(|error| of_node_peer(pe, error))
 }
 
-fn receive(pe: u32, link: &mut Link) -> Result<Word, Error> {
+fn receive(pe: u32, link: &mut Link) -> Result<NodeMessage, Error> {
     link.receive().map_err(|error| of_node_peer(pe, error))
 }
 

@@ -1,9 +1,10 @@
 //! The listening socket of a PE, by which the other PEs of its node find it.
 //!
-//! Its name is in the kernel's abstract namespace, which belongs to the machine and the network namespace: nothing
-//! is left behind, and a descriptor can be passed to every process that can connect. Every process on the machine
-//! can list the names and connect. Therefore no call here waits for a queue that others may have filled for more
-//! than a bounded time, and a connection of another user is closed before anything is read from it.
+//! Its name is in the kernel's abstract namespace, which belongs to the machine and the network
+//! namespace: nothing is left behind, and a descriptor can be passed to every process that can
+//! connect. Every process on the machine can list the names and connect. Therefore no call here
+//! waits for a queue that others may have filled for more than a bounded time, and a connection of
+//! another user is closed before anything is read from it.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -71,7 +72,8 @@ impl NodeSocket {
         let socket = socket(SocketFlags::empty())?;
         let name = self.key.name(pe)?;
         loop {
-            // The kernel wakes those that wait for room in turn, which trying again and again would lose.
+            // The kernel wakes those that wait for room in turn, which trying again and again would
+            // lose.
             let connect = |wait: Duration| {
                 set_socket_timeout(&socket, Timeout::Send, Some(wait))?;
                 rustix::net::connect(&socket, &name)
@@ -85,7 +87,8 @@ impl NodeSocket {
         }
     }
 
-    /// The next connection in the queue; `None` when it is empty, `Some(None)` when its other end was another user's.
+    /// The next connection in the queue; `None` when it is empty, `Some(None)` when its other end
+    /// was another user's.
     pub(super) fn accept(&self) -> Option<io::Result<Option<UnixStream>>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match rustix::net::accept_with(&self.socket, flags) {
@@ -108,7 +111,8 @@ fn socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Whether the process at the other end is one of this user's: the kernel says who called connect or listen.
+/// Whether the process at the other end is one of this user's: the kernel says who called connect
+/// or listen.
 fn is_of_this_user(socket: &impl AsFd) -> bool {
     socket_peercred(socket).is_ok_and(|other| other.uid == rustix::process::geteuid())
 }

@@ -1,7 +1,8 @@
 //! A line for the user if a job does not start.
 //!
-//! The fence of a process manager may take as long as its slowest process, and not every manager ends a job in
-//! which a process has ended before the fence. Therefore nothing times out, but a PE prints what it waits for.
+//! The fence of a process manager may take as long as its slowest process, and not every manager
+//! ends a job in which a process has ended before the fence. Therefore nothing times out, but a PE
+//! prints what it waits for.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,15 +20,15 @@ pub(super) struct Notice {
 }
 
 impl Notice {
-    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE of a job do, so that
-    /// one of them is left to say it.
+    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE
+    /// of a job do, so that one of them is left to say it.
     pub(super) fn after(wait: Duration, pe: u32, n_pes: u32) -> Notice {
         if n_pes == 1 || (pe != 0 && pe != n_pes - 1) {
             return Notice { over: None, thread: None };
         }
         let seconds = wait.as_secs();
         Notice::run(wait, move || {
-            // A PE without a stderr has nobody to tell.
+            // A PE may have no stderr.
             let _ = writeln!(
                 std::io::stderr(),
                 "PE {pe} has waited {seconds} s for all {n_pes} PEs of the job to call shmem_init, and goes on waiting: \
@@ -37,7 +38,7 @@ impl Notice {
         })
     }
 
-    fn run(wait: Duration, tell: impl FnOnce() + Send + 'static) -> Notice {
+    fn run(wait: Duration, report: impl FnOnce() + Send + 'static) -> Notice {
         let (over, is_over) = channel();
         let watch = move || {
             let mut limit = Limit::new(wait);
@@ -46,7 +47,7 @@ impl Notice {
                     return;
                 }
             }
-            tell();
+            report();
         };
         // Without memory for a thread nothing is said.
         let thread = without_signals(|| thread::Builder::new().spawn(watch)).ok();
@@ -69,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_takes_long_is_told() {
-        let (tell, told) = channel();
-        let quick = tell.clone();
+    fn only_what_takes_long_is_reported() {
+        let (report, reports) = channel();
+        let quick = report.clone();
         drop(Notice::run(Duration::from_secs(60), move || quick.send("quick").expect("heard")));
         let slow =
-            Notice::run(Duration::from_millis(20), move || tell.send("slow").expect("heard"));
-        assert_eq!(told.recv(), Ok("slow"));
+            Notice::run(Duration::from_millis(20), move || report.send("slow").expect("heard"));
+        assert_eq!(reports.recv(), Ok("slow"));
         drop(slow);
-        assert!(told.recv().is_err(), "once");
+        assert!(reports.recv().is_err(), "once");
     }
 }

@@ -1,7 +1,7 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only between the calls
-//! of the program's own MPI, so both can use it in turn.
+//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only
+//! between the calls of the program's own MPI, so both can use it in turn.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ const PMI_2_VALUE: usize = 1024;
 /// Shortest longest value that makes sense.
 const LEAST_VALUE: usize = 64;
 
-/// The sending half, shared with whoever ends the job.
+/// The sending half, shared with the thread that ends the job.
 #[derive(Debug)]
 struct PmiSender {
     socket: OwnedFd,
@@ -32,7 +32,7 @@ struct PmiSender {
     turn: Mutex<()>,
     /// PMI-2 requests have their own form.
     is_two: AtomicBool,
-    /// The manager was told that this process leaves.
+    /// The manager knows that this process leaves.
     left: AtomicBool,
 }
 
@@ -196,7 +196,8 @@ impl Pmi {
         expect(command, answer, reply)
     }
 
-    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request, however late.
+    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request,
+    /// however late.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))
@@ -212,7 +213,7 @@ impl Pmi {
             match self.decoder.take() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(wire::Garbage) => return Err(Error::Unexpected("bytes that are not PMI")),
+                Err(wire::Malformed) => return Err(Error::Unexpected("bytes that are not PMI")),
             }
             wait(&self.sender.socket).map_err(Error::ManagerLost)?;
             match rustix::io::read(&self.sender.socket, &mut bytes) {

@@ -1,7 +1,8 @@
-//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's mpirun, Slurm.
+//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's
+//! mpirun, Slurm.
 //!
-//! The library is opened at run time and stays open. MPI may initialise it before or after, since it counts
-//! initialisations.
+//! The library is opened at run time and stays open. MPI may initialize it before or after, since
+//! it counts initializations.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -29,7 +30,8 @@ use crate::error::Error;
 fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
-        // SAFETY: PMIx's library, which may be loaded into any process; its initialisers do nothing of note.
+        // SAFETY: PMIx's library, which may be loaded into any process; its initializers do nothing
+        // of note.
         let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
         complete(&library).map_err(reason)?;
         Ok(library)
@@ -71,7 +73,8 @@ impl fmt::Debug for Pmix {
 }
 
 impl Pmix {
-    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where none does.
+    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where
+    /// none does.
     pub(crate) fn open(
         limit: Duration,
         nobody: impl FnOnce(String) -> Error,
@@ -105,22 +108,23 @@ impl Pmix {
     }
 }
 
-/// Initialises the library. It waits without a limit for whoever listens where its variables lead, so a thread of its
-/// own calls it; that thread is left behind where nobody answers.
+/// Initializes the library. It waits without a limit for the process that listens where its
+/// variables lead, so a thread of its own calls it; that thread is left behind where nobody
+/// answers.
 fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
-    let (tell, told) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
     let call = move || {
         let mut me = pmix_proc_t { nspace: [0; 256], rank: 0 };
         // SAFETY: `me` is writable; no further information is passed.
         let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
-        // Whoever waited too long is not there any more.
-        let _ = tell.send((me, status));
+        // The receiver may have given up.
+        let _ = answer.send((me, status));
     };
     let spawn = || thread::Builder::new().spawn(call);
     without_signals(spawn).map_err(|error| error.to_string())?;
     let mut left = Limit::new(limit);
     loop {
-        match left.spend(|slice| told.recv_timeout(slice)) {
+        match left.spend(|slice| answers.recv_timeout(slice)) {
             None => return Err(format!("no answer within {} s", limit.as_secs())),
             Some(Err(mpsc::RecvTimeoutError::Timeout)) => {}
             Some(Err(mpsc::RecvTimeoutError::Disconnected)) => {
@@ -139,7 +143,7 @@ static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
 
 /// Ends this process when its server is gone. A manager that is killed does not end its PEs, which
-/// would wait for each other or compute in vain.
+/// would wait for each other or compute for nothing.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
@@ -210,7 +214,7 @@ impl Drop for Value {
             // SAFETY: the library took it from malloc for the caller to free, as its macros do.
             unsafe { libc::free(bytes.cast()) };
         }
-        // SAFETY: as above.
+        // SAFETY: the library took it from malloc for the caller to free.
         unsafe { libc::free(self.1.cast()) };
     }
 }
@@ -296,7 +300,7 @@ impl Manager for Pmix {
 
     fn leave(&mut self) {
         self.ender.left.store(true, Ordering::Release);
-        // SAFETY: no information is passed. Where it fails there is nobody to tell.
+        // SAFETY: no information is passed. A failure cannot be reported.
         unsafe { self.library.PMIx_Finalize(null(), 0) };
     }
 }

@@ -22,7 +22,8 @@ pub(crate) fn connect(address: &str, id: u32, limit: Duration) -> Result<Connect
     stream.set_read_timeout(Some(limit)).map_err(Error::ManagerLost)?;
     let request = wire::encode(Dialect::One, "initack", &[("pmiid", &id.to_string())]);
     stream.write_all(&request).map_err(Error::ManagerLost)?;
-    // It says no more than these lines before it is asked, so the buffer is empty at the end.
+    // It sends no more than these lines before the first request, so the buffer is empty at the
+    // end.
     let mut lines = BufReader::new(&stream);
     let (mut pe, mut n_pes) = (None, None);
     let reply = line(&mut lines)?;
@@ -38,7 +39,7 @@ pub(crate) fn connect(address: &str, id: u32, limit: Duration) -> Result<Connect
     let (Some(pe), Some(n_pes)) = (pe, n_pes) else {
         return Err(Error::Unexpected("an opening without rank and size"));
     };
-    // What is asked from now on has limits of its own.
+    // Later requests have limits of their own.
     stream.set_read_timeout(None).map_err(Error::ManagerLost)?;
     Ok(Connected { socket: stream.into(), pe, n_pes })
 }

@@ -1,4 +1,5 @@
-//! Managed jobs in one process: a manager of threads, and nodes that are told apart by the job's secret.
+//! Managed jobs in one process: a manager of threads, and nodes that differ by the job's
+//! secret.
 
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex};
@@ -69,7 +70,8 @@ impl Manager for Thread {
     fn leave(&mut self) {}
 }
 
-/// Runs `body` as each PE; `nodes` is the node of each. Returns how often the manager was asked for a value.
+/// Runs `body` as each PE; `nodes` is the node of each. Returns the number of the manager's
+/// requests for a value.
 fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
     let store = Arc::new(Store {
         values: Mutex::default(),

@@ -1,9 +1,9 @@
-//! The PEs of a node watch each other, since not every process manager ends a job when one of its processes dies:
-//! Slurm does so only on request.
+//! The PEs of a node watch each other, since not every process manager ends a job when one of its
+//! processes dies: Slurm does so only on request.
 //!
-//! Two PEs keep a connection on which each reports its phases, a byte each, and nothing else. If the connection
-//! ends before the last finalize, a PE has died. The first PE of a node watches all others, and the second one
-//! watches the first, with one sleeping thread each.
+//! Two PEs keep a connection on which each reports its phases, a byte each, and nothing else. If
+//! the connection ends before the last finalize, a PE has died. The first PE of a node watches all
+//! others, and the second one watches the first, with one sleeping thread each.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -18,8 +18,8 @@ use rustix::net::SendFlags;
 
 use super::manager::Ender;
 
-/// How long the process manager gets to end the job by itself.
-const FIRST_WORD: Duration = Duration::from_secs(1);
+/// How long the process manager may take to end the job by itself.
+const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 const FINALIZED: u8 = b'f';
 const RESUMED: u8 = b'r';
@@ -51,17 +51,17 @@ impl Watch {
 
     /// The last finalize is done: this PE may end.
     pub(crate) fn finalized(&self) {
-        self.tell(FINALIZED);
+        self.report(FINALIZED);
     }
 
-    /// It has entered initialisation again.
+    /// It has entered initialization again.
     pub(crate) fn resumed(&self) {
-        self.tell(RESUMED);
+        self.report(RESUMED);
     }
 
-    fn tell(&self, phase: u8) {
+    fn report(&self, phase: u8) {
         for line in &self.lines {
-            // A PE that is gone needs no word, and one that does not watch never reads.
+            // A PE that is gone need not know, and one that does not watch never reads.
             let _ = rustix::net::send(
                 &*line.stream,
                 &[phase],
@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// Until all are gone.
+/// Watches until all are gone.
 fn watch(lines: Vec<Lifeline>, ender: &dyn Ender) {
     let mut lines: Vec<(Lifeline, bool)> = lines.into_iter().map(|line| (line, false)).collect();
     while !lines.is_empty() {
@@ -94,7 +94,7 @@ fn watch(lines: Vec<Lifeline>, ender: &dyn Ender) {
                 }
                 _ if *finalized => false,
                 _ => {
-                    mourn(line, ender);
+                    report_death(line, ender);
                     false
                 }
             }
@@ -102,12 +102,12 @@ fn watch(lines: Vec<Lifeline>, ender: &dyn Ender) {
     }
 }
 
-fn mourn(line: &Lifeline, ender: &dyn Ender) {
-    thread::sleep(FIRST_WORD);
+fn report_death(line: &Lifeline, ender: &dyn Ender) {
+    thread::sleep(MANAGER_GRACE);
     let pid = rustix::net::sockopt::socket_peercred(&*line.stream)
         .map_or(0, |credentials| credentials.pid.as_raw_nonzero().get());
     let pe = line.pe;
-    // A PE without a stderr has nobody to tell.
+    // A PE may have no stderr.
     let _ = writeln!(std::io::stderr(), "PE {pe} (pid {pid}) ended without shmem_finalize");
     ender.end(1);
 }
@@ -140,33 +140,33 @@ mod tests {
         }
     }
 
-    /// A watch of PE 7, this PE's end of the line, and what is heard of an end of the job.
+    /// A watch of PE 7, this PE's end of the line, and the requests to end the job.
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
-        let (tell, told) = mpsc::channel();
+        let (end, ends) = mpsc::channel();
         let line = Lifeline { pe: 7, stream: Arc::new(there) };
-        Watch::start(vec![line], true, Arc::new(PeRecord(tell)));
-        (here, told)
+        Watch::start(vec![line], true, Arc::new(PeRecord(end)));
+        (here, ends)
     }
 
     #[test]
     fn a_pe_that_ends_before_finalize_ends_the_job() {
         for phases in [&b""[..], b"fr", b"frfr"] {
-            let (mut here, told) = watched();
+            let (mut here, ends) = watched();
             here.write_all(phases).expect("it reads");
             drop(here);
-            assert_eq!(told.recv(), Ok(1), "{phases:?}");
+            assert_eq!(ends.recv(), Ok(1), "{phases:?}");
         }
     }
 
     #[test]
     fn a_pe_that_ends_after_finalize_does_not() {
-        let (here, told) = watched();
+        let (here, ends) = watched();
         let watch = Watch { lines: vec![Lifeline { pe: 0, stream: Arc::new(here) }] };
         watch.finalized();
         watch.resumed();
         watch.finalized();
         drop(watch);
-        assert!(told.recv().is_err(), "the watch is over, and nobody was told");
+        assert!(ends.recv().is_err(), "the watch is over, and the job has not ended");
     }
 }

@@ -1,8 +1,8 @@
 //! The wire format of PMI: requests to a process manager and its replies, as bytes.
 //!
-//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length
-//! of six digits. Both are read as pairs of key and value, since managers differ in the order of pairs and in which
-//! ones they omit.
+//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2
+//! bodies after a length of six digits. Both are read as pairs of key and value, since managers
+//! differ in the order of pairs and in which ones they omit.
 
 use std::fmt;
 
@@ -47,9 +47,10 @@ impl fmt::Display for Message {
 
 /// A stream that is no PMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Garbage;
+pub(crate) struct Malformed;
 
-/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers send none.
+/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers
+/// send none.
 pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     let all = [("cmd", command)].into_iter().chain(pairs.iter().copied());
     match dialect {
@@ -90,19 +91,19 @@ impl PmiDecoder {
     ///
     /// # Errors
     /// When the bytes cannot become a reply.
-    pub(crate) fn take(&mut self) -> Result<Option<Message>, Garbage> {
+    pub(crate) fn take(&mut self) -> Result<Option<Message>, Malformed> {
         let (body, used) = match self.dialect {
             Dialect::One => match self.buffer.iter().position(|&byte| byte == b'\n') {
                 Some(end) => (0..end, end + 1),
-                None if self.buffer.len() > LIMIT => return Err(Garbage),
+                None if self.buffer.len() > LIMIT => return Err(Malformed),
                 None => return Ok(None),
             },
             Dialect::Two => {
                 let Some(digits) = self.buffer.get(..LENGTH) else { return Ok(None) };
-                let digits = std::str::from_utf8(digits).map_err(|_| Garbage)?;
-                let length: usize = digits.trim().parse().map_err(|_| Garbage)?;
+                let digits = std::str::from_utf8(digits).map_err(|_| Malformed)?;
+                let length: usize = digits.trim().parse().map_err(|_| Malformed)?;
                 if length > LIMIT {
-                    return Err(Garbage);
+                    return Err(Malformed);
                 }
                 if self.buffer.len() < LENGTH + length {
                     return Ok(None);
@@ -110,7 +111,7 @@ impl PmiDecoder {
                 (LENGTH..LENGTH + length, LENGTH + length)
             }
         };
-        let text = std::str::from_utf8(&self.buffer[body]).map_err(|_| Garbage)?;
+        let text = std::str::from_utf8(&self.buffer[body]).map_err(|_| Malformed)?;
         let message = match self.dialect {
             Dialect::One => of_words(text),
             Dialect::Two => of_body(text),

@@ -22,7 +22,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_refused_or_consistent(runs in prop::collection::vec((0_u32..4, prop::num::u32::ANY), 0..6)) {
+    fn invalid_input_is_refused_or_consistent(runs in prop::collection::vec((0_u32..4, prop::num::u32::ANY), 0..6)) {
         let total: u64 = runs.iter().map(|(_, len)| u64::from(*len)).sum();
         if let Ok(map) = NodeMap::from_runs(runs) {
             prop_assert_eq!(u64::from(map.n_pes()), total);

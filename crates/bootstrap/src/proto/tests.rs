@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_never_panics_and_memory_is_bounded(
+    fn invalid_input_never_panics_and_memory_is_bounded(
         stream in prop::collection::vec(any::<u8>(), 0..2000),
         versioned in any::<bool>(),
         sizes in prop::collection::vec(1_usize..50, 1..10),
@@ -90,7 +90,7 @@ fn errors_are_named_and_stay() {
     let huge = [255, 255, 255, 255, VERSION];
     for (stream, expected) in [
         (other.as_slice(), FrameError::Version(VERSION + 1)),
-        (&trailing, FrameError::Garbage),
+        (&trailing, FrameError::Malformed),
         (&huge, FrameError::TooLarge(u32::MAX as usize)),
     ] {
         let mut decoder = Decoder::new(1000);

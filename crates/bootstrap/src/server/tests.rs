@@ -12,7 +12,7 @@ fn job(n_pes: u32) -> Server {
     server
 }
 
-/// A job whose PEs have all entered initialisation.
+/// A job whose PEs have all entered initialization.
 fn running(n_pes: u32) -> Server {
     let mut server = job(n_pes);
     for pe in 0..n_pes {
@@ -43,9 +43,9 @@ fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
     decisions.iter().map(answer).collect()
 }
 
-/// What all PEs are told.
+/// What all PEs are sent.
 #[track_caller]
-fn told(decisions: &[Decision]) -> FromLauncher {
+fn sent(decisions: &[Decision]) -> FromLauncher {
     match decisions {
         [Decision::SendAll { frame }] => decoded(frame),
         other => panic!("{other:?}"),
@@ -78,7 +78,7 @@ fn exchanges_gather_by_pe() {
                     continue;
                 }
                 let records: Vec<_> = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
-                assert_eq!(told(&decisions), FromLauncher::Gathered { round, records });
+                assert_eq!(sent(&decisions), FromLauncher::Gathered { round, records });
             }
         }
     }
@@ -124,7 +124,7 @@ fn the_last_running_pe_may_exit_as_it_likes() {
 fn pes_that_agree_to_exit_before_finalize_are_warned_once() {
     let mut server = running(2);
     assert_eq!(say(&mut server, 0, &exchange(0, b"")), []);
-    told(&say(&mut server, 1, &exchange(0, b"")));
+    sent(&say(&mut server, 1, &exchange(0, b"")));
     (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Unfinalized), []));
     assert_eq!(server.exited(1, Exit::Status(0)), None);
     let Some(Decision::Warn { message }) = server.exited(0, Exit::Status(0)) else {
@@ -148,7 +148,7 @@ fn a_pe_that_waits_for_others_at_its_exit_is_not_waited_for() {
 }
 
 #[test]
-fn a_failed_pe_is_told_what_it_was_refused() {
+fn the_end_of_a_failed_pe_names_what_it_was_refused() {
     let refused = |n_pes| {
         let mut server = running(n_pes);
         for what in ["8 bytes", "9 bytes"] {
@@ -234,7 +234,7 @@ fn an_init_after_finalize_is_collective_too() {
     assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
     let records = [b"x", b"y"].map(|record| record.to_vec()).to_vec();
     assert_eq!(
-        told(&say(&mut server, 1, &exchange(0, b"y"))),
+        sent(&say(&mut server, 1, &exchange(0, b"y"))),
         FromLauncher::Gathered { round: 0, records }
     );
     let message = "oshrun: PE 0 (pid 100, host a) exited with status 2 before shmem_finalize";
@@ -268,9 +268,9 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
 
 #[test]
 fn a_global_exit_is_silent() {
-    for (asked, status) in [(0, 0), (3, 3), (259, 3), (-1, 255)] {
+    for (argument, status) in [(0, 0), (3, 3), (259, 3), (-1, 255)] {
         let mut server = running(2);
-        assert_ends(&say(&mut server, 0, &FromPe::GlobalExit { status: asked }), status, None);
+        assert_ends(&say(&mut server, 0, &FromPe::GlobalExit { status: argument }), status, None);
         assert_eq!(server.exited(1, Exit::Signal(15)), None);
         assert_eq!(server.status(), status);
     }
@@ -368,7 +368,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_job_ends_once_and_is_told_nothing_after(events in prop::collection::vec(event(), 0..40)) {
+    fn whatever_happens_the_job_ends_once_and_hears_nothing_after(events in prop::collection::vec(event(), 0..40)) {
         let mut server = job(3);
         let (mut ended, mut status) = (false, 0);
         let mut exited = [false; 3];

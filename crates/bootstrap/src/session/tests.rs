@@ -8,30 +8,32 @@ use std::thread;
 use super::*;
 use crate::server::{Decision, Server};
 
-/// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends. Returns how it ended.
+/// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends.
+/// Returns how it ended.
 fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
     let (pairs, peers): (Vec<_>, Vec<_>) =
         (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();
-    let (tell, told) = mpsc::channel();
+    let (record, records) = mpsc::channel();
     thread::scope(|scope| {
         for peer in peers {
             let body = &body;
             scope.spawn(move || body(Session::join(Link::new(peer), None).expect("welcome")));
         }
         for (pe, pair) in pairs.iter().enumerate() {
-            let tell = tell.clone();
+            let record = record.clone();
             scope.spawn(move || {
                 let mut bytes = [0; 100];
                 while let Ok(nbytes @ 1..) = { pair }.read(&mut bytes) {
-                    tell.send((pe as u32, bytes[..nbytes].to_vec()))
+                    record
+                        .send((pe as u32, bytes[..nbytes].to_vec()))
                         .expect("the server outlives its readers");
                 }
             });
         }
-        drop(tell);
+        drop(record);
         let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
         let mut end = None;
-        for (pe, bytes) in told {
+        for (pe, bytes) in records {
             for decision in server.received(pe, &bytes) {
                 match decision {
                     Decision::Send { pe, frame } => {
@@ -129,7 +131,7 @@ fn alone_there_is_nobody_to_ask() {
     );
     assert_eq!(session.exchange(b"me").expect("alone"), [b"me"]);
     assert!(session.take_node_memory().is_none());
-    session.finalized().expect("nobody to tell");
+    session.finalized().expect("no launcher");
     assert!(!session.aborter().global_exit(0));
 }
 

@@ -13,21 +13,21 @@ fn up(index: u32, k: u8) -> Peer {
     Peer { index, edge: Edge::Behind(k) }
 }
 
-fn put(from: Place, peer: Peer) -> Step {
-    Step::Put { peer, from: from.at(0), to: Place::Dest.at(0), count: 1 }
+fn put(from: Buffer, peer: Peer) -> Step {
+    Step::Put { peer, from: from.at(0), to: Buffer::Dest.at(0), count: 1 }
 }
 
 #[test]
 fn the_root_serves_the_largest_subtree_first() {
     let steps: Vec<_> = broadcast(6, 1, 1).collect();
-    let put = |index, k| put(Place::Source, down(index, k));
+    let put = |index, k| put(Buffer::Source, down(index, k));
     assert_eq!(steps, [put(5, 2), put(3, 1), put(2, 0)]);
 }
 
 #[test]
 fn an_inner_member_passes_on_what_it_received() {
     let steps: Vec<_> = broadcast(6, 5, 1).collect();
-    assert_eq!(steps, [Step::Wait { peer: down(1, 2) }, put(Place::Dest, down(0, 0))]);
+    assert_eq!(steps, [Step::Wait { peer: down(1, 2) }, put(Buffer::Dest, down(0, 0))]);
 }
 
 #[test]

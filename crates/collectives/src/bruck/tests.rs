@@ -8,12 +8,12 @@ fn peer(index: u32, k: u8) -> Peer {
 }
 
 fn put(peer: Peer, first: u32, count: u32) -> Step {
-    Step::Put { peer, from: Place::Dest.at(first), to: Place::Dest.at(first), count }
+    Step::Put { peer, from: Buffer::Dest.at(first), to: Buffer::Dest.at(first), count }
 }
 
 #[test]
 fn a_run_that_wraps_takes_two_puts_and_two_waits() {
-    let own = |me| Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let own = |me| Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let last: Vec<_> = all_gather(4, 3).collect();
     assert_eq!(
         last,
@@ -47,11 +47,12 @@ fn one_member_copies_its_block() {
 
 #[test]
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
-    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first round.
+    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first
+    // round.
     let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
-    let (source, dest, packed) = (Place::Source, Place::Dest, Place::Accumulator);
-    let landing = Place::Landing;
+    let (source, dest, packed) = (Buffer::Source, Buffer::Dest, Buffer::Accumulator);
+    let landing = Buffer::Landing;
     assert_eq!(
         copies,
         [

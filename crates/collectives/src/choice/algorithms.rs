@@ -12,7 +12,7 @@ use std::fmt::Debug;
 /// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
 const SEGMENT_PARTS: u32 = 128;
 
-/// Whether an algorithm can be used for so many bytes; a table says what that counts.
+/// Whether an algorithm can be used for a number of bytes; the table says which bytes count.
 pub type Limit = fn(usize, &Facts) -> bool;
 
 /// One of the algorithms of an operation.
@@ -37,7 +37,8 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     }
 }
 
-/// Makes an enumeration of algorithms with their names, and where those can be used that cannot be used everywhere.
+/// Makes an enumeration of algorithms with their names, and where those can be used that cannot be
+/// used everywhere.
 macro_rules! algorithms {
     ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident;
         $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident $(if $fits:expr)?,)+) => {
@@ -147,7 +148,8 @@ algorithms! {
 }
 
 impl SyncAlgorithm {
-    /// The plan of a sync by this algorithm; that of a tree on one level if it is one of two, whose plan needs to know the nodes.
+    /// The plan of a sync by this algorithm; that of a tree on one level if it is one of two, whose
+    /// plan needs to know the nodes.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Dissemination => Either::Left(dissemination::sync(n, me)),
@@ -160,7 +162,8 @@ impl SyncAlgorithm {
 }
 
 impl BroadcastAlgorithm {
-    /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part, others in `parts` parts.
+    /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part,
+    /// others in `parts` parts.
     pub fn plan(
         self,
         n: u32,

@@ -15,10 +15,11 @@ pub struct Facts {
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
-    /// They are the members of a team, or all PEs: they have a counter that no other team uses, and know who is on which node.
+    /// They are the members of a team, or all PEs: they have a counter that no other team uses, and
+    /// know who is on which node.
     pub team: bool,
-    /// The members use the buffers that all teams share, landings and contributions to counters: none of them is in several
-    /// collectives at once.
+    /// The members use the buffers that all teams share, landings and contributions to counters:
+    /// none of them is in several collectives at once.
     pub shared_buffers: bool,
 }
 
@@ -35,7 +36,8 @@ impl Facts {
         self.team && self.one_node()
     }
 
-    /// Whether plans of two levels can be used: they use the flags of each two PEs, which all teams share.
+    /// Whether plans of two levels can be used: they use the flags of each two PEs, which all teams
+    /// share.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
         self.team && self.shared_buffers && !self.one_node() && self.per_node > 1

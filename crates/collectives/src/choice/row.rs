@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Who wants a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum RowOrigin {
     /// A user, everywhere.
     Forced,
     /// A user's file, in this line.
@@ -15,12 +15,12 @@ pub enum Origin {
     BuiltIn,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for RowOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Forced => f.write_str("forced"),
-            Origin::File(line) => write!(f, "line {line} of SHMEM_COLL_TUNING"),
-            Origin::BuiltIn => f.write_str("built in"),
+            RowOrigin::Forced => f.write_str("forced"),
+            RowOrigin::File(line) => write!(f, "line {line} of SHMEM_COLL_TUNING"),
+            RowOrigin::BuiltIn => f.write_str("built in"),
         }
     }
 }
@@ -28,11 +28,12 @@ impl fmt::Display for Origin {
 /// Where which algorithm is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<A> {
-    /// For so many bytes: of the message or vector, of a block of an all-to-all, of the whole result of an all-gather.
+    /// The range of bytes: of the message or vector, of a block of an all-to-all, of the whole
+    /// result of an all-gather.
     bytes: Bounds,
     /// These are bytes for each member.
     bytes_per_member: bool,
-    /// On teams of so many members.
+    /// The range of team sizes.
     members: Bounds,
     /// Whether all of them share one node's memory.
     one_node: Option<bool>,
@@ -40,12 +41,12 @@ pub struct Row<A> {
     per_node: Bounds,
     /// Whether PEs of the job share CPUs.
     oversubscribed: Option<bool>,
-    /// In this job it holds on every team, for so many bytes.
+    /// In this job it holds on every team, for these bytes.
     everywhere: bool,
     /// What is wanted.
     pub algorithm: A,
     /// Who wants it.
-    pub origin: Origin,
+    pub origin: RowOrigin,
 }
 
 /// What is wrong with a row, and what to write instead.
@@ -68,7 +69,7 @@ pub(super) type Conditions<'a> = [&'a str; 5];
 
 impl<A: Algorithm> Row<A> {
     /// The row that always holds.
-    pub(super) const fn always(algorithm: A, origin: Origin) -> Row<A> {
+    pub(super) const fn always(algorithm: A, origin: RowOrigin) -> Row<A> {
         Row {
             bytes: Bounds::ANY,
             bytes_per_member: false,
@@ -86,7 +87,7 @@ impl<A: Algorithm> Row<A> {
     pub(super) fn parse(
         [bytes, members, nodes, per_node, oversubscribed]: Conditions<'_>,
         algorithm: &str,
-        origin: Origin,
+        origin: RowOrigin,
     ) -> Result<Row<A>, String> {
         let per_member = bytes.strip_suffix(PER_MEMBER);
         let Some(algorithm) = A::named(algorithm) else {
@@ -127,8 +128,8 @@ impl<A: Algorithm> Row<A> {
             && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
     }
 
-    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted whether its bytes alone
-    /// decide that.
+    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted
+    /// whether its bytes alone decide that.
     pub(super) fn may_hold(&mut self, world: &Facts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member
@@ -144,7 +145,7 @@ impl<A: Algorithm> Row<A> {
             && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
     }
 
-    /// The sizes at which it may begin or cease to hold for so many members.
+    /// The sizes at which it may begin or cease to hold for a number of members.
     pub(super) fn changes(&self, members: u32) -> [usize; 2] {
         let factor = if self.bytes_per_member { members as usize } else { 1 };
         [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))

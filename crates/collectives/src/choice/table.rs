@@ -5,7 +5,7 @@ use super::algorithms::{
     ScanAlgorithm, SyncAlgorithm,
 };
 use super::facts::{Facts, SHORT_MAX_BYTES};
-use super::row::{Conditions, Mistake, Origin, Row};
+use super::row::{Conditions, Mistake, Row, RowOrigin};
 
 /// The rows that are built in, which leave no case open.
 const BUILT_IN: &str = include_str!("built_in.txt");
@@ -15,12 +15,12 @@ const BUILT_IN: &str = include_str!("built_in.txt");
 pub struct Listed {
     /// The operation.
     pub operation: &'static str,
-    /// From so many bytes on.
+    /// The least number of bytes.
     pub from: usize,
     /// The algorithm.
     pub algorithm: &'static str,
     /// Who wants it.
-    pub origin: Origin,
+    pub origin: RowOrigin,
 }
 
 /// An algorithm of an operation that tables have rows for.
@@ -50,7 +50,7 @@ macro_rules! table {
                 operation: &str,
                 conditions: Conditions<'_>,
                 algorithm: &str,
-                origin: Origin,
+                origin: RowOrigin,
             ) -> Result<(), String> {
                 match operation {
                     $(stringify!($operation) => {
@@ -64,14 +64,14 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found
-            /// sooner.
+            /// Drops the rows that hold on no team of the job whose world is like this, so that the
+            /// others are found sooner.
             pub fn retain_for(&mut self, world: &Facts) {
                 $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
 
             /// The rows as they are written, with the origin of each.
-            pub fn rows(&self) -> impl Iterator<Item = (String, Origin)> + '_ {
+            pub fn rows(&self) -> impl Iterator<Item = (String, RowOrigin)> + '_ {
                 std::iter::empty()
                     $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
             }
@@ -135,7 +135,7 @@ table! {
 impl Table {
     /// Appends a row that holds wherever the algorithm can be used, if there is one.
     pub fn force<A: Tabled>(&mut self, algorithm: Option<A>) {
-        let row = algorithm.map(|algorithm| Row::always(algorithm, Origin::Forced));
+        let row = algorithm.map(|algorithm| Row::always(algorithm, RowOrigin::Forced));
         A::rows_mut(self).extend(row);
     }
 
@@ -144,15 +144,15 @@ impl Table {
     /// # Errors
     /// At the first line that is no row.
     pub fn read(&mut self, text: &str) -> Result<(), Mistake> {
-        self.append(text, Origin::File)
+        self.append(text, RowOrigin::File)
     }
 
     /// Appends what is built in.
     pub fn complete(&mut self) {
-        self.append(BUILT_IN, |_| Origin::BuiltIn).expect("what is built in has no mistake");
+        self.append(BUILT_IN, |_| RowOrigin::BuiltIn).expect("what is built in has no mistake");
     }
 
-    fn append(&mut self, text: &str, origin: impl Fn(u32) -> Origin) -> Result<(), Mistake> {
+    fn append(&mut self, text: &str, origin: impl Fn(u32) -> RowOrigin) -> Result<(), Mistake> {
         for (line, text) in (1..).zip(text.lines()) {
             let row = text.split('#').next().unwrap_or_default();
             let columns: Vec<&str> = row.split_whitespace().collect();
@@ -173,7 +173,8 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where a row depends on them.
+    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are requested only where
+    /// a row depends on them.
     ///
     /// # Panics
     /// When the table is not complete.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const COPY_BACK: Step = Step::Copy { from: Place::Landing(1).at(0), to: ACCUMULATOR, count: 1 };
+const COPY_BACK: Step = Step::Copy { from: Buffer::Landing(1).at(0), to: ACCUMULATOR, count: 1 };
 
 #[test]
 fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
@@ -42,7 +42,7 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
         [
             put(to_ahead(3, 1, 0), 2),
             Step::Wait { peer: from_behind(3, 1, 0) },
-            Step::Copy { from: Place::Landing(2).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(2).at(0), to: ACCUMULATOR, count: 1 },
         ]
     );
 }

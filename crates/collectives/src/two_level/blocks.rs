@@ -1,4 +1,5 @@
-//! Nodes that can be computed: each has the same number of neighbouring members, but for the last one, which may have fewer.
+//! Nodes that can be computed: each has the same number of neighboring members, but for the last
+//! one, which may have fewer.
 
 use super::nodes::{Levels, Nodes};
 

@@ -1,4 +1,5 @@
-//! Nodes of any kind, as lists of the members that a member talks to: those of its node, and those of its lane.
+//! Nodes of any kind, as lists of the members that a member talks to: those of its node, and those
+//! of its lane.
 
 use super::nodes::{Levels, Nodes};
 use std::collections::HashMap;
@@ -18,7 +19,8 @@ impl NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
         let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
-        // By mark: the number of the node, in the order of their first members, and how many members were found there.
+        // By mark: the number of the node, in the order of their first members, and how many
+        // members were found there.
         let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
         let mut in_lane = Vec::new();
         for member in 0..n {

@@ -1,4 +1,5 @@
-//! What plans of two levels need to know of the nodes of a team, and how plans of one level are made for a node or a lane.
+//! What plans of two levels need to know of the nodes of a team, and how plans of one level are
+//! made for a node or a lane.
 
 use crate::Step;
 
@@ -13,7 +14,8 @@ pub struct Levels {
     pub members: u32,
     /// The own number among these. Member 0 is the leader.
     pub local: u32,
-    /// How many members each node has at least. Members with the same number below this are a lane: one on each node.
+    /// How many members each node has at least. Members with the same number below this are a lane:
+    /// one on each node.
     pub lanes: u32,
 }
 

@@ -1,33 +1,38 @@
 //! All-reduces over two levels, for vectors of three lengths.
 //!
-//! Those of a few bytes go up and down the tree of a node beside the signals. Longer ones are read where they are: a leader combines
-//! what the members of its node have in their sources, and when the leaders have combined that, the others get it from theirs. Long
-//! ones are divided among lanes, so that all members of a node combine and send.
+//! Those of a few bytes go up and down the tree of a node beside the signals. Longer ones are read
+//! where they are: a leader combines what the members of its node have in their sources, and when
+//! the leaders have combined that, the others get it from theirs. Long ones are divided among
+//! lanes, so that all members of a node combine and send.
 //!
-//! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. IEEE International Conference on
-//! Cluster Computing (CLUSTER), 2020.
+//! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication.
+//! IEEE International Conference on Cluster Computing (CLUSTER), 2020.
 
 use super::nodes::{Levels, Nodes, in_lane, on_node};
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::log2_ceil;
 use crate::recursive_doubling::put;
 use crate::share::share;
-use crate::{Operand, Place, Span, Step, binomial, rabenseifner, recursive_doubling};
+use crate::{Buffer, Operand, Span, Step, binomial, rabenseifner, recursive_doubling};
 
-const ACCUMULATOR: Span = Place::Accumulator.at(0);
+const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
-/// Parts that the member of a lane combines at least, those of each member of its node counted, where there is more than one lane.
+/// Parts that the member of a lane combines at least, those of each member of its node counted,
+/// where there is more than one lane.
 const LANE_PARTS: u64 = 2048;
 /// Parts of what a member combines at a time: few enough to stay in its caches.
 const BLOCK_PARTS: u32 = 64;
 
 /// The plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
-/// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered it.
+/// [`recursive_doubling::all_reduce`] over the leaders. No member leaves it before all have entered
+/// it.
 ///
-/// The accumulator holds the own contribution at the start and the result at the end. Every message has a landing of its own.
+/// The accumulator holds the own contribution at the start and the result at the end. Every message
+/// has a landing of its own.
 pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, members, local, .. } = at.levels();
-    // The leaders have the first ones, and one for the fold; nodes need not have the same number of rounds.
+    // The leaders have the first ones, and one for the fold; nodes need not have the same number of
+    // rounds.
     let from_below = log2_ceil(nodes) as u8 + 1;
     let from_above = from_below + log2_ceil(members) as u8;
     let up = binomial::to_children(members, local).flat_map(move |k| {
@@ -38,7 +43,7 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         let k = binomial::to_parent(local);
         let receive = [
             Step::Wait { peer: from_behind(members, local, k) },
-            Step::Copy { from: Place::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: Buffer::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
         ];
         [put(to_behind(members, local, k), from_below + k)].into_iter().chain(receive)
     });
@@ -50,11 +55,12 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         .chain(down.map(on_node(at)))
 }
 
-/// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p members, and those of
-/// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered it.
+/// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p
+/// members, and those of [`recursive_doubling::all_reduce`] over the leaders. No member leaves it
+/// before all have entered it.
 ///
-/// Where other teams use the same landings, each leader tells the others that it has entered; they hear that while they wait for
-/// their nodes. A source may be the destination.
+/// Where other teams use the same landings, each leader announces to the others that it has
+/// entered; they hear that while they wait for their nodes. A source may be the destination.
 pub fn all_reduce_piece(
     at: impl Nodes,
     are_landings_shared: bool,
@@ -69,8 +75,8 @@ pub fn all_reduce_piece(
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
     let leaders = is_leader.into_iter().flat_map(move |()| {
         let (start, end) = (
-            Step::Copy { from: Place::Dest.at(0), to: ACCUMULATOR, count: 1 },
-            Step::Copy { from: ACCUMULATOR, to: Place::Dest.at(0), count: 1 },
+            Step::Copy { from: Buffer::Dest.at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: ACCUMULATOR, to: Buffer::Dest.at(0), count: 1 },
         );
         [start].into_iter().chain(recursive_doubling::all_reduce(nodes, node)).chain([end])
     });
@@ -81,22 +87,24 @@ pub fn all_reduce_piece(
         .chain(spread(at, 1, 1))
 }
 
-/// How many lanes pay for a vector of so many parts: each of them costs messages.
+/// How many lanes pay for a vector of `parts` parts: each of them costs messages.
 pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
     let most = at.levels().lanes;
     let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
     paid.clamp(1, u64::from(most)) as u32
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts: each of so many lanes combines its share of them on each node and then
-/// runs [`rabenseifner::all_reduce`] over the nodes. Nobody ends it before everybody has entered it.
+/// The plan of an all-reduce of a vector of `parts` parts: each lane combines its share
+/// of them on each node and then runs [`rabenseifner::all_reduce`] over the nodes. No member
+/// leaves it before all have entered it.
 ///
-/// A source may be the destination: before a lane has its result, its share is read and written by the members of the lane alone.
+/// A source may be the destination: before a lane has its result, its share is read and written by
+/// the members of the lane alone.
 pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, local, .. } = at.levels();
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
-        rabenseifner::of_contributions_in(Place::Dest, nodes, node, end - first)
+        rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
             .map(move |step| step.parts_after(first))
     });
     entered(at, lanes)
@@ -120,13 +128,14 @@ fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     let blocks = (first..end).step_by(BLOCK_PARTS as usize);
     let combine = blocks.flat_map(move |first| {
         let count = BLOCK_PARTS.min(end - first);
-        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         let alone = (members == 1).then_some(Step::Copy { from, to, count });
-        // From the own contribution to the last one, then down to the first: always those of neighbours.
+        // From the own contribution to the last one, then down to the first: always those of
+        // neighbors.
         let others = (local + 1..members).chain((0..local).rev()).enumerate();
         let gets = others.map(move |(turn, peer)| {
-            let place = if turn == 0 { Place::Source } else { Place::Dest };
-            let with = Some(Operand { place, is_left: peer > local });
+            let buffer = if turn == 0 { Buffer::Source } else { Buffer::Dest };
+            let with = Some(Operand { buffer, is_left: peer > local });
             Step::Get { peer, from, to, count, with }
         });
         alone.into_iter().chain(gets)
@@ -142,7 +151,7 @@ fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> 
     let several = lanes > 1;
     let gets = (0..lanes).filter(move |&lane| lane != local).filter_map(move |lane| {
         let (first, end) = share(lanes, lane, parts);
-        let (from, to) = (Place::Dest.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Dest.at(first), Buffer::Dest.at(first));
         let get = Step::Get { peer: lane, from, to, count: end - first, with: None };
         (first < end).then_some(get)
     });

@@ -41,7 +41,7 @@ fn blocks_are_listed_alike() {
 }
 
 #[test]
-fn members_of_a_node_need_not_be_neighbours() {
+fn members_of_a_node_need_not_be_neighbors() {
     // Nodes 5, 9 and 7, in the order of their first members.
     let marks = [5, 9, 5, 7, 9, 5];
     let of = |me| NodeLists::of(6, me, |member| marks[member as usize]);

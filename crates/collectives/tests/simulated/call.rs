@@ -12,7 +12,8 @@ pub enum Call {
     Dissemination,
     GatherSync,
     CentralSync,
-    /// An all-reduce of vectors of so many parts, from sources to destinations, which may be the same.
+    /// An all-reduce of vectors of this many parts, from sources to destinations, which may be the
+    /// same.
     Reduce {
         by: Reduction,
         parts: u32,
@@ -24,7 +25,7 @@ pub enum Call {
     Broadcast {
         root: u32,
     },
-    /// A broadcast of so many parts.
+    /// A broadcast of this many parts.
     LongBroadcast {
         by: Broadcasting,
         root: u32,
@@ -103,7 +104,8 @@ pub enum Expected {
     Source { call: usize, owner: u32, part: u32 },
     /// The contributions of the members below this combined in order: of a scan.
     Prefix { call: usize, end: u32, part: u32 },
-    /// The contributions of all members combined, in the same way everywhere; in order, or around the circle.
+    /// The contributions of all members combined, in the same way everywhere; in order, or around
+    /// the circle.
     Combined { call: usize, n: u32, part: u32, in_order: bool },
 }
 
@@ -383,7 +385,7 @@ impl Call {
         }
     }
 
-    /// Whether nobody may end it before everybody has entered it.
+    /// Whether no member may leave it before all have entered it.
     pub fn depends_on_all(self) -> bool {
         !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
     }

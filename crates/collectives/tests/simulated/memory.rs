@@ -3,10 +3,10 @@
 use crate::call::Call;
 use crate::clock::{Clock, Event};
 use crate::value::Value;
-use rushmem_collectives::{Place, Span};
+use rushmem_collectives::{Buffer, Span};
 use std::collections::HashMap;
 
-/// A run of parts, in the memory of whoever is meant.
+/// A run of parts, in the memory of the member that is meant.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
@@ -23,8 +23,8 @@ pub struct Access<'a> {
     pub clock: &'a Clock,
 }
 
-/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a call is in place, `Source` is
-/// the destination.
+/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a
+/// call is in place, `Source` is the destination.
 pub struct Memory {
     n: u32,
     program: Vec<Call>,
@@ -72,7 +72,8 @@ impl Memory {
         }
     }
 
-    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must be known.
+    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must
+    /// be known.
     pub fn announce(&mut self, area: Area, writer: Access) -> Result<(), String> {
         for part in 0..area.count {
             let cell = self.cell(area, part)?;
@@ -80,7 +81,7 @@ impl Memory {
                 Content::Empty => true,
                 Content::UnderWay => false,
                 Content::Holds { written, .. } => {
-                    area.span.place == Place::Dest && writer.clock.knows(written)
+                    area.span.buffer == Buffer::Dest && writer.clock.knows(written)
                 }
             };
             if !is_free || !cell.reads.drain(..).all(|read| writer.clock.knows(read)) {
@@ -111,7 +112,7 @@ impl Memory {
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
             cell.reads.push(reader.event);
-            if matches!(area.span.place, Place::Landing(_)) {
+            if matches!(area.span.buffer, Buffer::Landing(_)) {
                 cell.content = Content::Empty;
             }
         }
@@ -142,14 +143,14 @@ impl Memory {
 
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
         let part = (area.span.first + part) as usize;
-        let cell = match area.span.place {
-            Place::Dest => self.dest[area.call].get_mut(part),
-            Place::Landing(k) => {
+        let cell = match area.span.buffer {
+            Buffer::Dest => self.dest[area.call].get_mut(part),
+            Buffer::Landing(k) => {
                 let parts = self.program[area.call].landing_parts(self.n, k);
                 let exists = part < parts as usize;
                 exists.then(|| self.landings.entry((area.copy, k, part)).or_default())
             }
-            Place::Source | Place::Accumulator => None,
+            Buffer::Source | Buffer::Accumulator => None,
         };
         cell.ok_or_else(|| format!("{area:?} is not there to be accessed"))
     }

@@ -14,7 +14,7 @@ pub struct Data {
     pub issued: Event,
 }
 
-/// What every message tells whoever waits for it.
+/// What every message announces to the member that waits for it.
 pub struct Signal {
     /// Length of the chain of messages that ends with this one.
     pub depth: u32,
@@ -141,7 +141,8 @@ impl Network {
         self.channels[index].delivered.pop_front()
     }
 
-    /// The same of one more message of whichever member. Only the last one tells something: that all are there.
+    /// The same of one more message of whichever member. Only the last one announces something:
+    /// that all are there.
     fn wait_for_any(&mut self, to: u32) -> Option<Signal> {
         let counted = self.counted.entry(to).or_default();
         let counter = (counted.taken / self.n_peers) as usize % 2;

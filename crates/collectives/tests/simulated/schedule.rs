@@ -1,7 +1,7 @@
 //! Who acts next: an adversary with a seed.
 //!
 //! Beside the fair dice it plays two tricks. It starves a random share of the members and channels,
-//! who act only when nobody else can; and it lets whoever came last run on.
+//! who act only when nobody else can; and it lets the member that came last run on.
 
 #[derive(Clone, Copy, Debug)]
 pub enum Actor {
@@ -14,7 +14,7 @@ pub struct Schedule {
     salt: u64,
     starved_of_256: u64,
     run_on_of_256: u64,
-    favoured: Vec<Actor>,
+    favored: Vec<Actor>,
     starved: Vec<Actor>,
 }
 
@@ -26,7 +26,7 @@ impl Schedule {
             starved_of_256: random.one_of([0, 16, 128, 240]),
             run_on_of_256: random.one_of([0, 128, 250]),
             random,
-            favoured: Vec::new(),
+            favored: Vec::new(),
             starved: Vec::new(),
         }
     }
@@ -40,13 +40,13 @@ impl Schedule {
         if Random(self.salt ^ id).next() % 256 < self.starved_of_256 {
             self.starved.push(actor);
         } else {
-            self.favoured.push(actor);
+            self.favored.push(actor);
         }
     }
 
     /// Take one out of the schedule.
     pub fn take(&mut self) -> Option<Actor> {
-        let ready = if self.favoured.is_empty() { &mut self.starved } else { &mut self.favoured };
+        let ready = if self.favored.is_empty() { &mut self.starved } else { &mut self.favored };
         if ready.is_empty() || self.random.next() % 256 < self.run_on_of_256 {
             ready.pop()
         } else {

@@ -12,7 +12,7 @@ use crate::memory::{Access, Area, Memory};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Edge, Operand, Peer, Place, Span, Step};
+use rushmem_collectives::{Buffer, Edge, Operand, Peer, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -208,7 +208,7 @@ impl<'a> Simulation<'a> {
             }
             Step::Arrive { at } => self.arrive(me, at)?,
             Step::Contribute { at } => {
-                let own = self.read(me, Place::Accumulator.at(0), 1)?[0];
+                let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
                 self.counters[at as usize].given.push((me, own));
                 self.arrive(me, at)?;
             }
@@ -240,8 +240,8 @@ impl<'a> Simulation<'a> {
             }
             Step::Get { peer, from, to, count, with } => {
                 let mut values = self.read_of(me, peer, from, count)?;
-                if let Some(Operand { place, is_left }) = with {
-                    let own = self.read(me, place.at(to.first), count)?;
+                if let Some(Operand { buffer, is_left }) = with {
+                    let own = self.read(me, buffer.at(to.first), count)?;
                     for (value, own) in values.iter_mut().zip(own) {
                         let (left, right) = if is_left { (own, *value) } else { (*value, own) };
                         *value = left.combine(right, self.team.n)?;
@@ -251,7 +251,7 @@ impl<'a> Simulation<'a> {
             }
             Step::Copy { from, to, count } => {
                 let values = self.read(me, from, count)?;
-                if to.place == Place::Accumulator {
+                if to.buffer == Buffer::Accumulator {
                     let accumulator = &mut self.members[me as usize].accumulator;
                     accumulator.truncate(to.first as usize);
                     accumulator.extend(values);
@@ -260,8 +260,8 @@ impl<'a> Simulation<'a> {
                 }
             }
             Step::Reduce { landing, landing_is_left } => {
-                let landed = self.read(me, Place::Landing(landing).at(0), 1)?[0];
-                let own = self.read(me, Place::Accumulator.at(0), 1)?[0];
+                let landed = self.read(me, Buffer::Landing(landing).at(0), 1)?[0];
+                let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
                 let (left, right) = match landing_is_left {
                     true => (landed, own),
                     false => (own, landed),
@@ -300,27 +300,27 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combine a part of everybody's source, and store it in everybody's destination.
+    /// Combine a part of the sources of all, and store it in the destinations of all.
     fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
         let n = self.team.n;
-        let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Place::Source.at(part), 1)?[0]));
+        let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));
         let values: Vec<Value> = values.collect::<Result<_, String>>()?;
         let value = values.into_iter().map(Ok).reduce(|left, right| left?.combine(right?, n));
         let value = value.expect("a team has a member")?;
-        (0..n).try_for_each(|peer| self.store(me, peer, Place::Dest.at(part), vec![value]))
+        (0..n).try_for_each(|peer| self.store(me, peer, Buffer::Dest.at(part), vec![value]))
     }
 
     /// The same in a scan.
     fn scan_direct(&mut self, me: u32, part: u32, exclusive: bool) -> Result<(), String> {
         let mut before: Option<Value> = None;
         for peer in 0..self.team.n {
-            let own = self.read_of(me, peer, Place::Source.at(part), 1)?[0];
+            let own = self.read_of(me, peer, Buffer::Source.at(part), 1)?[0];
             let up_to = match before {
                 Some(before) => before.combine(own, self.team.n)?,
                 None => own,
             };
             if let Some(result) = if exclusive { before } else { Some(up_to) } {
-                self.store(me, peer, Place::Dest.at(part), vec![result])?;
+                self.store(me, peer, Buffer::Dest.at(part), vec![result])?;
             }
             before = Some(up_to);
         }
@@ -333,7 +333,7 @@ impl<'a> Simulation<'a> {
         let index = self.members[me as usize].call;
         let call = self.team.program[index];
         for part in 0..call.dest_parts(n) {
-            let span = Place::Dest.at(part);
+            let span = Buffer::Dest.at(part);
             let area = self.area(me, span, 1);
             let holds = match self.memories[me as usize].is_untouched(area)? {
                 true => None,
@@ -352,7 +352,7 @@ impl<'a> Simulation<'a> {
             }
         }
         if let Some(end) = call.expected_prefix(n, me) {
-            let result = self.read(me, Place::Accumulator.at(0), 1)?[0];
+            let result = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
             if !result.is_prefix(index, end, 0) {
                 return Err(format!("result: {result:?}, not that of 0..{end}"));
             }
@@ -415,12 +415,12 @@ impl<'a> Simulation<'a> {
         let member = &self.members[me as usize];
         let call = member.call;
         let is_in_place = self.team.program[call].is_in_place();
-        let area = match span.place {
-            Place::Source if is_in_place => self.area(me, Place::Dest.at(span.first), count),
+        let area = match span.buffer {
+            Buffer::Source if is_in_place => self.area(me, Buffer::Dest.at(span.first), count),
             _ => self.area(me, span, count),
         };
-        match span.place {
-            Place::Source if owner != me => {
+        match span.buffer {
+            Buffer::Source if owner != me => {
                 let entered = self.entered[owner as usize].get(call);
                 if !entered.is_some_and(|&event| member.clock.knows(event)) {
                     return Err(format!(
@@ -429,13 +429,13 @@ impl<'a> Simulation<'a> {
                 }
                 self.source_reads[owner as usize].push(member.now);
             }
-            Place::Accumulator | Place::Landing(_) if owner != me => {
+            Buffer::Accumulator | Buffer::Landing(_) if owner != me => {
                 return Err(format!("{area:?} is not for {me} to read"));
             }
             _ => {}
         }
-        match span.place {
-            Place::Source if !is_in_place => {
+        match span.buffer {
+            Buffer::Source if !is_in_place => {
                 let parts = self.team.program[call].source_parts(self.team.n);
                 let end = span.first + count;
                 (end <= parts)
@@ -444,7 +444,7 @@ impl<'a> Simulation<'a> {
                     })
                     .ok_or_else(|| format!("{area:?} is beyond the source"))
             }
-            Place::Accumulator => {
+            Buffer::Accumulator => {
                 let parts = span.first as usize..(span.first + count) as usize;
                 member
                     .accumulator
@@ -452,7 +452,7 @@ impl<'a> Simulation<'a> {
                     .map(<[_]>::to_vec)
                     .ok_or_else(|| "no accumulator".into())
             }
-            Place::Source | Place::Dest | Place::Landing(_) => {
+            Buffer::Source | Buffer::Dest | Buffer::Landing(_) => {
                 let access = Access { event: member.now, clock: &member.clock };
                 self.memories[owner as usize].read(area, access)
             }
@@ -475,7 +475,7 @@ impl<'a> Simulation<'a> {
     ) -> Result<Data, String> {
         let area = self.area(me, span, values.len() as u32);
         let member = &self.members[me as usize];
-        if let Some(entry) = self.must_have_entered(member.call, span.place) {
+        if let Some(entry) = self.must_have_entered(member.call, span.buffer) {
             let entered = self.entered[owner as usize].get(entry);
             if !entered.is_some_and(|&event| member.clock.knows(event)) {
                 return Err(format!("{area:?} is written before {owner} entered, or may be"));
@@ -486,13 +486,14 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// The call that the owner of a place must be known to have entered before a peer writes to it, if any.
-    fn must_have_entered(&self, call: usize, place: Place) -> Option<usize> {
+    /// The call that the owner of a buffer must be known to have entered before a peer writes to
+    /// it, if any.
+    fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
-        match place {
-            Place::Landing(_) if !program[call].has_own_landings() => first(),
-            Place::Dest if program[call] == Call::Words => Some(call),
+        match buffer {
+            Buffer::Landing(_) if !program[call].has_own_landings() => first(),
+            Buffer::Dest if program[call] == Call::Words => Some(call),
             _ => None,
         }
     }
@@ -509,8 +510,8 @@ impl<'a> Simulation<'a> {
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
         let program = self.team.program;
-        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all of them. The plans of
-        // another one use those of all teams in turn.
+        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all
+        // of them. The plans of another one use those of all teams in turn.
         let (is_own, turn) = match program.get(member.call) {
             Some(call) if call.has_own_landings() => (true, member.epoch),
             _ => {

@@ -1,8 +1,8 @@
 //! Symbolic contents of buffers. They know which call and which members they come from, so that a
 //! mix-up can never look right by chance.
 
-/// One part: the contributions of a run of members to a call, and how they were combined. A run may go on around the circle of
-/// members.
+/// One part: the contributions of a run of members to a call, and how they were combined. A run may
+/// go on around the circle of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
     call: usize,
@@ -19,7 +19,7 @@ impl Value {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
-    /// The value that stands for both, if these are neighbouring runs in this order.
+    /// The value that stands for both, if these are neighboring runs in this order.
     pub fn combine(self, right: Self, n: u32) -> Result<Self, String> {
         let end = self.end + (right.end - right.first);
         let follows = self.end % n == right.first && end - self.first <= n;

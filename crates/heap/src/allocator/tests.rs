@@ -118,12 +118,12 @@ fn foreign_and_freed_pointers_are_refused() {
 fn an_address_has_a_place() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
-    assert!(matches!(h.allocator.place(block), Place::Block));
-    assert!(matches!(h.allocator.place(block.wrapping_add(99)), Place::Inside(_)));
-    assert!(matches!(h.allocator.place(block.wrapping_add(100)), Place::Free));
-    assert!(matches!(h.allocator.place(block.wrapping_sub(1)), Place::Free));
+    assert!(matches!(h.allocator.kind(block), AddressKind::Block));
+    assert!(matches!(h.allocator.kind(block.wrapping_add(99)), AddressKind::Inside(_)));
+    assert!(matches!(h.allocator.kind(block.wrapping_add(100)), AddressKind::Free));
+    assert!(matches!(h.allocator.kind(block.wrapping_sub(1)), AddressKind::Free));
     h.allocator.free(BY, block).expect("a block");
-    assert!(matches!(h.allocator.place(block), Place::Free));
+    assert!(matches!(h.allocator.kind(block), AddressKind::Free));
 }
 
 #[test]
@@ -160,7 +160,7 @@ proptest! {
     ) {
         let heap = if guarded { guarded_heap } else { heap };
         let mut pes = [heap(256 << 10), heap(256 << 10)];
-        // Offsets agree where bases agree modulo the largest alignment asked for.
+        // Offsets agree where bases agree modulo the largest alignment requested.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
         let mut live: Vec<(usize, usize, u8)> = Vec::new();
         for (step, op) in ops.into_iter().enumerate() {

@@ -1,10 +1,10 @@
 //! A copy of the static data for a child process.
 //!
-//! The copy contains all pages that are in use, and is complete before the fork. The kernel copies a page at its
-//! first write only for memory that is private to one process: a private mapping of shared memory shows what others
-//! write to that memory, until the process itself has written to the page. Writes of peers and of NICs cannot be
-//! suspended until the child has its copy. So the copy must be fast: most of the time would be spent in page
-//! faults, which huge pages reduce.
+//! The copy contains all pages that are in use, and is complete before the fork. The kernel copies
+//! a page at its first write only for memory that is private to one process: a private mapping of
+//! shared memory shows what others write to that memory, until the process itself has written to
+//! the page. Writes of peers and of NICs cannot be suspended until the child has its copy. So the
+//! copy must be fast: most of the time would be spent in page faults, which huge pages reduce.
 #![allow(unsafe_code)]
 
 use super::program::{Part, Statics};
@@ -23,7 +23,8 @@ pub(super) const HUGE: usize = 2 << 20;
 /// What is copied.
 pub(super) struct Source<'a> {
     pub(super) statics: &'a Statics,
-    /// The node's memory. Where it is not open any more nobody can say which pages hold something, and all are copied.
+    /// The node's memory. Where it is not open any more nobody can say which pages hold something,
+    /// and all are copied.
     pub(super) memory: Option<BorrowedFd<'a>>,
     /// Where in it the static data begin.
     pub(super) at: u64,
@@ -48,12 +49,13 @@ impl Source<'_> {
     }
 }
 
-/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps what was not moved.
+/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps what
+/// was not moved.
 pub(super) struct Copy {
     /// Room for the static data, and to align them.
     _reserved: Mapping,
-    /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the kernel can move
-    /// those as they are.
+    /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the
+    /// kernel can move those as they are.
     start: *mut c_void,
 }
 
@@ -80,9 +82,9 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Copy a run of pages of a part, in huge pages as far as whole ones are in it: more would take memory that the
-    /// static data do not take. The advice is always one for all of the part, because kernels before 6.17 move no
-    /// range in which it differs.
+    /// Copy a run of pages of a part, in huge pages as far as whole ones are in it: more would take
+    /// memory that the static data do not take. The advice is always one for all of the part,
+    /// because kernels before 6.17 move no range in which it differs.
     fn fill(&self, from: &Source<'_>, part: &Range<usize>, run: Range<usize>) -> Result<(), Errno> {
         let huge = whole_huge_pages(from.statics.start(), &run);
         self.populate(run.start..huge.start);
@@ -116,13 +118,15 @@ impl Copy {
         let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
     }
 
-    /// The kernel reads where it can: it sees no error where an address sanitizer has put guards between variables.
+    /// The kernel reads where it can: it sees no error where an address sanitizer has put guards
+    /// between variables.
     fn copy(&self, from: &Source<'_>, mut run: Range<usize>) -> Result<(), Errno> {
         let Some(memory) = from.memory else {
             let source = from.statics.start() + run.start;
             let source: *mut u64 = std::ptr::with_exposed_provenance_mut(source);
             let to: *mut u64 = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: whole pages of the static data, and as many of the copy, which nobody else knows.
+            // SAFETY: whole pages of the static data, and as many of the copy, which nobody else
+            // knows.
             unsafe { copy_words(to, source, run.len() / size_of::<u64>()) };
             return Ok(());
         };
@@ -162,7 +166,8 @@ impl Copy {
     }
 }
 
-/// Copies words that peers may change meanwhile: each comes over whole, from before or after the change.
+/// Copies words that peers may change meanwhile: each comes over whole, from before or after the
+/// change.
 ///
 /// # Safety
 /// `from` is valid for atomic reads, `to` for writes of `n` words, and both are aligned.
@@ -170,12 +175,13 @@ unsafe fn copy_words(to: *mut u64, from: *mut u64, n: usize) {
     for i in 0..n {
         // SAFETY: one of the words, valid and aligned by contract.
         let word = unsafe { AtomicU64::from_ptr(from.wrapping_add(i)) }.load(Relaxed);
-        // SAFETY: as above.
+        // SAFETY: one of the words at `to`, valid and aligned by contract.
         unsafe { to.wrapping_add(i).write(word) };
     }
 }
 
-/// The huge pages that lie wholly in a run, as offsets from `start`; where there are none, an empty range in it.
+/// The huge pages that lie wholly in a run, as offsets from `start`; where there are none, an empty
+/// range in it.
 fn whole_huge_pages(start: usize, run: &Range<usize>) -> Range<usize> {
     let first = (start + run.start).next_multiple_of(HUGE) - start;
     let end = ((start + run.end) / HUGE * HUGE).saturating_sub(start);

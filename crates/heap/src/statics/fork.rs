@@ -1,9 +1,9 @@
 //! Gives a child process static data of its own.
 //!
-//! Memory that is shared with peers is shared with children too, so a child of `fork` would write to the variables
-//! of this PE. Therefore the process makes a copy (`copy`) when it forks, and the child maps the copy in place of
-//! the shared pages before it runs code of the program. Programs that are executed, and children of `vfork` and
-//! `posix_spawn`, do not need this.
+//! Memory that is shared with peers is shared with children too, so a child of `fork` would write
+//! to the variables of this PE. Therefore the process makes a copy (`copy`) when it forks, and the
+//! child maps the copy in place of the shared pages before it runs code of the program. Programs
+//! that are executed, and children of `vfork` and `posix_spawn`, do not need this.
 #![allow(unsafe_code)]
 
 use super::copy::{Copy, Source};
@@ -28,7 +28,8 @@ struct Shared {
 }
 
 unsafe extern "C" {
-    /// Of `fork.c`: as `pthread_atfork`, but at the right moment in a static program that was linked with it.
+    /// Of `fork.c`: as `pthread_atfork`, but at the right moment in a static program that was
+    /// linked with it.
     fn rushmem_at_fork(
         is_static: bool,
         before: extern "C" fn(),
@@ -45,8 +46,8 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 struct Forking {
     /// The copy for the child, if there is memory for one.
     copy: Option<Copy>,
-    /// What to restore. A signal's handler that ran in the child before that has its copy would write to the
-    /// parent's variables.
+    /// What to restore. A signal's handler that ran in the child before that has its copy would
+    /// write to the parent's variables.
     signals: libc::sigset_t,
 }
 
@@ -56,7 +57,8 @@ thread_local! {
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// Whether the static data of this process are shared memory: not in a child of the one that remapped them.
+/// Whether the static data of this process are shared memory: not in a child of the one that
+/// remapped them.
 pub fn are_shared() -> bool {
     ARMED.load(Ordering::Acquire)
 }
@@ -71,7 +73,8 @@ impl Prepared {
     }
 }
 
-/// Register the handlers, before the static data are shared: it takes memory. `memory` is kept open.
+/// Register the handlers, before the static data are shared: it takes memory. `memory` is kept
+/// open.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Prepared, Errno> {
     let stat = fstat(&memory)?;
     let identity = (stat.st_dev, stat.st_ino);

@@ -1,8 +1,8 @@
 //! Finds the program's static data in its program headers.
 //!
-//! A static variable in this sense is whatever may be written after start-up: the writable segments without the
-//! pages that the dynamic linker makes read-only (RELRO). Executables have one such segment or, from some linkers,
-//! several; together they are one symmetric segment with holes.
+//! A static variable in this sense is whatever may be written after start-up: the writable segments
+//! without the pages that the dynamic linker makes read-only (RELRO). Executables have one such
+//! segment or, from some linkers, several; together they are one symmetric segment with holes.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(super) struct Part {
     pub(super) executable: bool,
 }
 
-/// A program header: what the linker asked for at a range of addresses.
+/// A program header: what the linker requires at a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     kind: u32,
@@ -70,7 +70,8 @@ impl Statics {
         Statics::of_headers(load_address, &headers, page())
     }
 
-    /// Those of a program with these headers that is loaded `load_address` bytes from where it was linked to.
+    /// Those of a program with these headers that is loaded `load_address` bytes from where it was
+    /// linked to.
     fn of_headers(load_address: usize, headers: &[Header], page: usize) -> Statics {
         let protected = headers
             .iter()

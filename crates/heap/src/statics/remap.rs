@@ -1,9 +1,10 @@
 //! Maps shared memory in place of the program's static data and keeps their values.
 //!
-//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size is not yet known when the
-//! program is loaded. Whatever is written between the copy and the mapping would be lost. Therefore this code runs
-//! while the process has one thread, with signals blocked and on a stack that is not remapped, and makes only
-//! system calls: in a static program, the C library's own variables are among those that are moved.
+//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size is not yet
+//! known when the program is loaded. Whatever is written between the copy and the mapping would be
+//! lost. Therefore this code runs while the process has one thread, with signals blocked and on a
+//! stack that is not remapped, and makes only system calls: in a static program, the C library's
+//! own variables are among those that are moved.
 #![allow(unsafe_code)]
 
 use super::copy::HUGE;
@@ -36,8 +37,8 @@ pub enum Refusal {
     Threads,
     /// The stack in use is a variable of the program.
     Stack,
-    /// This PE's slot is in use: by a process that started this one, by one that this one started, or by
-    /// another copy of the library in this one.
+    /// This PE's slot is in use: by a process that started this one, by one that this one started,
+    /// or by another copy of the library in this one.
     Taken,
     /// They exceed a slot.
     TooLarge,
@@ -136,8 +137,8 @@ impl Statics {
             let mut protection = ProtFlags::READ | ProtFlags::WRITE;
             protection.set(ProtFlags::EXEC, *executable);
             let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
-            // SAFETY: a range of whole pages of the program's own; its contents are in the file, and
-            // nobody has written to it since.
+            // SAFETY: a range of whole pages of the program's own; its contents are in the file,
+            // and nobody has written to it since.
             unsafe {
                 rustix::mm::mmap(
                     start,
@@ -179,9 +180,10 @@ impl Statics {
     }
 }
 
-/// Only the process that is this PE may have its slot, and only once: not one that it starts, whose environment
-/// is the same, nor a second copy of the library in it. A lock says so that belongs to a descriptor of our own,
-/// which is returned: it lasts as long as that is open, in this program and in its forked children.
+/// Only the process that is this PE may have its slot, and only once: not one that it starts, whose
+/// environment is the same, nor a second copy of the library in it. A lock says so that belongs to
+/// a descriptor of our own, which is returned: it lasts as long as that is open, in this program
+/// and in its forked children.
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, Refusal> {
     let refused = |e| Refusal::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());

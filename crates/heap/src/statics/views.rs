@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::ffi::c_void;
 
-/// Mappings of peers' static data: a place for each PE, side by side, filled where a PE's are shared memory.
+/// Mappings of peers' static data: a place for each PE, side by side, filled where a PE's are
+/// shared memory.
 #[derive(Debug)]
 pub(crate) struct Views {
     /// None where nobody's are shared memory.
@@ -22,8 +23,8 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Map the static data of the PEs with numbers `0..at.len()` on this node, but not of `own`; `at` says
-    /// where each has them in `memory`, which comes with its size, if there.
+    /// Map the static data of the PEs with numbers `0..at.len()` on this node, but not of `own`;
+    /// `at` says where each has them in `memory`, which comes with its size, if there.
     ///
     /// # Errors
     /// When the kernel refuses, or a PE's cannot be where it says.
@@ -66,8 +67,9 @@ impl Views {
     }
 }
 
-/// Whether `at` is where the static data of PE `local` of a node may begin, in a file of `size` bytes: in its slot, at
-/// whole pages, with all of them in the file, since others would be lost at the first access.
+/// Whether `at` is where the static data of PE `local` of a node may begin, in a file of `size`
+/// bytes: in its slot, at whole pages, with all of them in the file, since others would be lost at
+/// the first access.
 fn is_place(local: u32, at: u64, nbytes: u64, size: u64) -> bool {
     let slot = STATICS_AT + u64::from(local) * STATICS_STRIDE;
     let end = at.saturating_add(nbytes);

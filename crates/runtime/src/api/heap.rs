@@ -13,7 +13,7 @@ use crate::coll::collectives::barrier_all_with;
 use crate::memory::{address, blocks};
 use crate::sync::check::Argument;
 use core::ffi::{c_long, c_void};
-use rushmem_heap::{Allocator, Misplaced, Place};
+use rushmem_heap::{AddressKind, Allocator, Misplaced};
 use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
@@ -183,10 +183,10 @@ pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     if !is_in_heap(ptr) {
         return Err(NotABlock::Outside);
     }
-    match with_allocator(job, |a| a.place(ptr.cast())) {
-        Place::Block => Ok(()),
-        Place::Free => Err(NotABlock::Free),
-        Place::Inside(_) => Err(NotABlock::Inside),
+    match with_allocator(job, |a| a.kind(ptr.cast())) {
+        AddressKind::Block => Ok(()),
+        AddressKind::Free => Err(NotABlock::Free),
+        AddressKind::Inside(_) => Err(NotABlock::Inside),
     }
 }
 
@@ -208,7 +208,7 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
              be freed or reallocated"
         );
     }
-    if let Place::Inside(block) = with_allocator(job, |a| a.place(ptr.cast())) {
+    if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
         fail!(
             call,
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"

@@ -14,7 +14,7 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::{Operand, Peer, Place, Span, Step};
+use rushmem_collectives::{Buffer, Operand, Peer, Span, Step};
 use rushmem_transport::Pe;
 
 /// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
@@ -89,10 +89,10 @@ impl Execution<'_> {
             match step {
                 Step::Put { peer, from, to, count } => {
                     let pe = self.team.members().world_pe(peer.index);
-                    let source = self.own_place(from.place);
-                    let dest = match to.place {
-                        Place::Landing(landing) => self.landing_at(peer, landing),
-                        place => self.own_place(place),
+                    let source = self.own_buffer(from.buffer);
+                    let dest = match to.buffer {
+                        Buffer::Landing(landing) => self.landing_at(peer, landing),
+                        buffer => self.own_buffer(buffer),
                     };
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.channels.put_signal(peer, source, dest),
@@ -129,11 +129,11 @@ impl Execution<'_> {
                     self.get(peer, (from, to, count), with);
                 }
                 Step::Copy { from, to, count } => {
-                    let source = match from.place {
-                        Place::Landing(landing) => self.landing_of(heard, landing),
-                        place => self.own_place(place),
+                    let source = match from.buffer {
+                        Buffer::Landing(landing) => self.landing_of(heard, landing),
+                        buffer => self.own_buffer(buffer),
                     };
-                    let dest = self.own_place(to.place);
+                    let dest = self.own_buffer(to.buffer);
                     match self.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
@@ -164,21 +164,21 @@ impl Execution<'_> {
     /// Copy parts of a member to the own ones, or combine them with an operand into these.
     fn get(&self, peer: u32, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
         let pe = self.team.members().world_pe(peer);
-        let (source, dest) = (self.own_place(from.place), self.own_place(to.place));
+        let (source, dest) = (self.own_buffer(from.buffer), self.own_buffer(to.buffer));
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("strided parts are put, never got");
-        let Some(Operand { place, is_left }) = with else {
+        let Some(Operand { buffer, is_left }) = with else {
             return dest.copy_from(pe, source);
         };
-        let own = self.own_place(place).part(self.offset(place.at(to.first)), dest.nbytes());
+        let own = self.own_buffer(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
         let op = self.combine.expect("a reduction has an operation");
         direct::combine_with(pe, source, (own, is_left), dest, op);
     }
 
     /// `count` parts of both vectors.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
         self.contiguous((self.source, from), (self.dest, to), count)
             .expect("parts of a vector follow each other")
     }
@@ -245,12 +245,12 @@ impl Execution<'_> {
         }
     }
 
-    fn own_place(&self, place: Place) -> SymmetricRange {
-        match place {
-            Place::Source => self.source,
-            Place::Dest => self.dest,
-            Place::Accumulator => self.accumulator,
-            Place::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
+    fn own_buffer(&self, buffer: Buffer) -> SymmetricRange {
+        match buffer {
+            Buffer::Source => self.source,
+            Buffer::Dest => self.dest,
+            Buffer::Accumulator => self.accumulator,
+            Buffer::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
         }
     }
 
@@ -283,19 +283,19 @@ impl Execution<'_> {
         internal.range(at, nbytes)
     }
 
-    /// Where a span begins in its place.
+    /// Where a span begins in its buffer.
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
-        match (span.place, self.parts) {
+        match (span.buffer, self.parts) {
             (_, Parts::Equal(nbytes)) => first * nbytes,
-            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
+            (Buffer::Accumulator | Buffer::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Vector) => first * DIRECT_PART,
-            (Place::Dest, Parts::Table(table)) => table[first],
-            (Place::Source, Parts::Table(_)) => 0,
-            (Place::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
+            (Buffer::Dest, Parts::Table(table)) => table[first],
+            (Buffer::Source, Parts::Table(_)) => 0,
+            (Buffer::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
                 first * nelems * dst * elem_bytes
             }
-            (Place::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
+            (Buffer::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
                 first * nelems * sst * elem_bytes
             }
         }

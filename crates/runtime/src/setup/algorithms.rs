@@ -3,7 +3,7 @@
 
 use crate::base::digest::digest;
 use crate::base::settings::Settings;
-use rushmem_collectives::choice::{Facts, Origin, Table};
+use rushmem_collectives::choice::{Facts, RowOrigin, Table};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -47,15 +47,15 @@ fn read(file: &str) -> io::Result<String> {
 
 /// A digest of what is forced.
 pub(super) fn forced(table: &Table) -> u64 {
-    rows(table, |origin| origin == Origin::Forced)
+    rows(table, |origin| origin == RowOrigin::Forced)
 }
 
 /// A digest of the rows of the file.
 pub(super) fn tuned(table: &Table) -> u64 {
-    rows(table, |origin| matches!(origin, Origin::File(_)))
+    rows(table, |origin| matches!(origin, RowOrigin::File(_)))
 }
 
-fn rows(table: &Table, of: impl Fn(Origin) -> bool) -> u64 {
+fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     let rows = table.rows().filter(|&(_, origin)| of(origin));
     let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())

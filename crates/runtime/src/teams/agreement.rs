@@ -16,7 +16,7 @@ use crate::base::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::channel::GENERATIONS;
 use crate::sync::mailbox::{Message, mailboxes};
-use rushmem_collectives::{Place, Span, Step, recursive_doubling};
+use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex};
 
@@ -255,8 +255,8 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
 }
 
 fn landing_of(span: Span) -> u8 {
-    match span.place {
-        Place::Landing(landing) => landing,
+    match span.buffer {
+        Buffer::Landing(landing) => landing,
         place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! How a routine gets its two Fortran names, and how its arguments are read.
 //!
-//! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages speak
-//! of `SHMEM_X`, as manuals and programs do.
+//! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages
+//! speak of `SHMEM_X`, as manuals and programs do.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;

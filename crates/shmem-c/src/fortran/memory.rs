@@ -1,8 +1,8 @@
-//! Symmetric memory: the routines on the pointers of Cray's dialect, which are integers as large as an
-//! address.
+//! Symmetric memory: the routines on the pointers of Cray's dialect, which are integers as large as
+//! an address.
 //!
-//! Lengths are in words of 4 bytes. An error ends the job where the program asked for that, and is a
-//! negative code otherwise.
+//! Lengths are in words of 4 bytes. An error ends the job where the program requested that, and is
+//! a negative code otherwise.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};

@@ -1,5 +1,5 @@
-//! The arithmetic of REAL*16, an IEEE number of 128 bits, which stable Rust cannot do: the Rust half of
-//! `quad.c`.
+//! The arithmetic of REAL*16, an IEEE number of 128 bits, which stable Rust cannot do: the Rust
+//! half of `quad.c`.
 //!
 //! On x86-64 it is not C's `long double`, whose 16 bytes hold 80 bits in another format.
 #![allow(unsafe_code)]

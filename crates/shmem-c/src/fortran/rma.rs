@@ -1,7 +1,7 @@
 //! Remote memory access.
 //!
-//! Numbers in names up to 8 are bytes, those above are bits: SHMEM_PUT8 and SHMEM_PUT64 are the same,
-//! and C's `shmem_put8` is not.
+//! Numbers in names up to 8 are bytes, those above are bits: SHMEM_PUT8 and SHMEM_PUT64 are the
+//! same, and C's `shmem_put8` is not.
 
 use core::ffi::c_int;
 

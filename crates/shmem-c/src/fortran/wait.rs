@@ -1,4 +1,4 @@
-//! Point-to-point synchronisation.
+//! Point-to-point synchronization.
 
 use core::ffi::c_int;
 

@@ -1,4 +1,5 @@
-//! Programs of another user, which connect to the sockets of a job: as many connections as go, silent or not, all held.
+//! Programs of another user, which connect to the sockets of a job: as many connections as go,
+//! silent or not, all held.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -57,7 +58,8 @@ impl Drop for Attackers {
     }
 }
 
-/// The kernel lists the names for everybody; whose they are keeps the jobs of other tests out of it.
+/// The kernel lists the names for everybody; whose they are keeps the jobs of other tests out of
+/// it.
 fn find_names(pids: &[i32], shared: &Shared) {
     let mut seen = BTreeSet::new();
     while !shared.over.load(Ordering::Relaxed) {

@@ -8,7 +8,7 @@ static unsigned char *cells;
 static int left, right;
 static shmem_ctx_t ctx;
 
-/* The word that belongs to my left neighbour's operations lies between two guards. */
+/* The word that belongs to my left neighbor's operations lies between two guards. */
 #define WORD(T) ((T *)cells + 1)
 
 #define FETCHED(call, due, point) CHECK((call) == (due), point, "%s: another value came back", #call)

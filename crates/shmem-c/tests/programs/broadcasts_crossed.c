@@ -6,7 +6,7 @@
  */
 #include "splits.h"
 
-enum { ROUNDS = 20, WORDS = 5, NEIGHBOURS = 3, AHEAD_TEAMS = 12, AHEAD_ROUNDS = 100, LONG = 3000, AHEAD_WORDS = AHEAD_ROUNDS * WORDS + LONG };
+enum { ROUNDS = 20, WORDS = 5, NEIGHBORS = 3, AHEAD_TEAMS = 12, AHEAD_ROUNDS = 100, LONG = 3000, AHEAD_WORDS = AHEAD_ROUNDS * WORDS + LONG };
 
 static uint64_t seed = 1, pace;
 static long *source, *dest;
@@ -40,9 +40,9 @@ static void broadcast(struct members m, int team, int round, long *to, size_t co
         }
 }
 
-/* Each PE is first the root on its teams with some neighbours, and then receives on theirs. */
+/* Each PE is first the root on its teams with some neighbors, and then receives on theirs. */
 static void crossed_pairs(struct members world) {
-    int n = NEIGHBOURS * check_n;
+    int n = NEIGHBORS * check_n;
     struct members *pairs = malloc((size_t)n * sizeof *pairs);
     int *left[2] = {calloc((size_t)n, sizeof(int)), calloc((size_t)n, sizeof(int))};
     for (int k = 0; k < n; k++) {
@@ -82,7 +82,7 @@ static void ahead(struct members world) {
     for (int k; (k = draw(left, AHEAD_TEAMS)) >= 0;) {
         int round = AHEAD_ROUNDS - left[k]--;
         /* The last one of each team is long. */
-        broadcast(teams[k], NEIGHBOURS * check_n + k, round, &dest[k * AHEAD_WORDS + round * WORDS], left[k] ? WORDS : LONG);
+        broadcast(teams[k], NEIGHBORS * check_n + k, round, &dest[k * AHEAD_WORDS + round * WORDS], left[k] ? WORDS : LONG);
         if (check_me % 3 == 2 && round % 32 == 31)
             usleep(500);
     }
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     check_begin();
     is_checked = getenv("SHMEM_CHECK") != NULL;
     pace = check_mix(seed + (uint64_t)check_me);
-    size_t pairs = (size_t)(NEIGHBOURS * check_n) * ROUNDS * WORDS, far = AHEAD_TEAMS * AHEAD_WORDS;
+    size_t pairs = (size_t)(NEIGHBORS * check_n) * ROUNDS * WORDS, far = AHEAD_TEAMS * AHEAD_WORDS;
     source = check_malloc(LONG * sizeof *source);
     dest = check_malloc((pairs > far ? pairs : far) * sizeof *dest);
     struct members world = members_world();

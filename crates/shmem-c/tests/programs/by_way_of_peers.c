@@ -1,4 +1,4 @@
-/* Only messages of peers order what threads of one PE do with its memory: a race detector that is not told of that takes it for
+/* Only messages of peers order what threads of one PE do with its memory: a race detector that does not know of that takes it for
  * races. */
 #include "check.h"
 #include <pthread.h>
@@ -6,12 +6,12 @@
 enum { STORES = 60, PUTS = 200, FEW = 3, MANY = 1024, OWNERS = 3 };
 
 static long *words;     /* accessed by one at a time, of whichever PE */
-static long *told;      /* the last round of which this PE was told */
+static long *notified;  /* the last round of which this PE was notified */
 static long *seen;      /* the last round whose words were read */
 static long *elsewhere; /* of no meaning */
 static int is_over;
 
-static void tell(long *what, long round, int pe) { shmem_long_atomic_set(what, round, pe); }
+static void notify(long *what, long round, int pe) { shmem_long_atomic_set(what, round, pe); }
 
 /* What networks copy, and what they take where it is. */
 static int size_of(long round) { return round % 2 ? FEW : MANY; }
@@ -28,29 +28,29 @@ static void read_from(int pe, long round) {
         CHECK(now[i] == round * 10000 + i, 40, "round %ld: word %d of PE %d is %ld", round, i, pe, now[i]);
 }
 
-/* The owner stores and tells a peer, which tells another one, which gets. Meanwhile the owner calls nothing, so that the
+/* The owner stores and notifies a peer, which notifies another one, which gets. Meanwhile the owner calls nothing, so that the
  * library's own thread answers. */
 static void stored(int owner, int relay, int reader) {
     for (long round = 1; round <= STORES; round++) {
         if (check_me == owner) {
             fill(words, round);
-            tell(told, round, relay);
+            notify(notified, round, relay);
             while (__atomic_load_n(seen, __ATOMIC_ACQUIRE) != round)
                 sched_yield();
         }
         if (check_me == relay) {
-            shmem_long_wait_until(told, SHMEM_CMP_EQ, round);
-            tell(&told[1], round, reader);
+            shmem_long_wait_until(notified, SHMEM_CMP_EQ, round);
+            notify(&notified[1], round, reader);
         }
         if (check_me == reader) {
-            shmem_long_wait_until(&told[1], SHMEM_CMP_EQ, round);
+            shmem_long_wait_until(&notified[1], SHMEM_CMP_EQ, round);
             read_from(owner, round);
-            tell(seen, round, owner);
+            notify(seen, round, owner);
         }
     }
 }
 
-/* Whoever waits for a PE carries out what that one asks. */
+/* A PE that waits for another one carries out its requests. */
 static void *ask(void *argument) {
     int pe = *(int *)argument;
     while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
@@ -58,7 +58,7 @@ static void *ask(void *argument) {
     return NULL;
 }
 
-/* A peer puts and tells another one, which gets: of the owner's threads one carries out the put while it waits for the first
+/* A peer puts and notifies another one, which gets: of the owner's threads one carries out the put while it waits for the first
  * peer, and another one answers the get. */
 static void put(int owner, int writer, int reader) {
     pthread_t asking;
@@ -70,17 +70,17 @@ static void put(int owner, int writer, int reader) {
             fill(row, round);
             shmem_putmem(words, row, size_of(round) * sizeof *row, owner);
             shmem_quiet();
-            tell(told, round, reader);
+            notify(notified, round, reader);
             shmem_long_wait_until(seen, SHMEM_CMP_EQ, round);
         }
         if (check_me == reader) {
-            shmem_long_wait_until(told, SHMEM_CMP_EQ, round);
+            shmem_long_wait_until(notified, SHMEM_CMP_EQ, round);
             read_from(owner, round);
-            tell(seen, round, writer);
+            notify(seen, round, writer);
         }
     }
     if (check_me == reader)
-        tell(seen, PUTS + 1, owner);
+        notify(seen, PUTS + 1, owner);
     if (check_me == owner) {
         shmem_long_wait_until(seen, SHMEM_CMP_EQ, PUTS + 1);
         __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
@@ -89,7 +89,7 @@ static void put(int owner, int writer, int reader) {
 }
 
 static void between(void (*body)(int, int, int), int owner) {
-    *seen = told[0] = told[1] = 0;
+    *seen = notified[0] = notified[1] = 0;
     is_over = 0;
     shmem_barrier_all();
     body(owner, (owner + 1) % check_n, (owner + 2) % check_n);
@@ -101,7 +101,7 @@ int main(void) {
     CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0 && provided == SHMEM_THREAD_MULTIPLE, 76, "%d", provided);
     check_start();
     words = shmem_calloc(MANY, sizeof *words);
-    told = shmem_calloc(2, sizeof *told);
+    notified = shmem_calloc(2, sizeof *notified);
     seen = shmem_calloc(1, sizeof *seen);
     elsewhere = shmem_calloc(1, sizeof *elsewhere);
     /* Of two, both would be peers of themselves. */
@@ -111,7 +111,7 @@ int main(void) {
     }
     shmem_free(elsewhere);
     shmem_free(seen);
-    shmem_free(told);
+    shmem_free(notified);
     shmem_free(words);
     return check_end();
 }

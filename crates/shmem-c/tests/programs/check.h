@@ -39,7 +39,7 @@ __attribute__((format(printf, 4, 5))) static inline void check_fail(int point, c
     fflush(stdout);
 }
 
-/* Says who runs; the library is initialised. */
+/* Says who runs; the library is initialized. */
 static inline void check_start(void) {
     check_me = shmem_my_pe();
     check_n = shmem_n_pes();
@@ -55,7 +55,7 @@ static inline void check_begin(void) {
     check_start();
 }
 
-/* Adds up the failures of all PEs; the library stays initialised. */
+/* Adds up the failures of all PEs; the library stays initialized. */
 static inline int check_agree(void) {
     int *sums = (int *)shmem_malloc(2 * sizeof(int));
     if (!sums) {

@@ -100,9 +100,9 @@ static void many(void) {
     shmem_barrier_all();
 }
 
-/* destroy completes what was issued: the peer is told through the default context right after it. */
+/* destroy completes what was issued: the peer is notified through the default context right after it. */
 static void destroy_is_quiet(void) {
-    uint64_t *told = shmem_calloc(1, sizeof *told);
+    uint64_t *notified = shmem_calloc(1, sizeof *notified);
     long from[WORDS];
     for (uint64_t i = 1; i <= 40; i++) {
         shmem_ctx_t ctx;
@@ -111,12 +111,12 @@ static void destroy_is_quiet(void) {
         shmem_barrier_all();
         shmem_ctx_long_put_nbi(ctx, data, from, WORDS, right);
         shmem_ctx_destroy(ctx);
-        shmem_signal_set(told, i, right);
-        shmem_signal_wait_until(told, SHMEM_CMP_EQ, i);
+        shmem_signal_set(notified, i, right);
+        shmem_signal_wait_until(notified, SHMEM_CMP_EQ, i);
         CHECK(filled(data, (long)i * 1000 + left), 23, "turn %d: not there although its context was destroyed", (int)i);
         shmem_barrier_all();
     }
-    shmem_free(told);
+    shmem_free(notified);
 }
 
 /* On a team's context PE numbers are the team's, for every kind of operation. */

@@ -4,7 +4,7 @@
 enum { TOUCHED = 16 << 20 };
 
 /* Bytes of shared mappings, and of those without the kernel's "do not dump" mark, from /proc/self/smaps. */
-static void tell(void) {
+static void report(void) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512], mode[8] = "";
     unsigned long long from = 0, to = 0, shared = 0, dumpable = 0;
@@ -33,7 +33,7 @@ int main(void) {
         for (int pe = 1; pe < check_n; pe++)
             shmem_putmem(block, block, TOUCHED, pe);
         shmem_quiet();
-        tell();
+        report();
         abort();
     }
     shmem_barrier_all();

@@ -51,7 +51,7 @@ contains
 #define FETCH SHMEM_REAL8_FETCH
 #include "fortran_amo_real.inc"
 
-  ! SHMEM_SWAP is of default INTEGER: its neighbours stay as they are.
+  ! SHMEM_SWAP is of default INTEGER: its neighbors stay as they are.
   subroutine default_integers()
     integer, external :: shmem_swap
     integer :: words(3), old

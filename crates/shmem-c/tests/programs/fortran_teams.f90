@@ -12,7 +12,7 @@ program fortran_teams
   call check_begin()
   call strided(.false.)
   call strided(.true.)
-  call coloured()
+  call colored()
   call exchange()
   call check_end()
 contains
@@ -43,22 +43,22 @@ contains
     call check(shmemx_team_n_pes(shmem_team_shared) <= n, 85, "some share memory")
   end subroutine
 
-  ! Three colours, the last PE first in each; PE 0 has none.
-  subroutine coloured()
+  ! Three colors, the last PE first in each; PE 0 has none.
+  subroutine colored()
     integer(kind=8) :: team
-    integer :: colour, members, pe
-    colour = mod(me, 3)
-    if (me == 0) colour = shmem_color_undefined
-    call shmemx_team_split(shmem_team_world, colour, -me, team)
+    integer :: color, members, pe
+    color = mod(me, 3)
+    if (me == 0) color = shmem_color_undefined
+    call shmemx_team_split(shmem_team_world, color, -me, team)
     if (me == 0) then
-      call check(team == shmem_team_null, 85, "a PE without a colour is in no team")
+      call check(team == shmem_team_null, 85, "a PE without a color is in no team")
     else
       members = 0
       do pe = 1, n - 1
-        if (mod(pe, 3) == colour) members = members + 1
+        if (mod(pe, 3) == color) members = members + 1
       end do
-      call check(shmemx_team_n_pes(team) == members, 85, "the members of a colour")
-      call check(shmemx_team_translate_pe(team, members - 1, shmem_team_world) == merge(3, colour, colour == 0), &
+      call check(shmemx_team_n_pes(team) == members, 85, "the members of a color")
+      call check(shmemx_team_translate_pe(team, members - 1, shmem_team_world) == merge(3, color, color == 0), &
                  85, "keys decide the order")
       call shmemx_team_destroy(team)
     end if

@@ -1,4 +1,4 @@
-! Waits on a flag that the left neighbour sets after its data, by every comparison.
+! Waits on a flag that the left neighbor sets after its data, by every comparison.
 program fortran_wait
   implicit none
   include "shmem.fh"

@@ -1,4 +1,4 @@
-/* Initialisation that nests and repeats, query_initialized around it, thread levels, and what lives until the last finalize. */
+/* Initialization that nests and repeats, query_initialized around it, thread levels, and what lives until the last finalize. */
 #include "check.h"
 
 static int initialized(void) {
@@ -7,7 +7,7 @@ static int initialized(void) {
     return answer;
 }
 
-/* What only works in an initialised library: heap, communication, a team. */
+/* What only works in an initialized library: heap, communication, a team. */
 static void works(int point, const char *when) {
     int right = (shmem_my_pe() + 1) % shmem_n_pes(), left = (shmem_my_pe() + shmem_n_pes() - 1) % shmem_n_pes();
     int *word = shmem_malloc(sizeof *word);
@@ -26,12 +26,12 @@ static void works(int point, const char *when) {
 }
 
 int main(void) {
-    CHECK(initialized() == 0, 73, "initialised before init");
+    CHECK(initialized() == 0, 73, "initialized before init");
     CHECK(SHMEM_THREAD_SINGLE < SHMEM_THREAD_FUNNELED && SHMEM_THREAD_FUNNELED < SHMEM_THREAD_SERIALIZED &&
               SHMEM_THREAD_SERIALIZED < SHMEM_THREAD_MULTIPLE, 76, "thread levels do not increase");
     shmem_init();
     check_start();
-    CHECK(initialized() != 0, 73, "not initialised after init");
+    CHECK(initialized() != 0, 73, "not initialized after init");
     works(72, "after the first init");
 
     /* Further calls count; only the last finalize ends it. */
@@ -62,7 +62,7 @@ int main(void) {
     }
     /* Heap, team and context are left to the last finalize. */
     shmem_finalize();
-    CHECK(initialized() == 0, 73, "still initialised after the last finalize");
+    CHECK(initialized() == 0, 73, "still initialized after the last finalize");
 
     /* Again from the start, several times. */
     for (int i = 0; i < 5; i++) {
@@ -71,7 +71,7 @@ int main(void) {
             shmem_init();
         else
             CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &provided) == 0 && provided >= SHMEM_THREAD_SINGLE, 76, "init %d", i);
-        CHECK(initialized() != 0, 73, "not initialised after init %d", i);
+        CHECK(initialized() != 0, 73, "not initialized after init %d", i);
         CHECK(shmem_my_pe() == check_me && shmem_n_pes() == check_n, 72, "init %d: PE %d of %d", i, shmem_my_pe(), shmem_n_pes());
         works(72, "after another init");
         if (i < 4)

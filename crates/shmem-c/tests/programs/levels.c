@@ -1,4 +1,4 @@
-/* One thread level: what is asked for is provided, and stays while the library is initialised again and again.
+/* One thread level: the requested one is provided, and stays while the library is initialized again and again.
  *
  *     levels LEVEL      0 to 3
  */
@@ -32,13 +32,13 @@ static void *call(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    int asked = levels[argc > 1 ? atoi(argv[1]) % 4 : 0], again = -1;
-    CHECK(shmem_init_thread(asked, &provided) == 0, 76, "shmem_init_thread failed");
+    int requested = levels[argc > 1 ? atoi(argv[1]) % 4 : 0], again = -1;
+    CHECK(shmem_init_thread(requested, &provided) == 0, 76, "shmem_init_thread failed");
     check_start();
-    CHECK(provided == asked && level() == asked, 76, "level %d was asked for, %d is provided", asked, provided);
+    CHECK(provided == requested && level() == requested, 76, "level %d was requested, %d is provided", requested, provided);
     for (int i = 0; i < 4; i++) {
         CHECK(shmem_init_thread(levels[i], &again) == 0, 76, "a further init asking for %d failed", levels[i]);
-        CHECK(again == asked && level() == asked, 76, "asking for %d changed the level to %d", levels[i], again);
+        CHECK(again == requested && level() == requested, 76, "a request for %d changed the level to %d", levels[i], again);
     }
     CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE + 1, &again) != 0, 76, "a level that is none");
     for (int i = 0; i < 4; i++)
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     /* The last finalize ends it; the level of the process stays. */
     int total = check_agree();
     shmem_finalize();
-    CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &again) == 0 && again == asked, 76, "the level became %d", again);
+    CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &again) == 0 && again == requested, 76, "the level became %d", again);
     total += check_agree();
     shmem_finalize();
     return check_verdict(total);

@@ -12,7 +12,7 @@ struct members {
 
 static int *members_dest, *members_source;
 
-/* Once, after initialisation: the symmetric memory that the checks use. */
+/* Once, after initialization: the symmetric memory that the checks use. */
 static inline void members_begin(void) {
     members_dest = (int *)check_malloc((check_n + 1) * sizeof(int));
     members_source = (int *)check_malloc(2 * sizeof(int));

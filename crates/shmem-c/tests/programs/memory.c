@@ -1,7 +1,7 @@
 /* The symmetric heap: alignment, symmetry, zero sizes without a barrier, realloc, exhaustion and recovery. */
 #include "check.h"
 
-/* The same offset on all PEs: what I put at a neighbour's address is what it finds at its own. */
+/* The same offset on all PEs: what I put at a neighbor's address is what it finds at its own. */
 static void symmetric(void *block, size_t size, int point, const char *what) {
     CHECK(block != NULL, point, "%s gave a null pointer", what);
     if (!block)

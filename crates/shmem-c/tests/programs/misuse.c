@@ -152,7 +152,7 @@ static int of_cray(const char *how, int *heap) {
         shmemx_team_split_2d(SHMEM_TEAM_WORLD, 1, -3, &team, &other);
     else if (is(how, "grid_range_differs"))
         shmemx_team_split_2d(SHMEM_TEAM_WORLD, 2, 1 + differ(), &team, &other);
-    else if (is(how, "colour_negative"))
+    else if (is(how, "color_negative"))
         shmemx_team_split(SHMEM_TEAM_WORLD, -2, 0, &team);
     else if (is(how, "destroy_null"))
         shmemx_team_destroy(&team);
@@ -265,9 +265,9 @@ static int alone_too(const char *how, int *heap) {
         shmem_int_put_signal(heap, heap, 1, (uint64_t *)(heap + 1), 1, SHMEM_SIGNAL_SET, 0);
     else if (is(how, "wait_unaligned"))
         shmem_int_wait_until(odd, SHMEM_CMP_NE, 4711);
-    else if (is(how, "garbage_ctx"))
+    else if (is(how, "invalid_ctx"))
         shmem_ctx_int_p((shmem_ctx_t)0x7f1234567810, heap, 1, 0);
-    else if (is(how, "quiet_garbage_ctx"))
+    else if (is(how, "quiet_invalid_ctx"))
         shmem_ctx_quiet((shmem_ctx_t)&static_word);
     else if (is(how, "destroy_ctx_twice"))
         shmem_ctx_create(0, &shared_ctx), shmem_ctx_destroy(shared_ctx), shmem_ctx_destroy(shared_ctx);

@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     pthread_t other;
     if (is_one) {
         CHECK(pthread_create(&other, NULL, make_second, NULL) == 0, 77, "no thread can be had");
-        usleep(100000); /* The others are told of the second team first, most likely. */
+        usleep(100000); /* The others learn of the second team first, most likely. */
     }
     make(SHMEM_TEAM_WORLD);
     if (is_one)

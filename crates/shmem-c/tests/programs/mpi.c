@@ -1,4 +1,4 @@
-/* Point 83: MPI and OpenSHMEM in one program. argv[1] names who is initialised first, argv[2] who is finalized first. */
+/* Point 83: MPI and OpenSHMEM in one program. argv[1] names who is initialized first, argv[2] who is finalized first. */
 #include <mpi.h>
 #include <shmem.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     MPI_Allreduce(from, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (*from != (me + n - 1) % n || sum != n * (n - 1) / 2)
-        printf("FAIL PE %d has %d from its neighbour, and the sum is %d\n", me, *from, sum);
+        printf("FAIL PE %d has %d from its neighbor, and the sum is %d\n", me, *from, sum);
     if (me == 0)
         printf("n_pes %d\nPASS\n", n);
     fflush(stdout);

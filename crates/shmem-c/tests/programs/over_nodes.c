@@ -53,9 +53,9 @@ static void use(shmem_team_t team) {
         reduce(team, turn % 5 ? 1 : 10, turn);
 }
 
-static void split(int colour, int key) {
+static void split(int color, int key) {
     shmem_team_t team = SHMEM_TEAM_INVALID;
-    shmemx_team_split_color(SHMEM_TEAM_WORLD, colour, key, &team);
+    shmemx_team_split_color(SHMEM_TEAM_WORLD, color, key, &team);
     use(team);
     shmemx_team_destroy(&team);
 }
@@ -66,7 +66,7 @@ int main(void) {
     dest = check_malloc((MAX + 1) * sizeof(long));
     words = shmem_calloc(2, sizeof(long));
     use(SHMEM_TEAM_WORLD);
-    /* Backwards, and so that neighbours are hardly on one node. */
+    /* Backwards, and so that neighbors are hardly on one node. */
     split(0, -check_me);
     split(0, (int)(check_mix(check_me) % 1000));
     /* Several teams at once. */

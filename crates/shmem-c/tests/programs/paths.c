@@ -14,7 +14,7 @@ int main(void) {
     long *counter = shmem_calloc(1, sizeof(long));
 
     for (int round = 1; round <= ROUNDS; round++) {
-        /* Every PE writes to a holder and tells a reader, which gets the word from the holder. */
+        /* Every PE writes to a holder and notifies a reader, which gets the word from the holder. */
         for (int step = 0; step < n; step++) {
             int holder = (me + step) % n, reader = (me + round) % n;
             long word = (long)round * 1000 + step;
@@ -26,9 +26,9 @@ int main(void) {
             int origin = (me - round % n + n) % n, its_holder = (origin + step) % n;
             shmem_signal_wait_until(&flag[origin], SHMEM_CMP_EQ, (uint64_t)word);
             long got = shmem_long_g(&put[origin], its_holder);
-            CHECK(got == word, 40, "PE %d was told %ld, PE %d holds %ld", me, word, its_holder, got);
+            CHECK(got == word, 40, "PE %d expects %ld, PE %d holds %ld", me, word, its_holder, got);
             got = shmem_long_atomic_fetch(&set[origin], its_holder);
-            CHECK(got == -word, 40, "PE %d was told %ld, PE %d holds %ld", me, word, its_holder, got);
+            CHECK(got == -word, 40, "PE %d expects %ld, PE %d holds %ld", me, word, its_holder, got);
             shmem_barrier_all();
         }
     }

@@ -1,4 +1,4 @@
-/* Cray's grids and colours: places and PEs to spare, colours nobody has, equal keys, any order; teams like any other. */
+/* Cray's grids and colors: places and PEs to spare, colors nobody has, equal keys, any order; teams like any other. */
 #include "members.h"
 #include <shmemx.h>
 
@@ -78,15 +78,15 @@ static int backwards(int i, int n) { return (void)n, -i; }
 static int pairs(int i, int n) { return (void)n, i / 2 % 2 ? -5 : 5; }
 static int random_key(int i, int n) { return (int)check_mix((uint64_t)(n * 1000 + i)); }
 
-static void colours(struct members parent, choice *colour, choice *key, const char *what) {
+static void colors(struct members parent, choice *color, choice *key, const char *what) {
     int me = members_me(parent), n = parent.size;
     if (me < 0)
         return;
-    int mine = colour(me, n);
+    int mine = color(me, n);
     struct members m = members_new(n);
     m.size = 0;
     for (int i = 0; i < n; i++) {
-        if (mine == SHMEM_COLOR_UNDEFINED || colour(i, n) != mine)
+        if (mine == SHMEM_COLOR_UNDEFINED || color(i, n) != mine)
             continue;
         int at = m.size++;
         for (; at > 0; at--) {
@@ -98,15 +98,15 @@ static void colours(struct members parent, choice *colour, choice *key, const ch
         m.world[at] = parent.world[i];
     }
     m.team = SHMEM_TEAM_WORLD;
-    (colour == thirds ? shmemx_team_split_color : shmemx_team_split)(parent.team, mine, key(me, n), &m.team);
+    (color == thirds ? shmemx_team_split_color : shmemx_team_split)(parent.team, mine, key(me, n), &m.team);
     if (mine == SHMEM_COLOR_UNDEFINED) {
-        CHECK(m.team == SHMEM_TEAM_NULL, 0, "%s: no colour, but a team", what);
+        CHECK(m.team == SHMEM_TEAM_NULL, 0, "%s: no color, but a team", what);
         members_free(m);
         return;
     }
     members_check(m, 0, what);
 
-    /* A context, a split by the standard and one by colour of such a team. */
+    /* A context, a split by the standard and one by color of such a team. */
     shmem_ctx_t ctx;
     if (shmem_team_create_ctx(m.team, 0, &ctx) == 0) {
         int index = members_me(m), next = (index + 1) % m.size;
@@ -132,17 +132,17 @@ static void colours(struct members parent, choice *colour, choice *key, const ch
     checked(m, what);
 }
 
-static void all_colours(struct members parent) {
-    colours(parent, everybody, equal, "one colour, equal keys");
-    colours(parent, everybody, backwards, "one colour backwards");
-    colours(parent, everybody, random_key, "one colour at random");
-    colours(parent, thirds, equal, "three colours");
-    colours(parent, thirds, pairs, "three colours, few keys");
-    colours(parent, one_each, equal, "a colour each");
-    colours(parent, some_undefined, backwards, "some undefined");
-    colours(parent, nobody, equal, "all undefined");
+static void all_colors(struct members parent) {
+    colors(parent, everybody, equal, "one color, equal keys");
+    colors(parent, everybody, backwards, "one color backwards");
+    colors(parent, everybody, random_key, "one color at random");
+    colors(parent, thirds, equal, "three colors");
+    colors(parent, thirds, pairs, "three colors, few keys");
+    colors(parent, one_each, equal, "a color each");
+    colors(parent, some_undefined, backwards, "some undefined");
+    colors(parent, nobody, equal, "all undefined");
     for (int turn = 0; turn < 20; turn++)
-        colours(parent, mixed, random_key, "colours at random");
+        colors(parent, mixed, random_key, "colors at random");
 }
 
 int main(void) {
@@ -152,9 +152,9 @@ int main(void) {
     grids(shapes.world);
     grids(shapes.reversed);
     grids(shapes.odd);
-    all_colours(shapes.world);
-    all_colours(shapes.reversed);
-    all_colours(shapes.odd);
+    all_colors(shapes.world);
+    all_colors(shapes.reversed);
+    all_colors(shapes.odd);
 
     /* A list of PEs without a stride as parent. */
     struct members listed = members_new(check_n);
@@ -164,7 +164,7 @@ int main(void) {
     shmemx_team_split(SHMEM_TEAM_WORLD, 0, key, &listed.team);
     members_check(listed, 0, "listed");
     grids(listed);
-    all_colours(listed);
+    all_colors(listed);
     shmemx_team_destroy(&listed.team);
     members_free(listed);
 

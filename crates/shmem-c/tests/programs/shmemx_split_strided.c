@@ -1,4 +1,4 @@
-/* Point 85: Cray's strided split is called by its members alone, and by whoever else likes to; numbers go by WORLD. */
+/* Point 85: Cray's strided split is called by its members alone, and by any other PE; numbers go by WORLD. */
 #include "members.h"
 #include <pthread.h>
 #include <shmemx.h>
@@ -64,7 +64,7 @@ static void others_are_busy(void) {
     shmem_free(word);
 }
 
-/* Every PE makes a team with its left and one with its right neighbour, and none waits for the end of the chain. */
+/* Every PE makes a team with its left and one with its right neighbor, and none waits for the end of the chain. */
 static void chain(void) {
     struct members world = members_world();
     for (int first = check_me - 1; first <= check_me; first++)
@@ -128,9 +128,9 @@ static void threads(void) {
 int main(void) {
     int provided;
     CHECK(shmemx_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0, 85, "shmemx_init_thread");
-    int asked = -1;
-    shmemx_query_thread(&asked);
-    CHECK(asked == provided, 85, "shmemx_query_thread gave %d, not %d", asked, provided);
+    int level = -1;
+    shmemx_query_thread(&level);
+    CHECK(level == provided, 85, "shmemx_query_thread gave %d, not %d", level, provided);
     check_start();
     members_begin();
     struct shapes shapes = shapes_begin();

@@ -1,4 +1,4 @@
-/* A short job, or with "forever" one that goes on until it is ended; each PE tells its process number. */
+/* A short job, or with "forever" one that goes on until it is ended; each PE prints its process number. */
 #include "check.h"
 #include <unistd.h>
 

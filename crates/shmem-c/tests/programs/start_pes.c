@@ -10,7 +10,7 @@ int main(void) {
     CHECK(_my_pe() == check_me && _num_pes() == check_n, 74, "_my_pe is %d, _num_pes %d", _my_pe(), _num_pes());
     int answer = 0;
     shmem_query_initialized(&answer);
-    CHECK(answer != 0, 73, "not initialised after start_pes");
+    CHECK(answer != 0, 73, "not initialized after start_pes");
     long *word = shmalloc(sizeof *word);
     *word = -1;
     shmem_barrier_all();

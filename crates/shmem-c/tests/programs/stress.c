@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
     boxes = shmem_calloc((size_t)check_n * THREADS, sizeof *boxes);
     shmem_team_t reversed;
     CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n, NULL, 0, &reversed) == 0, 2, "no team");
-    CHECK(shmem_ctx_create(SHMEM_CTX_SERIALIZED, &serialized) == 0, 22, "no serialised context");
+    CHECK(shmem_ctx_create(SHMEM_CTX_SERIALIZED, &serialized) == 0, 22, "no serialized context");
     CHECK(shmem_team_create_ctx(reversed, 0, &of_team) == 0, 20, "no context of a team");
     shmem_barrier_all();
     for (int i = 0; i < THREADS; i++) {

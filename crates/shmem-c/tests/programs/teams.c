@@ -73,7 +73,7 @@ static void invalid_handles(void) {
     CHECK(shmem_team_translate_pe(SHMEM_TEAM_WORLD, -1, SHMEM_TEAM_WORLD) == -1, 12, "translate of PE -1");
     shmem_team_destroy(SHMEM_TEAM_INVALID);
     CHECK(predefined[0] != predefined[2], 18, "WORLD equals INVALID");
-    CHECK(predefined[0] == SHMEM_TEAM_WORLD && predefined[1] == SHMEM_TEAM_SHARED, 18, "handles as initialisers");
+    CHECK(predefined[0] == SHMEM_TEAM_WORLD && predefined[1] == SHMEM_TEAM_SHARED, 18, "handles as initializers");
     CHECK(shmem_team_my_pe(predefined[0]) == check_me && shmem_team_n_pes(predefined[0]) == check_n, 18, "WORLD");
 }
 

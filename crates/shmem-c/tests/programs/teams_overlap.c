@@ -10,7 +10,7 @@ static struct group groups[GROUPS]; /* the first is the world */
 static uint64_t seed = 1;
 static long *tally, *mail;
 
-/* What only this PE decides, and all can tell. */
+/* What only this PE decides, and all can compute. */
 static uint64_t of_pe(int pe, int step) { return check_mix(seed * 77 + ((uint64_t)pe << 32) + (uint64_t)step); }
 
 /* The steps of all: the same on every PE. */

@@ -1,4 +1,4 @@
-/* Threads: private, serialised and default contexts at once, collectives on different teams, a blocked call blocks one thread. */
+/* Threads: private, serialized and default contexts at once, collectives on different teams, a blocked call blocks one thread. */
 #include "members.h"
 #include <pthread.h>
 
@@ -88,21 +88,21 @@ int main(void) {
     CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0, 76, "shmem_init_thread failed");
     check_start();
     members_begin();
-    CHECK(provided == SHMEM_THREAD_MULTIPLE, 76, "SHMEM_THREAD_MULTIPLE was asked for, %d is provided", provided);
+    CHECK(provided == SHMEM_THREAD_MULTIPLE, 76, "SHMEM_THREAD_MULTIPLE was requested, %d is provided", provided);
     left = (check_me + check_n - 1) % check_n;
     right = (check_me + 1) % check_n;
     counter = shmem_calloc(3, sizeof *counter);
     slots = shmem_calloc(THREADS, sizeof *slots);
     for (int i = 0; i < THREADS; i++)
         numbers[i] = i;
-    CHECK(shmem_ctx_create(SHMEM_CTX_SERIALIZED, &serialized) == 0, 22, "no serialised context");
+    CHECK(shmem_ctx_create(SHMEM_CTX_SERIALIZED, &serialized) == 0, 22, "no serialized context");
 
     run(communicate, numbers, sizeof *numbers);
     shmem_ctx_quiet(serialized);
     shmem_barrier_all();
     long operations = (long)THREADS * TURNS * check_n;
     CHECK(check_me != 0 || counter[0] == operations, 22, "default context: %ld of %ld", counter[0], operations);
-    CHECK(check_me != 0 || counter[1] == 2 * operations, 22, "serialised context: %ld of %ld", counter[1], 2 * operations);
+    CHECK(check_me != 0 || counter[1] == 2 * operations, 22, "serialized context: %ld of %ld", counter[1], 2 * operations);
     CHECK(check_me != 0 || counter[2] == operations, 22, "default context, fetching: %ld of %ld", counter[2], operations);
     for (int i = 0; i < THREADS; i++)
         CHECK(slots[i] == TURNS * 100 + i, 22, "private context of thread %d: %ld", i, slots[i]);

@@ -27,7 +27,7 @@ static int left, right;
         }                                                                                                              \
     }
 
-/* My left neighbour writes my word: 0, then steps of its own; I wait for each and answer. */
+/* My left neighbor writes my word: 0, then steps of its own; I wait for each and answer. */
 #define UPDATED(N, T)                                                                                                  \
     static void updated_##N(void) {                                                                                    \
         T *word = (T *)cells, *answer = word + 1;                                                                      \

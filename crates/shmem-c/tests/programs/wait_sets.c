@@ -39,7 +39,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
               #call);                                                                                                  \
     } while (0)
 
-/* Words 0, 10, 20 ... stay as they are; each call is told what to find. */
+/* Words 0, 10, 20 ... stay as they are; each call gets what to find. */
 #define STILL(N, T)                                                                                                    \
     static void still_##N(void) {                                                                                      \
         T *words = (T *)cells;                                                                                         \
@@ -120,7 +120,7 @@ static void named(const char *call, const size_t *indices, size_t found, const i
         EMPTY_SET(N, T, words, WORDS, none_of_seven, vector, "of words that are all masked");                          \
     }
 
-/* My left neighbour fills my words one by one, in an order of its own, while I wait for them in each way. */
+/* My left neighbor fills my words one by one, in an order of its own, while I wait for them in each way. */
 #define SEND(N, T, call)                                                                                               \
     do {                                                                                                               \
         memset(cells, 0, WORDS * sizeof(T));                                                                           \

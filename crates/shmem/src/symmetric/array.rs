@@ -11,20 +11,22 @@ use rushmem_runtime::{Call, local};
 use std::fmt;
 use std::ops::RangeBounds;
 
-/// Elements in the symmetric heap (§9.3), as many on each PE. All PEs allocate and drop their arrays in the same order, since both
-/// are collective; dropping completes what this PE has issued, waits for all PEs and frees the memory (`shmem_free`, §9.3.2). The job ends
-/// with a message if another PE does something else then.
+/// Elements in the symmetric heap (§9.3), as many on each PE. All PEs allocate and drop their
+/// arrays in the same order, since both are collective; dropping completes what this PE has issued,
+/// waits for all PEs and frees the memory (`shmem_free`, §9.3.2). The job ends with a message if
+/// another PE does something else then.
 pub struct SymArray<'s, T: Symmetric> {
     pub(crate) block: Block<'s>,
     data: *mut T,
     len: usize,
 }
 
-// SAFETY: what threads share of an array is views, and copies of elements. It cannot be dropped by a thread that only
-// borrows it.
+// SAFETY: what threads share of an array is views, and copies of elements. It cannot be dropped by
+// a thread that only borrows it.
 unsafe impl<T: Symmetric> Sync for SymArray<'_, T> {}
 
-/// The symmetric heap, of as many bytes as `SHMEM_SYMMETRIC_SIZE` says (§8), has no room for an object. It has none on any PE.
+/// The symmetric heap, of as many bytes as `SHMEM_SYMMETRIC_SIZE` says (§8), has no room for an
+/// object. It has none on any PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     nbytes: usize,
@@ -43,8 +45,8 @@ impl fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with a message if there is
-    /// no room, or if another PE allocates something else.
+    /// Allocate `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
+    /// The job ends with a message if there is no room, or if another PE allocates something else.
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
         self.try_array(len)
             .unwrap_or_else(|error| Call(&"Shmem::array").fail(format_args!("{error}")))
@@ -66,7 +68,8 @@ impl<T: Symmetric> SymArray<'_, T> {
     /// All elements.
     #[inline(always)]
     pub fn as_slice(&self) -> SymSlice<'_, T> {
-        // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch borrows it exclusively.
+        // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch
+        // borrows it exclusively.
         unsafe { SymSlice::new(self.data, self.len) }
     }
 

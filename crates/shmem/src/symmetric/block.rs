@@ -1,7 +1,8 @@
 //! A block of the symmetric heap: a header, which the PEs use among themselves, and the elements.
 //!
-//! All PEs allocate and free the same blocks in the same order, which `agreement` proves. The header is the flags of the
-//! barriers around an epoch, which are the object's own: those of the team would let a PE in that is at another object.
+//! All PEs allocate and free the same blocks in the same order, which `agreement` proves. The
+//! header is the flags of the barriers around an epoch, which are the object's own: those of the
+//! team would let a PE in that is at another object.
 #![allow(unsafe_code)]
 
 use crate::agreement::{Barrier, Entered, Step};
@@ -60,7 +61,8 @@ impl<'s> Block<'s> {
         heap::offset(Call(&"offset of an object"), self.header.cast())
     }
 
-    /// Complete what this PE has issued on any context, and wait until all PEs have done so for this block.
+    /// Complete what this PE has issued on any context, and wait until all PEs have done so for
+    /// this block.
     pub(crate) fn barrier(&mut self, call: Call) {
         order::local_complete(call);
         order::quiet(call, World);
@@ -72,7 +74,7 @@ impl<'s> Block<'s> {
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
             // SAFETY: a word of the header, which nothing else accesses.
             unsafe { signal::set(call, World, flag, self.barriers, peer as i32) };
-            // SAFETY: as above.
+            // SAFETY: a word of the header, to which only a peer writes, atomically.
             unsafe { barrier.wait(call, flag, self.barriers) };
         }
     }
@@ -86,8 +88,9 @@ impl Drop for Block<'_> {
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";
         Entered::new(call).compare(Step::Drop(self.offset()), mistake);
         let start = self.header;
-        // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call completes the proof of, so its
-        // views have ended everywhere, and what was issued is complete.
+        // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call
+        // completes the proof of, so its views have ended everywhere, and what was issued is
+        // complete.
         unsafe { heap::free(call, start.cast()) };
     }
 }

@@ -12,8 +12,8 @@ use bytemuck::Pod;
 pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as that of
-    /// [`array`](Self::array).
+    /// Allocate one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
+    /// Collective. The job ends with a message as that of [`array`](Self::array).
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
         one.store(value);
@@ -21,8 +21,8 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocate one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with a message as that of
-    /// [`array`](Self::array).
+    /// Allocate one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with
+    /// a message as that of [`array`](Self::array).
     pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }

@@ -7,22 +7,24 @@ use bytemuck::Pod;
 use rushmem_runtime::Call;
 
 impl<T: Pod> SymArray<'_, T> {
-    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned from their `f`. Collective over all PEs, so one
-    /// thread of a PE at a time.
+    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned
+    /// from their `f`. Collective over all PEs, so one thread of a PE at a time.
     ///
-    /// All of them wait for each other before and after it. A PE that is in it has the array borrowed exclusively, so it
-    /// has no view of it with which it could start an operation; what it started before is complete. Other arrays may
-    /// be used meanwhile. A panic in `f` ends the job. This has no form in the standard.
+    /// All of them wait for each other before and after it. A PE that is in it has the array
+    /// borrowed exclusively, so it has no view of it with which it could start an operation; what
+    /// it started before is complete. Other arrays may be used meanwhile. A panic in `f` ends the
+    /// job. This has no form in the standard.
     ///
-    /// The job ends with a message if another PE allocates or drops something instead, or finalizes. One that calls another collective is
-    /// waited for.
+    /// The job ends with a message if another PE allocates or drops something instead, or
+    /// finalizes. One that calls another collective is waited for.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R {
         let call = Call(&"SymArray::epoch");
         self.block.barrier(call);
         let len = self.len();
-        // SAFETY: this PE's elements, aligned and initialised, whatever their bits. All PEs are in this method of this object:
-        // the barrier is the object's own. Each has it borrowed exclusively, so none has a view of it; a view is what every
-        // access needs. What was issued before the barrier is complete.
+        // SAFETY: this PE's elements, aligned and initialized, whatever their bits. All PEs are in
+        // this method of this object: the barrier is the object's own. Each has it borrowed
+        // exclusively, so none has a view of it; a view is what every access needs. What was issued
+        // before the barrier is complete.
         let own = unsafe { std::slice::from_raw_parts_mut(self.block.data::<T>(), len) };
         let result = {
             let _end = EndIfPanicking;

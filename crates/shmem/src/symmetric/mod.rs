@@ -1,7 +1,7 @@
 //! Symmetric objects: memory that every PE has at the same place.
 //!
-//! `array` and `boxed` are allocated together by all PEs and own a `block` of the symmetric heap; `statics` are
-//! variables of the program. All of them are accessed through `view`.
+//! `array` and `boxed` are allocated together by all PEs and own a `block` of the symmetric heap;
+//! `statics` are variables of the program. All of them are accessed through `view`.
 
 pub(crate) mod array;
 mod block;

@@ -1,7 +1,8 @@
 //! Static variables as symmetric objects.
 //!
-//! That every PE has the same variable at the same address is true of static variables alone: a value that is part of another
-//! one, as in a `OnceLock`, need not be there on other PEs. So only the macro, which makes a static variable, makes values.
+//! That every PE has the same variable at the same address is true of static variables alone: a
+//! value that is part of another one, as in a `OnceLock`, need not be there on other PEs. So only
+//! the macro, which makes a static variable, makes values.
 #![allow(unsafe_code)]
 
 use crate::element::{Symmetric, fail};
@@ -16,16 +17,18 @@ use std::fmt;
 /// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). It is declared by
 /// [`symmetric!`](crate::symmetric), and a handle of the library is needed to access it.
 ///
-/// Variables of shared libraries are not symmetric: the first access of one ends the job with a message.
+/// Variables of shared libraries are not symmetric: the first access of one ends the job with a
+/// message.
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: there are only those of symmetric elements and of arrays of them. They are accessed by copies of plain data alone, which any
-// thread may make at any time.
+// SAFETY: there are only those of symmetric elements and of arrays of them. They are accessed by
+// copies of plain data alone, which any thread may make at any time.
 unsafe impl<T> Sync for SymStatic<T> {}
 
-/// Declare static variables that are symmetric. Those without a value are zero, as [`Atomic`](crate::Atomic) ones,
-/// [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s always are at first.
+/// Declare static variables that are symmetric. Those without a value are zero, as
+/// [`Atomic`](crate::Atomic) ones, [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s always are
+/// at first.
 ///
 /// ```standalone_crate
 /// use shmem::Atomic;
@@ -87,7 +90,8 @@ impl<T: Symmetric> SymStatic<T> {
     #[inline]
     pub fn element<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymRef<'s, T> {
         self.check(shmem);
-        // SAFETY: a static variable, which is symmetric, as was just checked, and never in an epoch.
+        // SAFETY: a static variable, which is symmetric, as was just checked, and never in an
+        // epoch.
         unsafe { SymRef::new(self.0.get()) }
     }
 }
@@ -122,7 +126,7 @@ impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
     #[inline]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
         self.check(shmem);
-        // SAFETY: as above, `N` elements.
+        // SAFETY: `N` elements of a static variable, which was checked to be symmetric.
         unsafe { SymSlice::new(self.0.get().cast(), N) }
     }
 }

@@ -1,8 +1,8 @@
 //! Views of symmetric memory: where elements are, for as long as they are borrowed.
 //!
-//! A view names the same elements on every PE. Its own methods access this PE's copy; operations of a context access
-//! those of others. Elements that other PEs change meanwhile have a value that somebody wrote; those larger than 8 bytes
-//! may have bytes of several.
+//! A view names the same elements on every PE. Its own methods access this PE's copy; operations of
+//! a context access those of others. Elements that other PEs change meanwhile have a value that
+//! somebody wrote; those larger than 8 bytes may have bytes of several.
 #![allow(unsafe_code)]
 
 use crate::element::{Plain, Symmetric, fail};
@@ -12,8 +12,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Symmetric elements (§4), borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
-/// [`SymStatic`](crate::SymStatic).
+/// Symmetric elements (§4), borrowed from a [`SymArray`](crate::SymArray), a
+/// [`SymBox`](crate::SymBox) or a [`SymStatic`](crate::SymStatic).
 pub struct SymSlice<'a, T> {
     start: *mut T,
     len: usize,
@@ -28,11 +28,11 @@ pub struct SymRef<'a, T> {
 
 // SAFETY: a view gives access to plain data by copies alone, which any thread may make at any time.
 unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Sync for SymSlice<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Send for SymRef<'_, T> {}
-// SAFETY: as above.
+// SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Symmetric> Sync for SymRef<'_, T> {}
 
 impl<T> Clone for SymSlice<'_, T> {
@@ -51,7 +51,8 @@ impl<T> Copy for SymRef<'_, T> {}
 
 impl<'a, T: Symmetric> SymSlice<'a, T> {
     /// # Safety
-    /// `len` elements from `start` are an aligned part of a symmetric object, which is neither freed nor in an epoch during `'a`.
+    /// `len` elements from `start` are an aligned part of a symmetric object, which is neither
+    /// freed nor in an epoch during `'a`.
     pub(crate) unsafe fn new(start: *mut T, len: usize) -> SymSlice<'a, T> {
         SymSlice { start, len, object: PhantomData }
     }
@@ -110,8 +111,9 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         setup::addr_accessible(Call(&"SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
     }
 
-    /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe (`shmem_ptr`, §9.1.9). It and others may access
-    /// it at any time; it is there as long as the object is. The job ends with a message if there is no such PE.
+    /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe
+    /// (`shmem_ptr`, §9.1.9). It and others may access it at any time; it is there as long as the
+    /// object is. The job ends with a message if there is no such PE.
     pub fn on(self, pe: u32) -> Option<*mut T> {
         there(self.start, pe)
     }
@@ -132,7 +134,8 @@ impl<T: Pod> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copy this PE's elements to `dest`, which has as many; the job ends with a message if it has not.
+    /// Copy this PE's elements to `dest`, which has as many; the job ends with a message if it has
+    /// not.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T]) {
@@ -149,7 +152,8 @@ impl<T: Pod> SymSlice<'_, T> {
         }
     }
 
-    /// Copy `source`, which has as many elements, to this PE's elements; the job ends with a message if it has not.
+    /// Copy `source`, which has as many elements, to this PE's elements; the job ends with a
+    /// message if it has not.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, source: &[T]) {
@@ -202,7 +206,8 @@ impl<T: Pod> SymRef<'_, T> {
     /// This PE's copy.
     #[inline(always)]
     pub fn load(self) -> T {
-        // SAFETY: an aligned element of a symmetric object, whose bits are a value whoever wrote them.
+        // SAFETY: an aligned element of a symmetric object, whose bits are a value, whatever wrote
+        // them.
         unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
     }
 

@@ -1,4 +1,4 @@
-//! Only the thread that initialised the library calls it at `Funneled`.
+//! Only the thread that initialized the library calls it at `Funneled`.
 
 use shmem::Funneled;
 

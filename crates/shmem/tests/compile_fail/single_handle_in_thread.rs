@@ -1,4 +1,4 @@
-//! Only the thread that initialised the library at Single calls it.
+//! Only the thread that initialized the library at Single calls it.
 
 fn main() {
     let shmem = shmem::init();

@@ -4,7 +4,8 @@ use super::*;
 use crate::model::Numa;
 use proptest::prelude::*;
 
-/// Two sockets with a NUMA node each, 2 cores in each, 2 threads per core, numbered as usual: second threads last.
+/// Two sockets with a NUMA node each, 2 cores in each, 2 threads per core, numbered as usual:
+/// second threads last.
 fn machine() -> Topology {
     let set = |list| CpuSet::parse(list).expect("a list");
     let numa = |(index, list)| Numa { index, nbytes: 0, cpus: set(list) };
@@ -44,7 +45,7 @@ fn each_word_deals_in_its_way() {
 }
 
 #[test]
-fn a_pe_is_confined_to_what_was_asked() {
+fn a_pe_is_confined_to_what_was_requested() {
     let bound = |bind_to| mapped(&machine(), 2, MapBy::Spread, bind_to);
     assert_eq!(bound(BindTo::None), ["-", "-"]);
     assert_eq!(bound(BindTo::Core), ["0,4", "2,6"]);

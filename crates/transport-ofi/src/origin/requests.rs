@@ -1,23 +1,21 @@
-//! Requests to the targets' CPUs as an ep's streams: their order among themselves and with writes, and the answers to them, few of
-//! which are messages of their own (`kit::answers`): who waits for an answer asks for it.
-//!
-//! This file must never know who polls.
+//! Requests to the targets' CPUs (`kit::requests`): their order among themselves and with writes, and their
+//! acknowledgments.
 #![allow(unsafe_code)]
 
-use super::routes::Route;
-use super::{Due, OfiEndpoint};
-use crate::ep::Wanted;
-use crate::message::{Data, Message, Request, Update};
-use rushmem_transport::kit::answers::Stream;
+use super::OfiEndpoint;
+use crate::message::{Data, Message, Request};
+use rushmem_transport::kit::stream::Update;
+use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
-    /// What is written to a PE or asked of it from now on comes after what was before. Messages are carried out some time after
-    /// they have come; and where the provider keeps no order, writes are complete at the target at any time.
+    /// Orders what is issued to a PE from now on after what was issued to it before. Requests are carried
+    /// out some time after they have arrived; and unless the provider keeps the order, writes complete at
+    /// the target at any time.
     pub(crate) fn begin_fence(&mut self) {
-        if !self.owing.is_empty() || !self.shared().keeps_order() {
-            self.fences = self.fences.wrapping_add(1);
+        if self.issued.any_owing() || !self.shared().keeps_order() {
+            self.issued.fence();
         }
     }
 
@@ -33,11 +31,11 @@ impl OfiEndpoint {
             return Err(Error::Unreachable(pe));
         }
         self.follow_writes(pe)?;
-        if !self.is_before_fence_done(pe) {
-            self.ask_for_answer(pe)?;
-            self.listen(pe, |this| this.is_before_fence_done(pe))?;
+        if !self.issued.is_before_fence_done(pe) {
+            self.ask_for_ack(pe)?;
+            self.await_ack(pe, |this| this.issued.is_before_fence_done(pe))?;
         }
-        self.route(pe).followed = self.fences;
+        self.followed[pe] = self.issued.fences();
         Ok(())
     }
 
@@ -52,39 +50,24 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// What was issued to a PE.
-    fn route(&mut self, pe: Pe) -> &mut Route {
-        self.routes.of(pe, self.ep.told.by(pe))
-    }
-
     /// All that was issued is complete, so nothing needs to follow the fences up to now.
     pub(crate) fn settle(&mut self) {
-        self.settled = self.fences;
+        self.settled = self.issued.fences();
     }
 
     /// Whether something follows a fence that nothing to this PE has followed.
     #[inline(always)]
     pub(crate) fn is_past_fence(&self, pe: Pe) -> bool {
-        self.fences != self.settled && self.is_past_fence_of(pe)
+        self.issued.fences() != self.settled && self.is_past_fence_of(pe)
     }
 
     #[inline(never)]
     fn is_past_fence_of(&self, pe: Pe) -> bool {
-        let followed = self.routes.get(pe).map_or(0, |route| route.followed);
-        followed != self.fences
+        self.followed.get(pe).copied().unwrap_or(0) != self.issued.fences()
     }
 
-    fn is_before_fence_done(&mut self, pe: Pe) -> bool {
-        let (fences, told) = (self.fences, self.ep.told.by(pe));
-        self.unanswered(pe) == 0 || self.route(pe).asked.is_before_fence_done(fences, told)
-    }
-
-    fn unanswered(&self, pe: Pe) -> u32 {
-        self.routes.get(pe).map_or(0, |route| route.asked.unanswered(self.ep.told.by(pe)))
-    }
-
-    /// Waits until a PE has told enough.
-    fn listen(
+    /// Waits until a PE has acknowledged enough.
+    fn await_ack(
         &mut self,
         pe: Pe,
         mut is_enough: impl FnMut(&mut OfiEndpoint) -> bool,
@@ -92,66 +75,46 @@ impl OfiEndpoint {
         if is_enough(self) {
             return Ok(());
         }
-        self.listens = true;
-        let heard = self.wait(Some(pe.0), |this| {
-            if is_enough(this) {
-                return Ok((Some(()), false));
-            }
-            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            Ok((None, taken > 0))
+        self.awaits_ack = true;
+        let waited = self.wait_for(Some(pe.0), |this| match is_enough(this) {
+            true => Ok(Attempt::Done(())),
+            false => this.poll_ep(),
         });
-        self.listens = false;
-        heard
+        self.awaits_ack = false;
+        waited
     }
 
-    /// Has a PE tell when it has carried out all that it was asked, unless it does so anyway.
-    pub(crate) fn ask_for_answer(&mut self, pe: Pe) -> Result<(), Error> {
-        let told = self.ep.told.by(pe);
-        match self.routes.get(pe).is_some_and(|route| route.asked.must_ask(told)) {
+    /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
+    pub(crate) fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
+        match self.issued.must_ask(pe) {
             true => self.send(pe, None, None, None, (true, true)),
             false => Ok(()),
         }
     }
 
     /// The same of all PEs.
-    pub(crate) fn ask_for_answers(&mut self) -> Result<(), Error> {
-        for i in 0..self.owing.len() {
-            self.ask_for_answer(Pe(self.owing[i]))?;
+    pub(crate) fn ask_for_acks(&mut self) -> Result<(), Error> {
+        for i in 0..self.issued.owing().len() {
+            self.ask_for_ack(self.issued.owing()[i])?;
         }
         Ok(())
     }
 
-    /// Waits until a PE has carried out all that it was asked.
+    /// Waits until a PE has carried out all requests.
     pub(crate) fn carried_out(&mut self, pe: Pe) -> Result<(), Error> {
-        self.ask_for_answer(pe)?;
-        self.listen(pe, |this| this.unanswered(pe) == 0)?;
-        if std::mem::take(&mut self.route(pe).is_owing) {
-            self.owing.retain(|&other| other != pe.0);
-        }
+        self.ask_for_ack(pe)?;
+        self.await_ack(pe, |this| this.issued.unacked(pe) == 0)?;
+        self.issued.settle(pe);
         Ok(())
     }
 
-    /// Waits until all PEs have carried out all that they were asked.
+    /// Waits until all PEs have carried out all requests.
     pub(crate) fn all_carried_out(&mut self) -> Result<(), Error> {
-        self.ask_for_answers()?;
-        while let Some(&pe) = self.owing.last() {
-            self.listen(Pe(pe), |this| this.unanswered(Pe(pe)) == 0)?;
-            self.route(Pe(pe)).is_owing = false;
-            self.owing.pop();
+        self.ask_for_acks()?;
+        while let Some(&pe) = self.issued.owing().last() {
+            self.carried_out(pe)?;
         }
         Ok(())
-    }
-
-    /// A slot for an old value.
-    pub(super) fn slot(&mut self, pe: Pe, wanted: Wanted) -> Result<u32, Error> {
-        if self.slots.is_empty() {
-            self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
-        }
-        let Some(slot) = self.slots.pop() else {
-            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
-        };
-        self.due.push(Due { slot, pe: pe.0, wanted });
-        Ok(slot)
     }
 
     /// Sends a request as the next of its stream: after all before it if it is `ordered` or `asks`.
@@ -163,23 +126,16 @@ impl OfiEndpoint {
         slot: Option<u32>,
         (ordered, asks): (bool, bool),
     ) -> Result<(), Error> {
-        let window = self.shared().tuning.amos as u32;
         if !asks {
-            self.listen(pe, |this| this.unanswered(pe) < window)?;
+            self.await_ack(pe, |this| !this.issued.is_full(pe))?;
         }
-        let at = self.shared().peers.get(pe)?.at;
-        let told = self.ep.told.by(pe);
-        let fences = self.fences;
-        let place = self.route(pe).asked.place(fences, told, window, (ordered, asks));
         let shared = &self.progress.shared;
-        let stream = Stream { pe: shared.me, origin: self.ep.number() };
-        let news = shared.answers.for_message_to(pe);
-        let message = Message::Request(Request { stream, place, news, slot, data, update });
+        let at = shared.peers.get(pe)?.at;
+        let place = self.issued.issue(pe, (ordered, asks));
+        let (stream, ack) = (self.issued.stream(shared.me), shared.acks.for_message_to(pe));
+        let message = Message::Request(Request { stream, place, ack, slot, data, update });
         let message = message.encode(shared.tag);
-        if !std::mem::replace(&mut self.route(pe).is_owing, true) {
-            self.owing.push(pe.0);
-        }
-        self.ep.asked.fetch_add(1, Ordering::Relaxed);
+        self.ep.requests.fetch_add(1, Ordering::Relaxed);
         self.start(pe.0, |ep| ep.send(pe.0, at, &message))
     }
 

@@ -183,13 +183,13 @@ fn signals_are_not_answered_before_somebody_waits() {
         endpoint.poll().expect("no loss");
     }
     // This PE tells as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.ep.told.by(Pe(0)), 0, "nobody asked for an answer");
+    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody asked for an acknowledgment");
     assert!(endpoint.ep.is_owed(), "nor was one told");
-    endpoint.ask_for_answer(Pe(1)).expect("a message that starts");
-    while endpoint.ep.told.by(Pe(0)) == 0 {
+    endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
+    while endpoint.ep.acks.of(Pe(0)) == 0 {
         endpoint.poll().expect("no loss");
     }
-    assert_eq!(endpoint.ep.told.by(Pe(0)), SIGNALS + 1, "one more message asks for all");
+    assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
     assert!(!endpoint.ep.is_owed(), "all are told");
     std::mem::forget((endpoint, other));
 }

@@ -5,7 +5,8 @@
 //! when the service thread comes by.
 #![allow(unsafe_code)]
 
-use super::{MessageParts, Origin};
+use super::Origin;
+use super::requests::MessageParts;
 use crate::proto::batch;
 use crate::shared::Shared;
 use crate::target::PUTS_KIND;
@@ -22,7 +23,7 @@ impl Origin {
 
     /// Something is held back.
     pub(crate) fn holds(&self) -> bool {
-        self.touched.iter().any(|&pe| !self.routes[pe as usize].held.is_empty())
+        self.touched.iter().any(|&pe| !self.routes[Pe(pe)].held.is_empty())
     }
 
     /// Holds a put back.
@@ -36,7 +37,7 @@ impl Origin {
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let held = &mut self.routes[pe.index()].held;
+        let held = &mut self.routes[pe].held;
         let copy = batch::append(held, at, local.nbytes).as_mut_ptr();
         // SAFETY: as many bytes, valid by contract and just made.
         unsafe { mem::copy_bytes::<mem::Volatile>(copy, local.base.cast_const(), local.nbytes) };
@@ -49,7 +50,7 @@ impl Origin {
     /// Sends what is held back for a PE.
     #[inline]
     pub(super) fn send_held(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        match self.routes[pe.index()].held.is_empty() {
+        match self.routes[pe].held.is_empty() {
             true => Ok(()),
             false => self.send_batch(shared, pe),
         }

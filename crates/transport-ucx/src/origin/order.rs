@@ -5,10 +5,11 @@
 //! puts before it are complete, and a put that follows a fence waits until the requests before it are known to be carried out.
 //! Where UCX's fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all puts.
 //!
-//! Few requests are answered (`kit::answers`): who waits for an answer asks for it.
+//! Few requests are acknowledged by messages (`kit::requests`): a call that waits asks for one.
 #![allow(unsafe_code)]
 
-use super::{MessageParts, Origin};
+use super::Origin;
+use super::requests::MessageParts;
 use crate::pending::Connection;
 use crate::shared::Shared;
 use crate::ucp::said;
@@ -25,7 +26,7 @@ impl Origin {
         connection: &Connection,
         ordered: bool,
     ) -> Result<(), Error> {
-        match self.routes[pe.index()].put_before && !ordered {
+        match self.routes[pe].put_before && !ordered {
             true => self.end_puts(shared, pe, connection),
             false => Ok(()),
         }
@@ -33,7 +34,7 @@ impl Origin {
 
     /// What goes to a PE next follows all puts there, as if there were a fence.
     pub(super) fn follow_all_puts(&mut self, pe: Pe) {
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         route.put_before |= route.dirty || route.flush.is_some();
     }
 
@@ -42,58 +43,40 @@ impl Origin {
         self.until(shared, |origin| {
             !origin.is_flushing(shared, pe) && connection.transfers() == 0
         })?;
-        self.routes[pe.index()].put_before = false;
+        self.routes[pe].put_before = false;
         Ok(())
     }
 
     /// Waits until a put that follows the last fence may follow the requests before it. Among themselves requests have an order.
     #[inline]
     pub(super) fn follow_requests(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        match self.is_before_fence_done(pe) {
+        match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
-                self.ask_for_answer(shared, pe)?;
-                self.until(shared, |origin| origin.is_before_fence_done(pe))
+                self.ask_for_ack(shared, pe)?;
+                self.until(shared, |origin| origin.issued.is_before_fence_done(pe))
             }
         }
     }
 
-    fn is_before_fence_done(&mut self, pe: Pe) -> bool {
-        let told = self.told(pe);
-        self.routes[pe.index()].asked.is_before_fence_done(self.fences, told)
+    /// How many requests a PE has acknowledged.
+    #[cfg(test)]
+    pub(crate) fn acked(&self, pe: Pe) -> u32 {
+        self.issued.acked(pe)
     }
 
-    /// How many requests a PE has told to have carried out.
-    pub(crate) fn told(&self, pe: Pe) -> u32 {
-        self.pending.told(pe)
-    }
-
-    fn unanswered(&self, pe: Pe) -> u32 {
-        self.routes[pe.index()].asked.unanswered(self.told(pe))
-    }
-
-    /// Waits until a PE may be asked for one more thing.
+    /// Waits until the window has room for one more request to a PE.
     #[inline]
     pub(super) fn room_in_window(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let window = shared.tuning.window();
-        if self.unanswered(pe) < window {
-            return Ok(());
-        }
-        self.until(shared, |origin| origin.unanswered(pe) < window)
-    }
-
-    /// A PE may owe an answer.
-    #[inline]
-    pub(super) fn owes(&mut self, pe: Pe) {
-        if !std::mem::replace(&mut self.routes[pe.index()].owing, true) {
-            self.owing.push(pe.0);
+        match self.issued.is_full(pe) {
+            false => Ok(()),
+            true => self.until(shared, |origin| !origin.issued.is_full(pe)),
         }
     }
 
-    /// Has a PE tell when it has carried out all requests, unless it does so anyway.
-    fn ask_for_answer(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let told = self.told(pe);
-        if !self.routes[pe.index()].asked.must_ask(told) {
+    /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
+    fn ask_for_ack(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        if !self.issued.must_ask(pe) {
             return Ok(());
         }
         // SAFETY: there is no data, and nothing is fetched.
@@ -104,7 +87,7 @@ impl Origin {
     /// Begins to complete everything towards a PE.
     fn begin_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
-        self.ask_for_answer(shared, pe)?;
+        self.ask_for_ack(shared, pe)?;
         self.start_flush(shared, pe)
     }
 
@@ -112,7 +95,7 @@ impl Origin {
     fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         let Some(open) = route.open.as_ref().filter(|_| route.dirty) else { return Ok(()) };
         route.dirty = false;
         if let Some(older) = route.flush.take() {
@@ -126,7 +109,7 @@ impl Origin {
     /// Whether a flush towards a PE goes on. One that failed has ended: its connection is broken.
     fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
         let ucp = self.ucp();
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         let Some(flush) = route.flush else { return false };
         let Some(status) = flush.status(ucp) else { return true };
         flush.free(ucp);
@@ -139,13 +122,13 @@ impl Origin {
 
     /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush has begun.
     fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
-        let route = &self.routes[pe.index()];
+        let route = &self.routes[pe];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
         is_idle && !self.is_flushing(shared, pe)
     }
 
     fn forget_touched(&mut self, pe: Pe) {
-        let route = &mut self.routes[pe.index()];
+        let route = &mut self.routes[pe];
         route.touched = false;
         route.put_before = false;
     }
@@ -156,12 +139,11 @@ impl Origin {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        let route = &self.routes[pe.index()];
-        if route.touched || route.owing {
+        let route = &self.routes[pe];
+        if route.touched || self.issued.owes(pe) {
             self.begin_quiet(shared, pe)?;
             self.await_quiet(shared, pe)?;
             self.touched.retain(|&other| other != pe.0);
-            self.owing.retain(|&other| other != pe.0);
         }
         shared.loss.check()
     }
@@ -169,9 +151,11 @@ impl Origin {
     /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither among the touched nor among the
     /// owing afterwards.
     fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        self.until(shared, |origin| origin.unanswered(pe) == 0 && origin.is_settled(shared, pe))?;
+        self.until(shared, |origin| {
+            origin.issued.unacked(pe) == 0 && origin.is_settled(shared, pe)
+        })?;
         self.forget_touched(pe);
-        self.routes[pe.index()].owing = false;
+        self.issued.settle(pe);
         Ok(())
     }
 
@@ -184,11 +168,8 @@ impl Origin {
             self.await_quiet(shared, Pe(pe))?;
             self.touched.pop();
         }
-        while let Some(&pe) = self.owing.last() {
-            if self.routes[pe as usize].owing {
-                self.await_quiet(shared, Pe(pe))?;
-            }
-            self.owing.pop();
+        while let Some(&pe) = self.issued.owing().last() {
+            self.await_quiet(shared, pe)?;
         }
         shared.loss.check()
     }
@@ -197,8 +178,8 @@ impl Origin {
         for i in 0..self.touched.len() {
             self.begin_quiet(shared, Pe(self.touched[i]))?;
         }
-        for i in 0..self.owing.len() {
-            self.ask_for_answer(shared, Pe(self.owing[i]))?;
+        for i in 0..self.issued.owing().len() {
+            self.ask_for_ack(shared, self.issued.owing()[i])?;
         }
         Ok(())
     }
@@ -207,13 +188,14 @@ impl Origin {
     pub(crate) fn is_quiet(&mut self, shared: &Shared) -> Result<bool, Error> {
         self.begin_quiet_of_all(shared)?;
         self.advance(shared, true)?;
-        let is_answered = self.owing.iter().all(|&pe| self.unanswered(Pe(pe)) == 0);
-        if is_answered && !self.is_unfinished() {
-            while let Some(pe) = self.owing.pop() {
-                self.routes[pe as usize].owing = false;
-            }
+        let is_acked = self.issued.owing().iter().all(|&pe| self.issued.unacked(pe) == 0);
+        if !is_acked || self.is_unfinished() {
+            return Ok(false);
         }
-        Ok(is_answered && !self.is_unfinished())
+        while let Some(&pe) = self.issued.owing().last() {
+            self.issued.settle(pe);
+        }
+        Ok(true)
     }
 
     /// Orders what was issued ahead of what follows, towards each PE.
@@ -222,10 +204,10 @@ impl Origin {
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
         }
-        self.fences = self.fences.wrapping_add(1);
+        self.issued.fence();
         let mut any = false;
         for &pe in &self.touched {
-            let route = &mut self.routes[pe as usize];
+            let route = &mut self.routes[Pe(pe)];
             route.put_before |= route.dirty || route.flush.is_some();
             any |= route.put_before;
         }
@@ -246,7 +228,7 @@ impl Origin {
                 break;
             }
             let pe = Pe(self.touched[i]);
-            if !flush && self.routes[pe.index()].dirty {
+            if !flush && self.routes[pe].dirty {
                 continue;
             }
             self.start_flush(shared, pe)?;

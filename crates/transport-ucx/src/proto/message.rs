@@ -1,7 +1,8 @@
 //! A request to carry out an atomic operation, maybe after a put of the data that comes with it, and the reply to it.
 
 use super::bytes::{segment_of, u32_of, u64_of};
-use rushmem_transport::kit::answers::{Answer, Place, Stream};
+use rushmem_transport::kit::acks::Ack;
+use rushmem_transport::kit::stream::{Place, Stream, Update};
 use rushmem_transport::{AmoOp, AmoWidth, Pe, RemoteAddr};
 
 /// Bytes of a request.
@@ -21,8 +22,8 @@ const ASKS: u8 = 1;
 pub(crate) struct Request {
     pub(crate) stream: Stream,
     pub(crate) place: Place,
-    /// What the sender tells of the streams of the receiver.
-    pub(crate) news: Option<Answer>,
+    /// Acknowledges requests of a stream of the receiver.
+    pub(crate) ack: Option<Ack>,
     /// Where the old value is due.
     pub(crate) due: Option<Due>,
     /// What is carried out; nothing where the message brings puts, or asks alone.
@@ -37,16 +38,6 @@ pub(crate) struct Due {
     pub(crate) slot: u32,
     /// How often that slot was in use before.
     pub(crate) turn: u32,
-}
-
-/// An atomic operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Update {
-    pub(crate) op: AmoOp,
-    pub(crate) width: AmoWidth,
-    pub(crate) operand: u64,
-    pub(crate) condition: u64,
-    pub(crate) word: RemoteAddr,
 }
 
 /// The reply to a request that asks, or whose old value is due.
@@ -85,20 +76,20 @@ fn due_of(bytes: &mut &[u8]) -> Option<Option<Due>> {
 
 impl Request {
     pub(crate) fn encode(&self) -> [u8; REQUEST] {
-        let Request { stream, place, news, due, update, data } = *self;
+        let Request { stream, place, ack, due, update, data } = *self;
         let mut bytes = [0; REQUEST];
         bytes[0] = NO_OP;
         bytes[3] = data.segment as u8;
         bytes[4] = if place.asks { ASKS } else { 0 };
         let [slot, turn] = numbers_of(due);
-        let (origin, count) = news.map_or((NONE, 0), |news| (news.origin, news.count));
+        let (origin, count) = ack.map_or((NONE, 0), |ack| (ack.origin, ack.count));
         let numbers =
             [stream.pe.0, stream.origin, place.number, place.after, slot, turn, origin, count];
         put_numbers(&mut bytes[8..40], &numbers);
         put_words(&mut bytes[64..], &[data.offset]);
-        if let Some(Update { op, width, operand, condition, word }) = update {
-            bytes[..3].copy_from_slice(&[op as u8, width.nbytes() as u8, word.segment as u8]);
-            put_words(&mut bytes[40..64], &[operand, condition, word.offset]);
+        if let Some(Update { op, width, operand, condition, dest }) = update {
+            bytes[..3].copy_from_slice(&[op as u8, width.nbytes() as u8, dest.segment as u8]);
+            put_words(&mut bytes[40..64], &[operand, condition, dest.offset]);
         }
         bytes
     }
@@ -120,13 +111,13 @@ impl Request {
                 width: AmoWidth::from_nbytes(bytes[1])?,
                 operand,
                 condition,
-                word: RemoteAddr { segment: segment_of(bytes[2])?, offset: word },
+                dest: RemoteAddr { segment: segment_of(bytes[2])?, offset: word },
             }),
         };
         Some(Request {
             stream,
             place: Place { number, after, asks: bytes[4] & ASKS != 0 },
-            news: (origin != NONE).then_some(Answer { origin, count }),
+            ack: (origin != NONE).then_some(Ack { origin, count }),
             due,
             update,
             data: RemoteAddr { segment: segment_of(bytes[3])?, offset: data },

@@ -1,27 +1,66 @@
-//! How a waiter spins, yields and sleeps, and for how long the service thread backs off while other threads poll.
+//! How a thread that waits spins, yields and sleeps, and for how long the service thread backs off while
+//! other threads poll.
 //!
-//! A waiter first polls almost without a pause, since most waits end within a few microseconds; then it yields after each poll;
-//! then it sleeps. When PEs outnumber the CPUs it does not spin, because the peer may need this CPU to answer. Polls of different
-//! networks differ in cost, so each provider passes its own numbers.
-//!
-//! This file must never know what a poll is, nor what ends a sleep.
+//! A waiter first polls almost without a pause, since most waits end within a few microseconds; then it
+//! yields after each poll; then it sleeps. When PEs outnumber the CPUs it does not spin, because the peer
+//! may need this CPU to answer. Polls of different networks differ in cost, so each provider supplies its
+//! own [`WaitLimits`].
 
+use super::progress_state::FLUSH_DELAY;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After so many polls without a pause a waiter yields once: it costs nothing if nobody else wants the CPU, and whoever shall
-/// answer may share it with processes of which this PE does not know.
+/// Polls without a pause after which a waiter yields once: it costs nothing if nobody else wants the CPU,
+/// and the peer may share the CPU with processes of which this PE does not know.
 const SPINS_PER_YIELD: u32 = 128;
+/// Polls followed by a yield before a waiter sleeps.
+const YIELDS: u32 = 100;
+/// The same when PEs outnumber the CPUs; then there are no polls without a pause.
+const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
-/// How often a waiter polls before it sleeps.
+/// How the threads of a provider wait.
 #[derive(Clone, Copy, Debug)]
-pub struct BackoffLimits {
-    /// Polls without a pause, but for a yield now and then.
+pub struct WaitLimits {
+    /// Polls of a waiter without a pause, but for a yield now and then.
     pub spins: u32,
-    /// Polls followed by a yield.
-    pub yields: u32,
-    /// The same when PEs outnumber the CPUs; then there are no polls without a pause.
-    pub yields_oversubscribed: u32,
+    /// The longest sleep of a waiter between two polls.
+    pub sleep: Duration,
+    /// Other threads count as waiting if they poll once in this time on average...
+    pub often: Duration,
+    /// ...or in this time when PEs outnumber the CPUs: a waiter then polls only when it has one, and a
+    /// service thread that wakes takes it from all of them...
+    pub often_oversubscribed: Duration,
+    /// ...and at least this many times within a sleep, or once when PEs outnumber the CPUs.
+    pub min_polls: u64,
+    /// Sleeps of the service thread beside a thread that counts as waiting but does not poll, before it
+    /// serves peers itself.
+    pub max_unpolled: u32,
+    /// The longest time for which the service thread backs off beside threads that only sleep until
+    /// there is an event.
+    pub longest_asleep: Duration,
+    /// Calls request a flush also while the service thread backs off beside threads that sleep.
+    pub flushes_beside_sleepers: bool,
+}
+
+impl WaitLimits {
+    /// The longest time for which the service thread backs off beside threads that poll. After many
+    /// short waits, peers may have to wait this long.
+    pub const LONGEST: Duration = Duration::from_millis(2);
+
+    /// Small numbers.
+    #[cfg(test)]
+    pub(super) const fn for_tests() -> WaitLimits {
+        WaitLimits {
+            spins: 3,
+            sleep: Duration::from_millis(1),
+            often: Duration::from_micros(10),
+            often_oversubscribed: Duration::from_micros(100),
+            min_polls: 8,
+            max_unpolled: u32::MAX,
+            longest_asleep: Duration::from_millis(10),
+            flushes_beside_sleepers: true,
+        }
+    }
 }
 
 /// One wait.
@@ -47,30 +86,38 @@ pub enum Pause {
 impl Backoff {
     /// A wait that begins.
     #[inline]
-    pub fn new(limits: BackoffLimits, oversubscribed: bool) -> Backoff {
+    pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
         let (spins, yields) = match oversubscribed {
-            true => (0, limits.yields_oversubscribed),
-            false => (limits.spins, limits.yields),
+            true => (0, YIELDS_OVERSUBSCRIBED),
+            false => (spins, YIELDS),
         };
         Backoff { spins, yields, polls: 0, asleep: None }
     }
 
     /// What to do after a poll that found nothing.
     pub fn pause(&mut self) -> Pause {
+        let pause = self.next();
         self.polls += 1;
-        if self.polls <= self.spins && !self.polls.is_multiple_of(SPINS_PER_YIELD) {
+        if pause == Pause::Sleep {
+            self.asleep.get_or_insert_with(Instant::now);
+        }
+        pause
+    }
+
+    fn next(&self) -> Pause {
+        let polls = self.polls + 1;
+        if polls <= self.spins && !polls.is_multiple_of(SPINS_PER_YIELD) {
             Pause::Spin
-        } else if self.polls <= self.spins + self.yields {
+        } else if polls <= self.spins + self.yields {
             Pause::Yield
         } else {
-            self.asleep.get_or_insert_with(Instant::now);
             Pause::Sleep
         }
     }
 
-    /// Polls that found nothing since the last [`renew`](Backoff::renew).
-    pub fn polls(&self) -> u32 {
-        self.polls
+    /// Whether the next pause is the last of `n` that spin, or yields or sleeps.
+    pub fn is_in_turn(&self, n: u32) -> bool {
+        self.next() != Pause::Spin || (self.polls + 1).is_multiple_of(n)
     }
 
     /// A poll found work: the next polls have no pause again.
@@ -101,49 +148,38 @@ impl Pause {
     }
 }
 
-/// How long the service thread sleeps while other threads poll: each end of a sleep takes a CPU from them.
-#[derive(Clone, Copy, Debug)]
-pub struct ServiceBackoffLimits {
-    /// The first sleep, and every sleep beside threads that poll rarely.
-    pub shortest: Duration,
-    /// Other threads count as waiting if they poll once in this time on average...
-    pub often: Duration,
-    /// ...and at least this many times within a sleep.
-    pub min_polls: u64,
-    /// The longest sleep beside threads that wait and poll. After many short waits, peers may have to wait this long.
-    pub longest: Duration,
-    /// The longest sleep beside threads that only sleep until something arrives.
-    pub longest_asleep: Duration,
-}
-
-/// The length of the service thread's sleeps, which grows while other threads poll.
+/// The length of the service thread's sleeps, which grows while other threads poll: each end of a sleep
+/// takes a CPU from them.
 pub struct ServiceBackoff {
-    limits: ServiceBackoffLimits,
+    often: Duration,
+    min_polls: u64,
+    longest_asleep: Duration,
     time: Duration,
 }
 
 impl ServiceBackoff {
     /// At the shortest sleep.
-    pub fn new(limits: ServiceBackoffLimits) -> ServiceBackoff {
-        ServiceBackoff { limits, time: limits.shortest }
+    pub fn new(limits: &WaitLimits, oversubscribed: bool) -> ServiceBackoff {
+        let &WaitLimits { often, often_oversubscribed, min_polls, longest_asleep, .. } = limits;
+        let (often, min_polls) =
+            if oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
+        ServiceBackoff { often, min_polls, longest_asleep, time: FLUSH_DELAY }
     }
 
     /// The next sleep is the shortest one.
     pub fn reset(&mut self) {
-        self.time = self.limits.shortest;
+        self.time = FLUSH_DELAY;
     }
 
     /// The length of the next sleep while others wait: they polled this many times during the last sleep, or some are `asleep`.
     pub fn while_others_poll(&mut self, polls: u64, asleep: bool) -> Duration {
-        let ServiceBackoffLimits { shortest, often, min_polls, longest, longest_asleep } =
-            self.limits;
-        let polls_often = polls >= min_polls
-            && often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX)) >= self.time;
+        let polled = self.often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
+        let polls_often = polls >= self.min_polls && polled >= self.time;
         self.time = match asleep {
-            true if polls == 0 => longest_asleep.min(self.time * 2),
-            true => longest.min(self.time * 2),
-            false if polls_often => longest.min(self.time * 2),
-            false => shortest,
+            true if polls == 0 => self.longest_asleep.min(self.time * 2),
+            true => WaitLimits::LONGEST.min(self.time * 2),
+            false if polls_often => WaitLimits::LONGEST.min(self.time * 2),
+            false => FLUSH_DELAY,
         };
         self.time
     }

@@ -1,24 +1,19 @@
-//! The table of PEs, with what a provider keeps of each that was used. An entry is made at the first use and then read without
-//! a lock; before, a PE takes no memory here.
-//!
-//! This file must never know how a PE is reached.
-#![allow(unsafe_code)]
+//! The peers of a PE: what a provider keeps of each one that was used, made at its first use from the
+//! record in the job's directory. And the checks of addresses that peers share.
 
 use crate::kit::lock::lock;
+use crate::kit::shared_pe_map::SharedPeMap;
 use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Makes the entry of a PE from what it told.
+/// Makes the entry of a PE from its record.
 type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
 
 /// A table with one entry for each PE of the job.
 ///
 /// Making an entry takes a lock, so what makes it must not wait for another lock.
 pub struct Peers<T> {
-    entries: Entries<T>,
+    entries: SharedPeMap<T, 1>,
     /// Set when the transport is connected.
     connected: OnceLock<(Arc<Directory>, Find<T>)>,
     /// Held while an entry is made.
@@ -29,18 +24,18 @@ impl<T: Send + Sync> Peers<T> {
     /// The table of a job of `n_pes` PEs, none of which is known.
     pub fn new(n_pes: u32) -> Peers<T> {
         let (connected, making) = (OnceLock::new(), Mutex::default());
-        Peers { entries: Entries::new(n_pes as usize), connected, making }
+        Peers { entries: SharedPeMap::new(n_pes as usize), connected, making }
     }
 
     /// How many PEs the job has.
     pub fn n_pes(&self) -> usize {
-        self.entries.n
+        self.entries.n_pes()
     }
 
-    /// From now on `find` makes an entry at its first use, from what the directory has of the PE.
+    /// Lets `find` make the entry of a PE at its first use, from its record in the directory.
     ///
     /// # Errors
-    /// When that was said before.
+    /// If the peers are connected already.
     pub fn connect(
         &self,
         directory: Arc<Directory>,
@@ -50,7 +45,7 @@ impl<T: Send + Sync> Peers<T> {
         self.connected.set((directory, Box::new(find))).map_err(again)
     }
 
-    /// What a PE told of itself.
+    /// The record of a PE.
     pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
         self.connected.get().and_then(|(directory, _)| directory.of(pe))
     }
@@ -58,7 +53,8 @@ impl<T: Send + Sync> Peers<T> {
     /// The entry of a PE, which is made if this is its first use.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] for a PE that told nothing, or before the transport is connected; those of whoever makes entries.
+    /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
+    /// errors of what makes entries.
     #[inline]
     pub fn get(&self, pe: Pe) -> Result<&T, Error> {
         match self.known(pe) {
@@ -70,9 +66,7 @@ impl<T: Send + Sync> Peers<T> {
     /// The entry of a PE that was used.
     #[inline]
     pub fn known(&self, pe: Pe) -> Option<&T> {
-        let entry = self.entries.get(pe.index())?.load(Ordering::Acquire);
-        // SAFETY: null, or a box that `find` made and that lives as long as the table.
-        unsafe { entry.as_ref() }
+        self.entries.get(pe)
     }
 
     #[cold]
@@ -80,71 +74,17 @@ impl<T: Send + Sync> Peers<T> {
     fn find(&self, pe: Pe) -> Result<&T, Error> {
         let unreachable = || Error::Unreachable(pe);
         let (directory, find) = self.connected.get().ok_or_else(unreachable)?;
-        let entry = self.entries.get(pe.index()).ok_or_else(unreachable)?;
         let _making = lock(&self.making);
         if let Some(peer) = self.known(pe) {
             return Ok(peer);
         }
         let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
-        let made = Box::into_raw(Box::new(made));
-        entry.store(made, Ordering::Release);
-        // SAFETY: just made; it lives as long as the table.
-        Ok(unsafe { &*made })
+        self.entries.insert(pe, [made]).ok_or_else(unreachable)
     }
 
     /// The PEs that were used.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
-        (0..self.n_pes() as u32).map(Pe).filter_map(|pe| Some((pe, self.known(pe)?)))
-    }
-}
-
-/// Pointers of the table, all null at first, in memory of the kernel's that takes none until it is written.
-struct Entries<T> {
-    first: NonNull<AtomicPtr<T>>,
-    n: usize,
-}
-
-// SAFETY: it owns what its pointers lead to, which may be sent and shared.
-unsafe impl<T: Send + Sync> Send for Entries<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Entries<T> {}
-
-impl<T> Entries<T> {
-    fn layout(n: usize) -> Layout {
-        Layout::array::<AtomicPtr<T>>(n.max(1)).expect("a job's PEs are below 2^32")
-    }
-
-    fn new(n: usize) -> Entries<T> {
-        let layout = Self::layout(n);
-        // SAFETY: it has at least the size of one pointer. Zeros are null pointers.
-        let first = unsafe { alloc_zeroed(layout) }.cast();
-        let first = NonNull::new(first).unwrap_or_else(|| handle_alloc_error(layout));
-        Entries { first, n }
-    }
-
-    #[inline]
-    fn get(&self, index: usize) -> Option<&AtomicPtr<T>> {
-        if index >= self.n {
-            return None;
-        }
-        // SAFETY: one of the `n` pointers.
-        let entry = unsafe { self.first.add(index) };
-        // SAFETY: zeroed when it was allocated, and alive as long as this.
-        Some(unsafe { entry.as_ref() })
-    }
-}
-
-impl<T> Drop for Entries<T> {
-    fn drop(&mut self) {
-        for index in 0..self.n {
-            let entry = self.get(index).map_or(null_mut(), |entry| entry.load(Ordering::Acquire));
-            if !entry.is_null() {
-                // SAFETY: a box of `find`, whose references have ended with the borrow of the table.
-                drop(unsafe { Box::from_raw(entry) });
-            }
-        }
-        // SAFETY: allocated by `new` with this layout, once.
-        unsafe { dealloc(self.first.as_ptr().cast(), Self::layout(self.n)) };
+        self.entries.iter()
     }
 }
 

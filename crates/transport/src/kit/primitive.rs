@@ -1,5 +1,5 @@
-//! What `alone` is made of, named in one place: the models in `ci/loom` compile it with loom's in
-//! their stead.
+//! The atomics and fences of `alone` and `wakeup`, named in one place: the models in `ci/loom`
+//! compile these files with loom's instead.
 //!
 //! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the kernel carry out a barrier on every
 //! processor that runs a thread of this process. Together they order as two sequentially consistent fences do: of one thread that
@@ -9,7 +9,7 @@
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
 pub use std::sync::atomic::{AtomicBool, AtomicUsize};
-pub(crate) use std::sync::atomic::{Ordering, compiler_fence};
+pub(crate) use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 /// Whether the kernel has a heavy barrier for this process.
 pub(crate) fn has_heavy_barrier() -> bool {

@@ -1,10 +1,11 @@
 //! What calls leave unfinished when they return: requests that are held back to be sent together, and operations for which no
-//! thread waits. The thread that polls next finishes it, at the latest the service thread: see [`Attendance::call_soon`].
+//! thread waits. The thread that polls next finishes it, at the latest the service thread: see
+//! [`ProgressState::request_flush`].
 //!
 //! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates nothing: holding a request back
 //! must be cheaper than sending it. This file must never know what is unfinished.
 //!
-//! [`Attendance::call_soon`]: super::attendance::Attendance::call_soon
+//! [`ProgressState::request_flush`]: super::progress_state::ProgressState::request_flush
 
 use super::lock::lock;
 use std::sync::Mutex;

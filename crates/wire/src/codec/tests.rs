@@ -17,7 +17,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_refused_or_is_a_record(bytes: Vec<u8>) {
+    fn invalid_input_is_refused_or_is_a_record(bytes: Vec<u8>) {
         if let Ok(record) = decode::<Record>(FORMAT, &bytes) {
             prop_assert_eq!(decode(FORMAT, &encode(FORMAT, &record)), Ok(record));
         }

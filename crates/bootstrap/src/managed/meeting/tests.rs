@@ -1,4 +1,5 @@
-//! Nodes of threads, which meet over real sockets, also while other users and other programs of this user sit on them.
+//! Nodes of threads, which meet over real sockets, also while other users and other programs of
+//! this user sit on them.
 
 use std::collections::VecDeque;
 use std::os::unix::fs::FileExt;
@@ -22,7 +23,8 @@ fn new_key() -> NodeKey {
     NodeKey::new(format!("test-{}-{number}", std::process::id()).as_bytes(), b"")
 }
 
-/// Runs `body` as each of the PEs, which all share a node; `together` stands for the manager's fence.
+/// Runs `body` as each of the PEs, which all share a node; `together` stands for the manager's
+/// fence.
 fn node_of(
     key: &NodeKey,
     pes: &[u32],
@@ -71,7 +73,7 @@ fn the_nodes_memory_is_one_file() {
         assert!(node_peers.take_memory().is_none());
         if pe == 4 {
             file.write_all_at(b"here", 0).expect("written");
-            node_peers.spread_several(Some(true)).expect("told");
+            node_peers.spread_several(Some(true)).expect("sent");
         } else {
             assert!(node_peers.spread_several(None).expect("heard"));
             let mut text = [0; 4];
@@ -204,7 +206,8 @@ fn besiege(key: &NodeKey, pe: u32, attack: Attack, over: &AtomicBool) {
     }
 }
 
-/// A node meets although all queues were full before, and attackers go on; as another user if `is_foreign`.
+/// A node meets although all queues were full before, and attackers go on; as another user if
+/// `is_foreign`.
 fn meets_under(attack: Attack, is_foreign: bool) {
     // Many of the process's descriptors are the attackers'.
     let limit = getrlimit(Resource::Nofile);

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn all(decoder: &mut PmiDecoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Garbage> {
+fn all(decoder: &mut PmiDecoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Malformed> {
     let mut messages = Vec::new();
     for slice in stream.chunks(slice) {
         decoder.push(slice);
@@ -43,13 +43,13 @@ fn a_session_of_pmi_2_opens_with_a_line() {
 fn what_is_no_pmi_is_refused() {
     let mut decoder = PmiDecoder::new(Dialect::Two);
     decoder.push(b"cmd=get");
-    assert_eq!(decoder.take(), Err(Garbage));
+    assert_eq!(decoder.take(), Err(Malformed));
     let mut decoder = PmiDecoder::new(Dialect::Two);
     decoder.push(b"999999");
-    assert_eq!(decoder.take(), Err(Garbage));
+    assert_eq!(decoder.take(), Err(Malformed));
     let mut decoder = PmiDecoder::new(Dialect::One);
     decoder.push(&vec![b'x'; LIMIT + 1]);
-    assert_eq!(decoder.take(), Err(Garbage));
+    assert_eq!(decoder.take(), Err(Malformed));
 }
 
 proptest! {
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_never_panics(stream in prop::collection::vec(any::<u8>(), 0..300), two in any::<bool>()) {
+    fn invalid_input_never_panics(stream in prop::collection::vec(any::<u8>(), 0..300), two in any::<bool>()) {
         let dialect = if two { Dialect::Two } else { Dialect::One };
         let _ = all(&mut PmiDecoder::new(dialect), &stream, 11);
     }

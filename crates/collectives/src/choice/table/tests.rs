@@ -111,8 +111,8 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     assert_eq!(table.choose::<AllReduceAlgorithm>(8, || FACTS), AllReduceAlgorithm::Central);
     assert_eq!(table.choose::<AllReduceAlgorithm>(17, || FACTS), AllReduceAlgorithm::Direct);
     let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
-    let origins: Vec<Origin> = listed.map(|row| row.origin).collect();
-    assert_eq!(origins, [Origin::Forced, Origin::File(1)]);
+    let origins: Vec<RowOrigin> = listed.map(|row| row.origin).collect();
+    assert_eq!(origins, [RowOrigin::Forced, RowOrigin::File(1)]);
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn the_page_has_the_table_and_every_algorithm() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_line_and_what_to_write() {
-    for (text, told) in [
+fn a_mistake_is_reported_with_its_line_and_what_to_write() {
+    for (text, message) in [
         ("# note\n\nsync any", "line 3: 2 columns; write operation, bytes"),
         (
             "sing any any any any any ring",
@@ -200,15 +200,15 @@ fn a_mistake_is_told_with_its_line_and_what_to_write() {
         ("sync any any any 99999999999999999999 any central", "per-node is"),
         ("sync any any any any maybe central", "oversubscribed is \"maybe\"; write yes, no or any"),
     ] {
-        assert!(mistake(text).contains(told), "{}", mistake(text));
+        assert!(mistake(text).contains(message), "{}", mistake(text));
     }
 }
 
 #[test]
-fn a_list_tells_where_the_choice_changes() {
+fn a_list_shows_where_the_choice_changes() {
     let table = of("collect 8k+/pe 7 any any any ring # measured");
     let listed = table.listed(&FACTS);
     let collect: Vec<_> = listed.iter().filter(|row| row.operation == "collect").collect();
-    let told: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
-    assert_eq!(told, [(0, "bruck", Origin::BuiltIn), (7 * 8192, "ring", Origin::File(1))]);
+    let listed: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
+    assert_eq!(listed, [(0, "bruck", RowOrigin::BuiltIn), (7 * 8192, "ring", RowOrigin::File(1))]);
 }

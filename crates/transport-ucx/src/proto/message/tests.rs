@@ -9,16 +9,16 @@ const STREAM: Stream = Stream { pe: Pe(9), origin: 8 };
 fn requests_survive_the_way() {
     let place = Place { number: 1 << 31, after: 7, asks: false };
     let data = RemoteAddr { segment: Segment::Heap, offset: 3 };
-    let nothing = Request { stream: STREAM, place, news: None, due: None, update: None, data };
+    let nothing = Request { stream: STREAM, place, ack: None, due: None, update: None, data };
     let asks = Request { place: Place { asks: true, ..place }, ..nothing };
     assert_eq!(Request::decode(&asks.encode()), Some(asks));
     for (i, op) in AmoOp::ALL.into_iter().enumerate() {
         for width in [AmoWidth::Four, AmoWidth::Eight] {
             let word = RemoteAddr { segment: Segment::Internal, offset: 1 << 40 };
             let request = Request {
-                update: Some(Update { op, width, operand: u64::MAX, condition: 5, word }),
+                update: Some(Update { op, width, operand: u64::MAX, condition: 5, dest: word }),
                 due: Some(Due { slot: i as u32, turn: 1 << 31 }),
-                news: Some(Answer { origin: 2, count: u32::MAX }),
+                ack: Some(Ack { origin: 2, count: u32::MAX }),
                 ..nothing
             };
             assert_eq!(Request::decode(&request.encode()), Some(request));

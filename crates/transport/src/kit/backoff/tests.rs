@@ -2,31 +2,34 @@
 
 use super::*;
 
-const LIMITS: BackoffLimits = BackoffLimits { spins: 3, yields: 2, yields_oversubscribed: 1 };
-
-fn first_pauses(backoff: &mut Backoff) -> [Pause; 6] {
-    std::array::from_fn(|_| backoff.pause())
+/// The numbers of spins, yields and sleeps in this order among so many pauses.
+fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
+    let pauses: Vec<Pause> = (0..n).map(|_| backoff.pause()).collect();
+    assert!(pauses.is_sorted_by_key(|pause| *pause as u8), "{pauses:?}");
+    [Pause::Spin, Pause::Yield, Pause::Sleep]
+        .map(|kind| pauses.iter().filter(|p| **p == kind).count())
 }
 
 #[test]
 fn a_waiter_spins_then_yields_then_sleeps() {
-    use Pause::{Sleep, Spin, Yield};
-    let mut backoff = Backoff::new(LIMITS, false);
+    let mut backoff = Backoff::new(3, false);
     assert_eq!(backoff.since_asleep(), Duration::ZERO);
-    assert_eq!(first_pauses(&mut backoff), [Spin, Spin, Spin, Yield, Yield, Sleep]);
+    assert_eq!(pauses(&mut backoff, 105), [3, 100, 2]);
     backoff.renew();
-    assert_eq!(backoff.pause(), Spin);
+    assert_eq!([1, 2, 3].map(|n| backoff.is_in_turn(n)), [true, false, false]);
+    assert_eq!(backoff.pause(), Pause::Spin);
+    assert!(backoff.is_in_turn(2) && !backoff.is_in_turn(3));
     assert!(backoff.since_asleep() > Duration::ZERO, "renewed or not, it has slept");
     backoff.forget_sleep();
     assert_eq!(backoff.since_asleep(), Duration::ZERO);
-    let mut backoff = Backoff::new(LIMITS, true);
-    assert_eq!(first_pauses(&mut backoff), [Yield, Sleep, Sleep, Sleep, Sleep, Sleep]);
+    let mut backoff = Backoff::new(3, true);
+    assert!(backoff.is_in_turn(100), "it yields");
+    assert_eq!(pauses(&mut backoff, 25), [0, 20, 5]);
 }
 
 #[test]
 fn a_waiter_that_spins_for_long_lets_others_run() {
-    let limits = BackoffLimits { spins: 1000, ..LIMITS };
-    let mut backoff = Backoff::new(limits, false);
+    let mut backoff = Backoff::new(1000, false);
     let yields = (0..1000).filter(|_| backoff.pause() == Pause::Yield).count();
     assert_eq!(yields, 1000 / 128);
 }
@@ -34,25 +37,23 @@ fn a_waiter_that_spins_for_long_lets_others_run() {
 #[test]
 fn sleeps_grow_beside_threads_that_wait() {
     let us = Duration::from_micros;
-    let limits = ServiceBackoffLimits {
-        shortest: us(50),
-        often: us(10),
-        min_polls: 8,
-        longest: us(300),
-        longest_asleep: us(1000),
-    };
-    let mut backoff = ServiceBackoff::new(limits);
-    assert_eq!(backoff.while_others_poll(7, false), us(50), "they pass by");
+    let ms = Duration::from_millis;
+    let limits = WaitLimits::for_tests();
+    let mut backoff = ServiceBackoff::new(&limits, false);
+    assert_eq!(backoff.while_others_poll(7, false), FLUSH_DELAY, "they pass by");
     assert_eq!(backoff.while_others_poll(8, false), us(100));
     assert_eq!(backoff.while_others_poll(10, false), us(200));
-    assert_eq!(backoff.while_others_poll(10, false), us(50), "they poll less often");
-    backoff.while_others_poll(100, false);
-    backoff.while_others_poll(100, false);
-    assert_eq!(backoff.while_others_poll(100, false), us(300));
-    assert_eq!(backoff.while_others_poll(0, true), us(600));
-    assert_eq!(backoff.while_others_poll(1, true), us(300));
-    assert_eq!(backoff.longer(us(500)), us(500));
-    assert_eq!(backoff.limit(us(400)), us(400));
+    assert_eq!(backoff.while_others_poll(10, false), FLUSH_DELAY, "they poll less often");
+    for _ in 0..9 {
+        backoff.while_others_poll(u64::MAX, false);
+    }
+    assert_eq!(backoff.while_others_poll(u64::MAX, false), WaitLimits::LONGEST);
+    assert_eq!(backoff.while_others_poll(0, true), ms(4));
+    assert_eq!(backoff.while_others_poll(1, true), ms(2));
+    assert_eq!(backoff.longer(ms(3)), ms(3));
+    assert_eq!(backoff.limit(ms(1)), ms(1));
     backoff.reset();
     assert_eq!(backoff.while_others_poll(0, true), us(100));
+    let mut backoff = ServiceBackoff::new(&limits, true);
+    assert_eq!(backoff.while_others_poll(1, false), us(100), "a poll in 100 us is enough");
 }

@@ -1,0 +1,70 @@
+//! The service thread of a provider, which backs off while other threads poll, and flushes what calls
+//! leave unfinished.
+
+use crate::wakeup::Wakeup;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+/// A service thread's flags and timer, and the number of operations that calls left unfinished.
+#[derive(Default)]
+struct Service {
+    wakeup: Wakeup,
+    rings: AtomicBool,
+    unfinished: AtomicUsize,
+}
+
+impl Service {
+    /// A call that leaves something unfinished.
+    fn call(&self) {
+        self.unfinished.fetch_add(1, Relaxed);
+        self.wakeup.request(|| self.rings.store(true, Relaxed));
+    }
+
+    /// A turn of the service thread while no thread polls, before it sleeps; returns what it found.
+    fn turn(&self) -> usize {
+        self.wakeup.set_pending();
+        self.wakeup.clear_pending();
+        self.unfinished.load(Relaxed)
+    }
+}
+
+/// The service thread sees what calls left before its sleep, or the timer ends the sleep.
+fn flushed(calls: usize) {
+    let mut model = loom::model::Builder::new();
+    // All executions of three threads take minutes.
+    model.preemption_bound = (calls > 1).then_some(3);
+    model.check(move || {
+        let service = Arc::new(Service::default());
+        let callers: Vec<_> = (0..calls)
+            .map(|_| service.clone())
+            .map(|service| thread::spawn(move || service.call()))
+            .collect();
+        let seen = service.turn();
+        callers.into_iter().for_each(|caller| caller.join().expect("it returns"));
+        assert!(seen == calls || service.rings.load(Relaxed), "{seen} of {calls}");
+    });
+}
+
+#[test]
+fn what_a_call_leaves_is_seen_or_ends_the_sleep() {
+    flushed(1);
+}
+
+#[test]
+fn what_two_threads_leave_is_seen_or_ends_the_sleep() {
+    flushed(2);
+}
+
+#[test]
+fn a_thread_that_hands_over_prevents_a_sleep_or_ends_it() {
+    loom::model(|| {
+        let service = Arc::new(Service::default());
+        let poller = service.clone();
+        let poller =
+            thread::spawn(move || poller.wakeup.hand_over(|| poller.rings.store(true, Relaxed)));
+        let sleeps = service.wakeup.back_off();
+        poller.join().expect("it returns");
+        assert!(!sleeps || service.rings.load(Relaxed));
+    });
+}

@@ -1,0 +1,143 @@
+//! Puts and gets, and their completion.
+#![allow(unsafe_code)]
+
+use super::OfiEndpoint;
+use rushmem_transport::{Completion, Error, Get, LocalAccess, Pe, Put};
+use std::sync::atomic::Ordering;
+
+impl OfiEndpoint {
+    /// A put that is not copied.
+    ///
+    /// # Safety
+    /// The source is valid for reads during this call, or until the next quiet if that completes it.
+    pub(crate) unsafe fn put_long(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        self.shared().state.enter_wait();
+        // SAFETY: the same contract.
+        let done = match unsafe { self.start_put(pe, put) } {
+            Ok(false) if put.completion == Completion::Now => self.completed(pe),
+            started => started.map(|_| ()),
+        };
+        self.shared().state.leave_wait();
+        done
+    }
+
+    /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
+    ///
+    /// # Safety
+    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
+    pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+        let &Put { dest, source, completion } = put;
+        self.follow(pe)?;
+        if source.nbytes == 0 {
+            return Ok(true);
+        }
+        if pe == self.shared().me {
+            // SAFETY: the source is valid by contract.
+            let is_done = unsafe { self.shared().segments.write_from(dest, source) };
+            if is_done {
+                self.shared().host.arrived();
+                return Ok(true);
+            }
+        }
+        let remote = self.shared().remote(pe, dest, source.nbytes)?;
+        self.touch(pe);
+        if source.nbytes <= self.shared().copy_up_to(completion) {
+            // SAFETY: valid during this call.
+            self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
+            return Ok(true);
+        }
+        self.shared().check_memory(LocalAccess::Read, source)?;
+        let known = self.shared().descriptor_of(source);
+        let mut done = 0;
+        while done < source.nbytes {
+            let part = source.skip(done).first(self.shared().tuning.max_bytes);
+            let to = remote.skip(done);
+            // SAFETY: valid until it completes, by contract.
+            self.start(pe.0, |ep| unsafe { ep.write(&to, part, known) })?;
+            done += part.nbytes;
+        }
+        Ok(false)
+    }
+
+    /// A PE is written to.
+    #[inline(always)]
+    fn touch(&mut self, pe: Pe) {
+        if self.flushes {
+            self.touch_to_flush(pe);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_to_flush(&mut self, pe: Pe) {
+        if !self.unflushed.contains(&pe.0) {
+            self.unflushed.push(pe.0);
+            self.ep.undelivered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts a get; returns whether its bytes have come already.
+    ///
+    /// # Safety
+    /// The destination is valid for writes until they have: then, or when
+    /// [`completed`](Self::completed) or the next quiet returns.
+    pub(crate) unsafe fn start_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
+        let &Get { dest, source, .. } = get;
+        if dest.nbytes == 0 {
+            return Ok(true);
+        }
+        // SAFETY: the destination is valid by contract.
+        if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
+            return Ok(true);
+        }
+        self.shared().check_memory(LocalAccess::Write, dest)?;
+        let remote = self.shared().remote(pe, source, dest.nbytes)?;
+        let known = self.shared().descriptor_of(dest);
+        let mut done = 0;
+        while done < dest.nbytes {
+            let part = dest.skip(done).first(self.shared().tuning.max_bytes);
+            let from = remote.skip(done);
+            // SAFETY: a part of what is valid by contract.
+            self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
+            done += part.nbytes;
+        }
+        Ok(false)
+    }
+
+    /// Waits until nothing of the fabric's is in flight towards a PE.
+    #[inline(never)]
+    pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
+        self.until(Some(pe.0), |ep| Ok((ep.pending(pe.0) == 0).then_some(())))
+    }
+
+    /// Waits until nothing of the fabric's is in flight.
+    pub(crate) fn all_completed(&mut self) -> Result<(), Error> {
+        self.until(None, |ep| Ok((ep.in_flight() == 0).then_some(())))
+    }
+
+    /// Waits until what was written to a PE is in its memory.
+    pub(crate) fn delivered(&mut self, pe: Pe) -> Result<(), Error> {
+        self.completed(pe)?;
+        self.flush(Some(pe))
+    }
+
+    /// After completions that do not tell of the target's memory: read from it, which comes after what was
+    /// written before.
+    pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
+        let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
+        let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
+        for pe in touched {
+            if let Some(from) = self.shared().some_byte(pe) {
+                self.start(pe, |ep| ep.read_and_forget(&from))?;
+            }
+        }
+        self.unflushed.retain(|pe| !chosen(pe));
+        match only {
+            Some(pe) => self.completed(pe),
+            None => self.all_completed(),
+        }?;
+        self.ep.undelivered.store(!self.unflushed.is_empty(), Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! How an endpoint waits: it polls its ep and, at times, the service, and confirms after a long wait that
+//! the PEs that owe something are still there.
+
+use super::OfiEndpoint;
+use crate::ep::{Failure, FiEndpoint};
+use rushmem_transport::Error;
+use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
+use std::time::Duration;
+
+/// Polls of the ep between two polls of the service, while no reply is due.
+const POLLS_PER_SERVICE: u32 = 16;
+/// A wait that has slept for this long without any event is unconfirmed: the peer is asked, and again
+/// after as long.
+const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
+
+impl Waiter for OfiEndpoint {
+    fn state(&self) -> &ProgressState {
+        &self.shared().state
+    }
+
+    fn poll(&mut self, mut worked: bool, backoff: &mut Backoff) -> Result<bool, Error> {
+        if backoff.since_asleep() > UNCONFIRMED_AFTER {
+            backoff.forget_sleep();
+            self.confirm()?;
+        }
+        self.state().polled();
+        self.polls = self.polls.wrapping_add(1);
+        let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
+        let is_expected = self.awaits_ack || !self.due.is_empty();
+        if is_expected || in_turn || self.state().oversubscribed() {
+            let served = self.progress.poll_service();
+            worked |= self.or_close(served)?;
+        }
+        worked |= self.collect();
+        if worked {
+            backoff.forget_sleep();
+        }
+        Ok(worked)
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared().sleep(at_most);
+    }
+}
+impl OfiEndpoint {
+    /// Does `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
+    pub(super) fn until<T>(
+        &mut self,
+        towards: Option<u32>,
+        mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
+    ) -> Result<T, Error> {
+        self.wait_for(towards, |this| {
+            this.with_ep(|ep| {
+                // The first time there is most often room, and nothing to take.
+                if let Some(done) = step(ep)? {
+                    return Ok(Attempt::Done(done));
+                }
+                match ep.poll(|_| ())? {
+                    0 => Ok(Attempt::Idle),
+                    _ => Ok(step(ep)?.map_or(Attempt::Worked, Attempt::Done)),
+                }
+            })
+        })
+    }
+
+    /// Repeats an attempt until it is done; everything works meanwhile. `towards` is the PE that is waited for.
+    pub(super) fn wait_for<T>(
+        &mut self,
+        towards: Option<u32>,
+        attempt: impl FnMut(&mut OfiEndpoint) -> Result<Attempt<T>, Error>,
+    ) -> Result<T, Error> {
+        self.towards = towards;
+        wait(self, attempt)
+    }
+
+    /// Polls the ep; whether there was work.
+    pub(super) fn poll_ep<T>(&mut self) -> Result<Attempt<T>, Error> {
+        let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
+        Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
+    }
+
+    /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
+    /// when a message is lost; a read that fails does.
+    fn confirm(&mut self) -> Result<(), Error> {
+        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
+        owing.sort_unstable();
+        owing.dedup();
+        for pe in owing {
+            let from = self.shared().some_byte(pe);
+            let confirmed = self.shared().confirm(pe);
+            confirmed.map_err(|failure| self.give_up(&failure))?;
+            self.with_ep(|ep| {
+                if let Some(from) = from
+                    && ep.pending(pe) == 0
+                {
+                    let asked = ep.read_and_forget(&from);
+                    asked.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}

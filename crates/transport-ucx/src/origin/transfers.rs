@@ -1,0 +1,103 @@
+//! Puts and gets.
+#![allow(unsafe_code)]
+
+use super::Origin;
+use crate::pending::{Connection, noted};
+use crate::shared::Shared;
+use crate::ucp::{plain, started};
+use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
+use std::ffi::c_void;
+use ucx_sys::ucs_status_ptr_t;
+
+/// What a transfer does, and when its call returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    Put,
+    PutNbi,
+    Get,
+    GetNbi,
+}
+
+impl Origin {
+    /// Copies between local memory and a PE's.
+    ///
+    /// # Safety
+    /// The local memory is valid for reads, or for writes, until the call returns or, for the
+    /// non-blocking ones, until the transfer is complete.
+    pub(crate) unsafe fn transfer(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        kind: Transfer,
+        at: RemoteAddr,
+        local: LocalBuf,
+    ) -> Result<(), Error> {
+        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        if local.nbytes == 0 {
+            return Ok(());
+        }
+        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
+        if self.worker.copies() {
+            let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
+            shared.loss.check_memory(access, local)?;
+        }
+        let (endpoint, connection) = self.connection(shared, pe)?;
+        self.touch(pe);
+        let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
+        if !is_held {
+            self.send_held(shared, pe)?;
+        }
+        let key = self.key(shared, pe, at.segment)?;
+        if is_put {
+            if is_held {
+                // It travels in a message, of which UCX's fence knows nothing.
+                self.follow_puts(shared, pe, &connection, false)?;
+                // SAFETY: valid by contract.
+                return unsafe { self.hold(shared, pe, at, local) };
+            }
+            self.follow_requests(shared, pe)?;
+            self.follow_puts(shared, pe, &connection, self.worker.orders())?;
+            self.routes[pe].dirty = true;
+        }
+        let blocks = matches!(kind, Transfer::Put | Transfer::Get);
+        let params = if blocks { plain() } else { noted(&connection) };
+        let (ucp, params) = (self.ucp(), &raw const params);
+        if !is_put {
+            self.room(shared)?;
+            let (base, nbytes) = (local.base.cast::<c_void>(), local.nbytes);
+            // SAFETY: a live endpoint and its key; the local memory is valid by contract.
+            let begun = unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };
+            return self.finish_or_note(shared, pe, &connection, blocks, begun);
+        }
+        let mut done = 0;
+        while done < local.nbytes {
+            self.room(shared)?;
+            let to = remote + done as u64;
+            // A piece ends at a word of the target, wherever the put begins.
+            let longest = self.worker.longest_put() - (to % 8) as usize;
+            let piece = local.skip(done).first(longest);
+            let base = piece.base.cast::<c_void>();
+            // SAFETY: a live endpoint and its key; the local memory is valid by contract.
+            let begun = unsafe { ucp.ucp_put_nbx(endpoint, base, piece.nbytes, to, key, params) };
+            self.finish_or_note(shared, pe, &connection, blocks, begun)?;
+            done += piece.nbytes;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn finish_or_note(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        connection: &Connection,
+        blocks: bool,
+        begun: ucs_status_ptr_t,
+    ) -> Result<(), Error> {
+        if blocks {
+            let request = started(begun).map_err(self.fails(shared, pe))?;
+            return self.end(shared, pe, request);
+        }
+        connection.began(begun).map_err(self.fails(shared, pe))
+    }
+}

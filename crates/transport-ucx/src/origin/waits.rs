@@ -1,0 +1,82 @@
+//! How an origin waits: it polls its worker and, at times, the service.
+
+use super::Origin;
+use crate::shared::Shared;
+use crate::ucp::{UcpRequest, said};
+use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::progress_state::ProgressState;
+use rushmem_transport::kit::wait::{Waiter, wait};
+use rushmem_transport::{Error, Pe};
+use std::time::Duration;
+
+/// Polls of a waiter that spins per poll of the service: what it waits for is likely to come to its own
+/// worker.
+const POLLS_PER_SERVICE: u32 = 4;
+
+/// An origin whose owner waits.
+struct Waiting<'a> {
+    origin: &'a mut Origin,
+    shared: &'a Shared,
+}
+
+impl Waiter for Waiting<'_> {
+    fn state(&self) -> &ProgressState {
+        &self.shared.state
+    }
+
+    fn poll(&mut self, _: bool, backoff: &mut Backoff) -> Result<bool, Error> {
+        let worked = self.origin.progress(self.shared)?;
+        Ok(worked || backoff.is_in_turn(POLLS_PER_SERVICE) && self.shared.serve())
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.shared.sleep(Some(&self.origin.worker), at_most);
+    }
+}
+
+impl Origin {
+    /// Waits until `ready`, and serves peers meanwhile.
+    pub(super) fn until(
+        &mut self,
+        shared: &Shared,
+        mut ready: impl FnMut(&mut Origin) -> bool,
+    ) -> Result<(), Error> {
+        let ready = |this: &mut Waiting<'_>| Ok(ready(this.origin).then_some(()).into());
+        wait(&mut Waiting { origin: self, shared }, ready)
+    }
+
+    /// Waits until an operation has ended.
+    pub(super) fn end(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        request: Option<UcpRequest>,
+    ) -> Result<(), Error> {
+        let Some(request) = request else { return Ok(()) };
+        let ucp = self.ucp();
+        let mut status = None;
+        let waited = self.until(shared, |_| {
+            status = request.status(ucp);
+            status.is_some()
+        });
+        if let Err(error) = waited {
+            self.given_up.push(request);
+            return Err(error);
+        }
+        request.free(ucp);
+        match status {
+            Some(Err(status)) => Err(shared.lose(pe, &said(ucp, status))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until there is room for one more.
+    #[inline]
+    pub(super) fn room(&mut self, shared: &Shared) -> Result<(), Error> {
+        let max = shared.tuning.max_in_flight;
+        if self.pending.in_flight() < max {
+            return Ok(());
+        }
+        self.until(shared, |origin| origin.pending.in_flight() < max)
+    }
+}

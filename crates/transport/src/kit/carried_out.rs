@@ -1,0 +1,83 @@
+//! In which order a target carries out the requests of a stream, whatever order they arrive in.
+
+use super::stream::{MAX_IN_FLIGHT, Place, has_reached};
+
+/// What a target does with a request that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It carries out the request.
+    Now,
+    /// It [keeps](CarriedOut::keep) the request: others come first.
+    Later,
+    /// It ignores the request, which no origin sent.
+    Never,
+}
+
+/// What a target has carried out of one stream. `T` is a request that came early.
+#[derive(Debug)]
+pub struct CarriedOut<T> {
+    /// All up to this one are carried out.
+    count: u32,
+    /// Some behind it are, too.
+    beyond: Vec<u32>,
+    early: Vec<(Place, T)>,
+}
+
+impl<T> Default for CarriedOut<T> {
+    fn default() -> CarriedOut<T> {
+        CarriedOut { count: 0, beyond: Vec::new(), early: Vec::new() }
+    }
+}
+
+impl<T> CarriedOut<T> {
+    /// As if so many requests had been carried out before.
+    #[cfg(test)]
+    pub(super) fn start_at(count: u32) -> CarriedOut<T> {
+        CarriedOut { count, ..CarriedOut::default() }
+    }
+
+    /// How many are carried out, without a gap.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// What to do with a request.
+    #[inline]
+    pub fn turn(&self, Place { number, after, .. }: Place) -> Turn {
+        let ahead = number.wrapping_sub(self.count);
+        let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead) && !self.beyond.contains(&number);
+        match is_new && has_reached(number.wrapping_sub(1), after) {
+            false => Turn::Never,
+            true if has_reached(self.count, after) => Turn::Now,
+            true => Turn::Later,
+        }
+    }
+
+    /// Keeps a request that is to be carried out later.
+    pub fn keep(&mut self, place: Place, request: T) {
+        if self.early.iter().all(|(other, _)| other.number != place.number) {
+            self.early.push((place, request));
+        }
+    }
+
+    /// A request is carried out.
+    #[inline]
+    pub fn carried_out(&mut self, number: u32) {
+        if number != self.count.wrapping_add(1) {
+            return self.beyond.push(number);
+        }
+        self.count = number;
+        while let Some(next) = self.beyond.iter().position(|n| *n == self.count.wrapping_add(1)) {
+            self.beyond.swap_remove(next);
+            self.count = self.count.wrapping_add(1);
+        }
+    }
+
+    /// A request that was kept, whose turn has come.
+    #[inline]
+    pub fn take_early(&mut self) -> Option<T> {
+        let count = self.count;
+        let next = self.early.iter().position(|(place, _)| has_reached(count, place.after))?;
+        Some(self.early.swap_remove(next).1)
+    }
+}

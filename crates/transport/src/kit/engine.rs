@@ -1,0 +1,191 @@
+//! The progress engine: decides which thread makes progress on the network of a PE. A thread that waits
+//! in the library polls by itself, which is fastest; the service thread, which would only slow it down
+//! if it woke for every message, backs off meanwhile. While no thread polls, the service thread serves
+//! peers and sleeps in the kernel until there is an event, or a call has requested a flush.
+//!
+//! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for its
+//! waits. The engine does not interpret what a poll finds.
+
+use super::backoff::ServiceBackoff;
+use super::progress_state::{FLUSH_DELAY, ProgressState};
+use crate::Error;
+use crate::thread::spawn_service;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest sleep of the service thread until an event, for libraries that have timers of their own.
+pub const MAX_SLEEP: Duration = Duration::from_secs(1);
+/// Longest sleep of the service thread while operations are in flight, for libraries that transfer data
+/// only while they are polled.
+pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
+
+/// What a provider does for the service thread of a PE.
+pub trait Driver: Send + Sync + 'static {
+    /// The state that the service thread shares with threads that wait.
+    fn state(&self) -> &ProgressState;
+
+    /// Completes what calls left unfinished, as far as no other thread does. Returns whether something
+    /// must be polled again, since no descriptor signals its end.
+    fn flush(&self) -> bool;
+
+    /// Serves peers, if no other thread does.
+    fn serve(&self) -> Served;
+
+    /// Calls one method of `sleeper`, with the descriptors that signal events of peers and, unless
+    /// something `is_left` by the last flush, of unfinished operations. Returns at once if there is an
+    /// event already.
+    fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
+
+    /// The longest time for which the service thread backs off now: data that only moves while it is
+    /// polled may be in flight.
+    fn longest_backoff(&self) -> Duration {
+        Duration::MAX
+    }
+
+    /// What the service thread checks in each turn.
+    fn checks(&self) -> impl FnMut() {
+        || ()
+    }
+}
+
+/// What an attempt to serve peers found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// There was nothing to do.
+    Idle,
+    /// There was work.
+    Worked,
+    /// Another thread serves, which may have lost its CPU meanwhile.
+    Contended,
+}
+
+/// How the service thread sleeps while no thread polls.
+pub struct Sleeper<'a> {
+    state: &'a ProgressState,
+    backoff: ServiceBackoff,
+    /// The next short sleep is the first one.
+    is_first: bool,
+}
+
+impl Sleeper<'_> {
+    /// Sleeps until one of the descriptors is ready or a call requests a flush, for `at_most` at the
+    /// longest.
+    pub fn until(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        self.state.sleep(descriptors, at_most);
+        self.restart();
+    }
+
+    /// Sleeps until one of the descriptors is ready, for a time that doubles with each such sleep up to
+    /// `at_most`: not every event is signaled. Calls need not request a flush.
+    pub fn briefly(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        self.state.wakeup().set_pending();
+        let time = match std::mem::take(&mut self.is_first) {
+            true => self.backoff.limit(at_most),
+            false => self.backoff.longer(at_most),
+        };
+        self.state.sleep(descriptors, time);
+    }
+
+    fn restart(&mut self) {
+        self.backoff.reset();
+        self.is_first = true;
+    }
+}
+
+/// Runs the loop of the service thread.
+fn run(driver: &impl Driver) {
+    let state = driver.state();
+    let (limits, wakeup) = (state.limits(), state.wakeup());
+    let backoff = ServiceBackoff::new(limits, state.oversubscribed());
+    let mut sleeper = Sleeper { state, backoff, is_first: true };
+    let mut checks = driver.checks();
+    let (mut seen, mut unpolled, mut backs_off) = (0, 0, false);
+    while !state.is_closing() {
+        checks();
+        let all = state.polls();
+        let polls = all.wrapping_sub(seen);
+        seen = all;
+        let (asleep, waiting) = (state.any_asleep(), state.any_waiting());
+        unpolled = if polls > 0 { 0 } else { unpolled + 1 };
+        let others_poll = polls > 0 || asleep || waiting && unpolled < limits.max_unpolled;
+        let backed_off = std::mem::replace(&mut backs_off, others_poll && wakeup.back_off());
+        if backs_off != backed_off {
+            sleeper.restart();
+        }
+        if backs_off {
+            // A thread that transfers much data polls rarely, so count it as polling.
+            let polls = if waiting && !asleep { u64::MAX } else { polls };
+            sleeper.backoff.while_others_poll(polls, asleep);
+            if asleep && limits.flushes_beside_sleepers {
+                wakeup.clear_pending();
+                flush_or_request(driver);
+            } else {
+                wakeup.set_pending();
+            }
+            state.sleep(&[], sleeper.backoff.limit(driver.longest_backoff()));
+            wakeup.end_back_off();
+            driver.flush();
+            continue;
+        }
+        unpolled = 0;
+        let served = driver.serve();
+        if served == Served::Worked {
+            sleeper.restart();
+        }
+        wakeup.clear_pending();
+        let is_left = driver.flush();
+        match served {
+            Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
+            Served::Idle | Served::Worked => driver.sleep(is_left, &mut sleeper),
+        }
+        wakeup.set_pending();
+    }
+}
+
+/// Completes what calls left unfinished, by a thread that will not do so again soon.
+pub fn flush_or_request(driver: &impl Driver) {
+    if driver.flush() {
+        driver.state().request_flush();
+    }
+}
+
+/// A running service thread, which takes no signals. Dropping this ends the thread and joins it.
+pub struct ServiceThread<D: Driver> {
+    driver: Arc<D>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<D: Driver> ServiceThread<D> {
+    /// Starts the service thread of a driver, with this name.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start(name: &str, driver: &Arc<D>) -> Result<ServiceThread<D>, Error> {
+        let driver = Arc::clone(driver);
+        let its = Arc::clone(&driver);
+        let thread = spawn_service(name, move || run(&*its));
+        let why =
+            |error| Error::Unavailable(format!("the service thread cannot be started: {error}"));
+        Ok(ServiceThread { driver, thread: Some(thread.map_err(why)?) })
+    }
+
+    /// Ends the thread and waits for its end.
+    pub fn end(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.driver.state().close();
+            // A thread that panicked has printed why.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<D: Driver> Drop for ServiceThread<D> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests;

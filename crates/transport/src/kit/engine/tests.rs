@@ -1,0 +1,80 @@
+//! Unit tests of `engine`.
+
+use super::*;
+use crate::kit::backoff::WaitLimits;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+static LIMITS: WaitLimits = WaitLimits::for_tests();
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A network without peers, on which calls leave something unfinished.
+struct Network {
+    state: ProgressState,
+    unfinished: AtomicU32,
+    served: AtomicU32,
+}
+
+impl Driver for Network {
+    fn state(&self) -> &ProgressState {
+        &self.state
+    }
+
+    fn flush(&self) -> bool {
+        self.unfinished.store(0, Ordering::Release);
+        false
+    }
+
+    fn serve(&self) -> Served {
+        self.served.fetch_add(1, Ordering::Release);
+        Served::Idle
+    }
+
+    fn sleep(&self, _: bool, sleeper: &mut Sleeper<'_>) {
+        sleeper.until(&[], Duration::from_secs(60));
+    }
+}
+
+fn network() -> (Arc<Network>, ServiceThread<Network>) {
+    let state = ProgressState::new(&LIMITS, false).expect("a timer");
+    let (unfinished, served) = (AtomicU32::new(0), AtomicU32::new(0));
+    let network = Arc::new(Network { state, unfinished, served });
+    let thread = ServiceThread::start("test", &network).expect("a thread");
+    (network, thread)
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < LIMIT, "nothing happened for {LIMIT:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_flushes_on_request_and_is_joined() {
+    let (network, thread) = network();
+    until(|| network.served.load(Ordering::Acquire) > 0);
+    for _ in 0..100 {
+        network.unfinished.store(1, Ordering::Release);
+        network.state.request_flush();
+        until(|| network.unfinished.load(Ordering::Acquire) == 0);
+    }
+    drop(thread);
+}
+
+#[test]
+fn it_serves_nobody_beside_a_thread_that_waits_before_that_hands_over() {
+    let (network, _thread) = network();
+    network.state.enter_wait();
+    network.state.wake();
+    network.unfinished.store(1, Ordering::Release);
+    until(|| network.unfinished.load(Ordering::Acquire) == 0);
+    let served = network.served.load(Ordering::Acquire);
+    network.unfinished.store(1, Ordering::Release);
+    until(|| network.unfinished.load(Ordering::Acquire) == 0);
+    assert!(network.served.load(Ordering::Acquire) <= served + 1, "it backs off");
+    network.state.leave_wait();
+    network.state.hand_over();
+    until(|| network.served.load(Ordering::Acquire) > served + 1);
+}

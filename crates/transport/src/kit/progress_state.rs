@@ -1,0 +1,216 @@
+//! What threads that wait in the library and the service thread know of each other.
+//!
+//! Threads that wait count their polls here, so that the service thread backs off while they poll. A
+//! call that leaves something unfinished requests a flush, which the service thread makes within
+//! [`FLUSH_DELAY`] if no thread polls before.
+
+use super::backoff::{Backoff, WaitLimits};
+use super::timer::{Timer, sleep_on};
+use super::wakeup::Wakeup;
+use rustix::event::{PollFd, PollFlags};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Time after which the service thread completes what a call left unfinished, unless a thread that
+/// polls does so before. It is also the shortest time for which the service thread backs off.
+pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
+
+/// The state of the threads that make progress on a PE's network.
+pub struct ProgressState {
+    limits: &'static WaitLimits,
+    oversubscribed: bool,
+    /// Wakes the service thread.
+    timer: Timer,
+    wakeup: Wakeup,
+    /// Counts the polls of threads that wait: as long as it grows, the service thread need not poll.
+    polls: AtomicU64,
+    /// The number of threads in waits.
+    waiters: AtomicU32,
+    /// The number of threads that sleep until an event of their network.
+    sleepers: AtomicU32,
+    /// The service thread should end.
+    closing: AtomicBool,
+}
+
+/// For threads that wait, and for calls that leave something unfinished.
+impl ProgressState {
+    /// The state before the service thread starts. `oversubscribed` tells whether PEs outnumber CPUs.
+    ///
+    /// # Errors
+    /// If the kernel refuses a timer.
+    pub fn new(limits: &'static WaitLimits, oversubscribed: bool) -> io::Result<ProgressState> {
+        Ok(ProgressState {
+            limits,
+            oversubscribed,
+            timer: Timer::new()?,
+            wakeup: Wakeup::default(),
+            polls: AtomicU64::new(0),
+            waiters: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+        })
+    }
+
+    /// How the provider's threads wait.
+    pub fn limits(&self) -> &'static WaitLimits {
+        self.limits
+    }
+
+    /// Whether PEs outnumber the CPUs.
+    pub fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
+
+    /// Counts a poll of the calling thread, which waits.
+    #[inline]
+    pub fn polled(&self) {
+        self.add_polls(1);
+    }
+
+    /// Counts work that took a poll of the calling thread as long as `n` polls that find nothing.
+    #[inline]
+    pub fn add_polls(&self, n: u64) {
+        self.polls.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Until [`leave_wait`](ProgressState::leave_wait) the calling thread counts as waiting, however
+    /// long a poll takes.
+    pub fn enter_wait(&self) {
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends what [`enter_wait`](ProgressState::enter_wait) began.
+    pub fn leave_wait(&self) {
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait).
+    pub fn begin_wait(&self) -> Backoff {
+        self.enter_wait();
+        Backoff::new(self.limits.spins, self.oversubscribed)
+    }
+
+    /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which it
+    /// began beside a sleeping thread; hands over to it then.
+    pub fn end_wait(&self, backoff: &Backoff) {
+        self.leave_wait();
+        let longest = WaitLimits::LONGEST;
+        if self.limits.longest_asleep > longest && backoff.since_asleep() > longest {
+            self.hand_over();
+        }
+    }
+
+    /// The calling thread will sleep until an event of its network.
+    pub fn begin_sleep(&self) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ends a sleep. Returns whether no other thread sleeps.
+    pub fn end_sleep(&self) -> bool {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// Whether threads sleep until an event of their network.
+    pub fn any_asleep(&self) -> bool {
+        self.sleepers.load(Ordering::SeqCst) > 0
+    }
+
+    /// The calling thread stops polling: the service thread takes over at once, rather than after its
+    /// current sleep.
+    pub fn hand_over(&self) {
+        self.wakeup.hand_over(|| self.timer.ring());
+    }
+
+    /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a flush
+    /// finds it.
+    pub fn request_flush(&self) {
+        self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
+    }
+
+    /// Wakes the service thread.
+    pub fn wake(&self) {
+        self.timer.ring();
+    }
+
+    /// The number of polls by threads that wait.
+    pub fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
+    }
+}
+
+/// For the service thread.
+impl ProgressState {
+    /// Whether it should end.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether another thread is in a wait.
+    pub(super) fn any_waiting(&self) -> bool {
+        self.waiters.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
+    }
+
+    /// The timer, for those who watch the limit of descriptors.
+    pub fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
+    pub(super) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        let descriptors = descriptors.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let timer = PollFd::new(&self.timer, PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();
+        sleep_on(&mut fds, at_most);
+        if !fds[0].revents().is_empty() {
+            self.timer.silence();
+        }
+    }
+
+    /// Tells it to end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.timer.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static LIMITS: WaitLimits = WaitLimits::for_tests();
+
+    fn rings(state: &ProgressState, within: Duration) -> bool {
+        let mut fds = [PollFd::new(state.timer(), PollFlags::IN)];
+        sleep_on(&mut fds, within);
+        let rung = !fds[0].revents().is_empty();
+        state.timer().silence();
+        rung
+    }
+
+    #[test]
+    fn a_thread_that_hands_over_ends_a_sleep_or_prevents_one() {
+        let state = ProgressState::new(&LIMITS, false).expect("a timer");
+        state.hand_over();
+        assert!(!rings(&state, Duration::ZERO), "it has not backed off");
+        assert!(!state.wakeup().back_off() && state.wakeup().back_off());
+        state.hand_over();
+        assert!(rings(&state, Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_flush_sets_the_timer_unless_a_wakeup_is_pending() {
+        let state = ProgressState::new(&LIMITS, false).expect("a timer");
+        state.wakeup().set_pending();
+        state.request_flush();
+        assert!(!rings(&state, 20 * FLUSH_DELAY));
+        state.wakeup().clear_pending();
+        state.request_flush();
+        assert!(rings(&state, Duration::from_secs(10)));
+    }
+}

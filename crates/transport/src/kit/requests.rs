@@ -1,0 +1,175 @@
+//! Requests that are sent as messages, few of which are answered.
+//!
+//! What an origin requests of a PE is a stream of numbered requests. Each says after how many of them it
+//! comes: at least those before the last fence. The target carries it out once these are, in whatever
+//! order the messages arrive ([`carried_out`](super::carried_out)), and counts what it has carried out.
+//! This count rides on the next message that it sends to that PE anyway ([`acks`](super::acks)). It
+//! travels alone only if a request asks for it: one that finds half of the window in use, or one that
+//! does nothing else, which an origin sends before it waits.
+//!
+//! Numbers wrap around, so two that are compared are at most
+//! [`MAX_IN_FLIGHT`](super::stream::MAX_IN_FLIGHT) apart.
+
+use super::acks::AckCounts;
+use super::pe_map::PeMap;
+use super::stream::{Place, Stream, has_reached};
+use crate::Pe;
+use std::sync::Arc;
+
+/// The requests that one origin has issued.
+pub struct IssuedRequests {
+    origin: u32,
+    /// The most requests to one PE that are not acknowledged.
+    window: u32,
+    /// Counts the fences.
+    fences: u32,
+    acks: Arc<AckCounts>,
+    by_pe: PeMap<Issued>,
+    /// PEs that may owe an acknowledgment, and others that have given theirs since.
+    owing: Vec<Pe>,
+}
+
+/// The requests to one PE.
+#[derive(Clone, Copy, Debug, Default)]
+struct Issued {
+    count: u32,
+    /// The count at the last fence, and the number of fences until then.
+    before: u32,
+    fences: u32,
+    /// The last request that asks.
+    asked: u32,
+    /// It may owe an acknowledgment.
+    owes: bool,
+}
+
+impl Issued {
+    fn after(acked: u32) -> Issued {
+        Issued { count: acked, before: acked, asked: acked, ..Issued::default() }
+    }
+
+    fn before_fence(&mut self, fences: u32, acked: u32) -> u32 {
+        if self.fences != fences {
+            self.fences = fences;
+            self.before = self.count;
+        }
+        // What is acknowledged is not compared with what follows much later.
+        if has_reached(acked, self.before) {
+            self.before = acked;
+        }
+        self.before
+    }
+}
+
+impl IssuedRequests {
+    /// Of origin number `origin` in a job of `n_pes` PEs, which may have used its counts before.
+    pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
+        let (by_pe, owing) = (PeMap::new(n_pes), Vec::new());
+        IssuedRequests { origin, window, fences: 0, acks, by_pe, owing }
+    }
+
+    fn of(&mut self, pe: Pe) -> (&mut Issued, u32) {
+        let acked = self.acks.of(pe);
+        (self.by_pe.get_or_insert_with(pe, || Issued::after(acked)), acked)
+    }
+
+    /// The stream to which requests of PE `me` belong.
+    pub fn stream(&self, me: Pe) -> Stream {
+        Stream { pe: me, origin: self.origin }
+    }
+
+    /// How many requests a PE has acknowledged.
+    pub fn acked(&self, pe: Pe) -> u32 {
+        self.acks.of(pe)
+    }
+
+    /// How many requests to a PE are not known to be carried out.
+    #[inline]
+    pub fn unacked(&self, pe: Pe) -> u32 {
+        let acked = self.acks.of(pe);
+        self.by_pe.get(pe).map_or(0, |issued| issued.count.wrapping_sub(acked))
+    }
+
+    /// Whether one more request to a PE would exceed the window.
+    #[inline]
+    pub fn is_full(&self, pe: Pe) -> bool {
+        self.unacked(pe) >= self.window
+    }
+
+    /// What follows is carried out after what was issued before, by each PE.
+    pub fn fence(&mut self) {
+        self.fences = self.fences.wrapping_add(1);
+    }
+
+    /// How many fences there were.
+    #[inline]
+    pub fn fences(&self) -> u32 {
+        self.fences
+    }
+
+    /// Whether a PE has carried out all requests before the last fence.
+    pub fn is_before_fence_done(&mut self, pe: Pe) -> bool {
+        let fences = self.fences;
+        self.unacked(pe) == 0 || {
+            let (issued, acked) = self.of(pe);
+            has_reached(acked, issued.before_fence(fences, acked))
+        }
+    }
+
+    /// The place of the next request to a PE: after those before the last fence, or after all others if
+    /// it is `ordered` or `asks`. It asks anyway if half of the window is in use and no acknowledgment is
+    /// on its way.
+    #[inline]
+    pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> Place {
+        let (fences, window) = (self.fences, self.window);
+        let (issued, acked) = self.of(pe);
+        let before = issued.before_fence(fences, acked);
+        let all = issued.count;
+        issued.count = all.wrapping_add(1);
+        let number = issued.count;
+        let is_late = number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.asked);
+        let place_asks = asks || is_late;
+        if place_asks {
+            issued.asked = number;
+        }
+        let is_new = !std::mem::replace(&mut issued.owes, true);
+        if is_new {
+            self.owing.push(pe);
+        }
+        let after = if ordered || place_asks { all } else { before };
+        Place { number, after, asks: place_asks }
+    }
+
+    /// Whether a request that asks must follow, so that the target acknowledges all of them.
+    pub fn must_ask(&self, pe: Pe) -> bool {
+        self.by_pe
+            .get(pe)
+            .is_some_and(|issued| issued.count != self.acks.of(pe) && issued.asked != issued.count)
+    }
+
+    /// Whether some PE may owe an acknowledgment.
+    pub fn any_owing(&self) -> bool {
+        !self.owing.is_empty()
+    }
+
+    /// Whether a PE may owe an acknowledgment.
+    pub fn owes(&self, pe: Pe) -> bool {
+        self.by_pe.get(pe).is_some_and(|issued| issued.owes)
+    }
+
+    /// The PEs that may owe an acknowledgment.
+    pub fn owing(&self) -> &[Pe] {
+        &self.owing
+    }
+
+    /// A PE has acknowledged all requests, as the caller has seen.
+    pub fn settle(&mut self, pe: Pe) {
+        if std::mem::take(&mut self.of(pe).0.owes)
+            && let Some(at) = self.owing.iter().rposition(|other| *other == pe)
+        {
+            self.owing.swap_remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Unit tests of requests: an origin and a target between which messages overtake each other.
+
+use super::*;
+use crate::kit::acks::{Ack, Acks};
+use crate::kit::carried_out::{CarriedOut, Turn};
+use crate::kit::stream::MAX_IN_FLIGHT;
+use std::collections::VecDeque;
+
+const HERE: Pe = Pe(0);
+const THERE: Pe = Pe(1);
+
+/// Numbers that look random.
+fn next(random: &mut u64) -> usize {
+    *random =
+        random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*random >> 33) as usize
+}
+
+struct Wire {
+    issued: IssuedRequests,
+    carried: CarriedOut<(Place, u32)>,
+    /// On its way, with the number of fences before it.
+    requests: VecDeque<(Place, u32)>,
+    acks: VecDeque<u32>,
+    /// Fences before the requests that were carried out.
+    done: Vec<u32>,
+    /// Acknowledgments that were messages of their own.
+    sent_alone: usize,
+}
+
+impl Wire {
+    fn new(acks: &Acks, start: u32, window: u32) -> Wire {
+        let (origin, counts) = acks.origin();
+        counts.start_at(THERE, start);
+        Wire {
+            issued: IssuedRequests::new(origin, counts, 2, window),
+            carried: CarriedOut::start_at(start),
+            requests: VecDeque::new(),
+            acks: VecDeque::new(),
+            done: Vec::new(),
+            sent_alone: 0,
+        }
+    }
+
+    fn ask(&mut self, ordered: bool, asks: bool) {
+        let place = self.issued.issue(THERE, (ordered, asks));
+        self.requests.push_back((place, self.issued.fences()));
+    }
+
+    fn arrives(&mut self, (place, fences): (Place, u32)) {
+        match self.carried.turn(place) {
+            Turn::Now => self.carry_out(place, fences),
+            Turn::Later => self.carried.keep(place, (place, fences)),
+            Turn::Never => panic!("{place:?} at {}", self.carried.count()),
+        }
+        while let Some((place, fences)) = self.carried.take_early() {
+            self.carry_out(place, fences);
+        }
+    }
+
+    fn carry_out(&mut self, place: Place, fences: u32) {
+        self.carried.carried_out(place.number);
+        self.done.push(fences);
+        if place.asks {
+            assert!(
+                has_reached(self.carried.count(), place.number),
+                "an acknowledgment is about all before"
+            );
+            self.acks.push_back(self.carried.count());
+            self.sent_alone += 1;
+        }
+    }
+
+    /// Some message arrives, whichever.
+    fn deliver(&mut self, random: &mut u64) {
+        if next(random).is_multiple_of(2) && !self.acks.is_empty() {
+            let which = next(random) % self.acks.len();
+            if let Some(count) = self.acks.remove(which) {
+                self.issued.acks.acknowledge(THERE, count);
+            }
+        } else if !self.requests.is_empty() {
+            let which = next(random) % self.requests.len();
+            if let Some(request) = self.requests.remove(which) {
+                self.arrives(request);
+            }
+        }
+    }
+}
+
+#[test]
+fn fences_hold_and_every_wait_ends_whatever_overtakes() {
+    for start in [0, u32::MAX - 100] {
+        for window in [1, 2, 3, 64] {
+            let (acks, mut random) = (Acks::new(2), u64::from(window));
+            let mut wire = Wire::new(&acks, start, window);
+            for _ in 0..3000 {
+                while wire.issued.is_full(THERE) {
+                    assert!(
+                        !wire.requests.is_empty() || !wire.acks.is_empty(),
+                        "it waits for ever"
+                    );
+                    wire.deliver(&mut random);
+                }
+                if next(&mut random).is_multiple_of(3) {
+                    wire.issued.fence();
+                }
+                wire.ask(next(&mut random).is_multiple_of(5), false);
+                if next(&mut random).is_multiple_of(2) {
+                    wire.deliver(&mut random);
+                }
+            }
+            // A quiet.
+            if wire.issued.must_ask(THERE) {
+                wire.ask(true, true);
+            }
+            assert!(!wire.issued.must_ask(THERE));
+            while wire.issued.unacked(THERE) > 0 {
+                assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits for ever");
+                wire.deliver(&mut random);
+            }
+            assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
+            assert!(wire.issued.owes(THERE) && wire.issued.owing() == [THERE]);
+            wire.issued.settle(THERE);
+            assert!(!wire.issued.owes(THERE) && !wire.issued.any_owing());
+            assert!(
+                wire.done.is_sorted(),
+                "what followed a fence was carried out before what came ahead of it"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_window_takes_two_acknowledgments() {
+    let acks = Acks::new(2);
+    let mut wire = Wire::new(&acks, 0, 64);
+    for _ in 0..640 {
+        wire.ask(true, false);
+        let request = wire.requests.pop_front().expect("just asked");
+        wire.arrives(request);
+        wire.acks.drain(..).for_each(|count| wire.issued.acks.acknowledge(THERE, count));
+    }
+    assert_eq!(wire.sent_alone, 20);
+}
+
+#[test]
+fn counts_that_ride_on_messages_need_no_acknowledgments() {
+    let (here, there) = (Acks::new(2), Acks::new(2));
+    let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
+    // What `there` asks goes to PE 0, of which `back` has the counts under the same number.
+    back.issued.acks.acknowledge(THERE, 0);
+    for _ in 0..1000 {
+        to.ask(true, false);
+        let request = to.requests.pop_front().expect("just asked");
+        to.arrives(request);
+        there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
+        // The message back.
+        let ack = there.for_message_to(HERE).expect("an acknowledgment");
+        here.acknowledge(THERE, ack);
+        back.ask(true, false);
+        let request = back.requests.pop_front().expect("just asked");
+        back.arrives(request);
+        back.issued.acks.acknowledge(THERE, back.carried.count());
+        assert_eq!(to.issued.unacked(THERE), 0);
+        assert_eq!(there.for_message_to(HERE), None, "it is sent once");
+    }
+    assert_eq!(to.sent_alone + back.sent_alone, 0);
+}
+
+#[test]
+fn what_no_origin_sent_is_refused() {
+    let mut carried = CarriedOut::default();
+    let place = |number, after| Place { number, after, asks: false };
+    assert_eq!(carried.turn(place(0, 0)), Turn::Never);
+    assert_eq!(carried.turn(place(MAX_IN_FLIGHT + 1, 0)), Turn::Never);
+    assert_eq!(carried.turn(place(2, 2)), Turn::Never, "after itself");
+    assert_eq!(carried.turn(place(2, 1)), Turn::Later);
+    carried.keep(place(2, 1), 'a');
+    carried.keep(place(2, 1), 'b');
+    assert_eq!(carried.turn(place(3, 0)), Turn::Now);
+    carried.carried_out(3);
+    assert_eq!(carried.turn(place(3, 0)), Turn::Never, "it was carried out");
+    carried.carried_out(1);
+    assert_eq!((carried.take_early(), carried.take_early()), (Some('a'), None));
+    carried.carried_out(2);
+    assert_eq!((carried.count(), carried.turn(place(1, 0))), (3, Turn::Never));
+    // Counts of no origin and no PE.
+    let acks = Acks::new(1);
+    acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 });
+    acks.carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
+    let (_, counts) = acks.origin();
+    acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 });
+    assert_eq!((counts.of(Pe(0)), counts.of(Pe(7000))), (0, 0));
+    counts.acknowledge(Pe(0), 9);
+    counts.acknowledge(Pe(0), 8);
+    assert_eq!((counts.of(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
+}

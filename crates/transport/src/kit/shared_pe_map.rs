@@ -1,0 +1,134 @@
+//! A table with an entry for each PE that several threads use without a lock. An entry is made once
+//! and stays as long as the table. PEs that were not used take no memory.
+#![allow(unsafe_code)]
+
+use crate::Pe;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A table that makes the entries of `BLOCK` neighbors together, so that small ones share an allocation.
+pub struct SharedPeMap<T, const BLOCK: usize> {
+    /// One pointer for each block, null at first, in zeroed memory that takes none until it is written.
+    blocks: NonNull<AtomicPtr<[T; BLOCK]>>,
+    n_pes: usize,
+}
+
+// SAFETY: it owns the entries, which may be sent and shared.
+unsafe impl<T: Send + Sync, const BLOCK: usize> Send for SharedPeMap<T, BLOCK> {}
+// SAFETY: threads share the entries, which may be sent and shared, and the pointers are atomic.
+unsafe impl<T: Send + Sync, const BLOCK: usize> Sync for SharedPeMap<T, BLOCK> {}
+
+impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
+    /// The table of a job of `n_pes` PEs.
+    pub fn new(n_pes: usize) -> SharedPeMap<T, BLOCK> {
+        let layout = Self::layout(n_pes);
+        // SAFETY: the size is at least that of one pointer.
+        let blocks = unsafe { alloc_zeroed(layout) }.cast();
+        let blocks = NonNull::new(blocks).unwrap_or_else(|| handle_alloc_error(layout));
+        SharedPeMap { blocks, n_pes }
+    }
+
+    fn layout(n_pes: usize) -> Layout {
+        let n_blocks = n_pes.div_ceil(BLOCK).max(1);
+        Layout::array::<AtomicPtr<[T; BLOCK]>>(n_blocks).expect("a job has fewer than 2^32 PEs")
+    }
+
+    /// How many PEs the job has.
+    pub fn n_pes(&self) -> usize {
+        self.n_pes
+    }
+
+    #[inline]
+    fn block(&self, pe: Pe) -> Option<&AtomicPtr<[T; BLOCK]>> {
+        if pe.index() >= self.n_pes {
+            return None;
+        }
+        // SAFETY: one of the pointers that `new` allocated.
+        let block = unsafe { self.blocks.add(pe.index() / BLOCK) };
+        // SAFETY: null since it was allocated, which is a valid pointer, and alive as long as this.
+        Some(unsafe { block.as_ref() })
+    }
+
+    /// The entry of a PE, if it was made.
+    #[inline]
+    pub fn get(&self, pe: Pe) -> Option<&T> {
+        let block = self.block(pe)?.load(Ordering::Acquire);
+        // SAFETY: null, or a box of `insert`, which lives as long as this.
+        unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
+    }
+
+    /// The entry of a PE, whose block is `made` unless another thread has made it. `None` if there is
+    /// no such PE.
+    pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
+        let block = self.block(pe)?;
+        let made = Box::into_raw(Box::new(made));
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        if block.compare_exchange(null_mut(), made, new, old).is_err() {
+            // SAFETY: made above, and not in the table.
+            drop(unsafe { Box::from_raw(made) });
+        }
+        self.get(pe)
+    }
+
+    /// The entries that were made.
+    pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
+        (0..self.n_pes as u32).map(Pe).filter_map(|pe| Some((pe, self.get(pe)?)))
+    }
+}
+
+impl<T: Default, const BLOCK: usize> SharedPeMap<T, BLOCK> {
+    /// The entry of a PE, with the default value if it is new. `None` if there is no such PE.
+    #[inline]
+    pub fn get_or_default(&self, pe: Pe) -> Option<&T> {
+        match self.get(pe) {
+            Some(entry) => Some(entry),
+            None => self.insert(pe, std::array::from_fn(|_| T::default())),
+        }
+    }
+}
+
+impl<T: fmt::Debug, const BLOCK: usize> fmt::Debug for SharedPeMap<T, BLOCK> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<T, const BLOCK: usize> Drop for SharedPeMap<T, BLOCK> {
+    fn drop(&mut self) {
+        for pe in (0..self.n_pes).step_by(BLOCK) {
+            let block = self.block(Pe(pe as u32)).map(|block| block.load(Ordering::Acquire));
+            if let Some(block) = block.filter(|block| !block.is_null()) {
+                // SAFETY: a box of `insert`, whose references have ended with the borrow of the table.
+                drop(unsafe { Box::from_raw(block) });
+            }
+        }
+        // SAFETY: allocated by `new` with this layout, and freed once.
+        unsafe { dealloc(self.blocks.as_ptr().cast(), Self::layout(self.n_pes)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn entries_are_made_once_and_by_blocks() {
+        let map: SharedPeMap<Arc<u8>, 2> = SharedPeMap::new(5);
+        let blocks = [3, 4].map(|value| [Arc::new(value), Arc::new(value + 10)]);
+        let counted = blocks[0][0].clone();
+        for block in blocks {
+            assert_eq!(map.insert(Pe(3), block).map(|entry| **entry), Some(13), "the first one");
+        }
+        assert_eq!(map.get(Pe(2)).map(|entry| **entry), Some(3), "a neighbor");
+        assert_eq!(map.get_or_default(Pe(4)).map(|entry| **entry), Some(0));
+        assert!(map.get(Pe(0)).is_none() && map.get(Pe(5)).is_none());
+        assert!(map.get_or_default(Pe(5)).is_none(), "no such PE, although its block has room");
+        assert!(map.iter().map(|(pe, _)| pe.0).eq([2, 3, 4]));
+        assert_eq!(Arc::strong_count(&counted), 2);
+        drop(map);
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}

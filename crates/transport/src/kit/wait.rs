@@ -1,0 +1,73 @@
+//! How a thread waits for operations of its own: it polls until they are complete, serves peers
+//! meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
+
+use super::backoff::Backoff;
+use super::progress_state::ProgressState;
+use crate::Error;
+use std::time::Duration;
+
+/// What waits for operations: an endpoint, or what it issues by.
+pub trait Waiter {
+    /// The state that the service thread shares with threads that wait.
+    fn state(&self) -> &ProgressState;
+
+    /// Lets the network and peers progress after an attempt that was not the last one, which `worked`
+    /// or found nothing. Returns whether there was work, in either.
+    ///
+    /// # Errors
+    /// If a PE was lost.
+    fn poll(&mut self, worked: bool, backoff: &mut Backoff) -> Result<bool, Error>;
+
+    /// Sleeps until there may be an event, for `at_most` at the longest.
+    fn sleep(&mut self, at_most: Duration);
+}
+
+/// The result of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt<T> {
+    /// The wait is over.
+    Done(T),
+    /// It is not, but there was work.
+    Worked,
+    /// There was nothing to do.
+    Idle,
+}
+
+impl<T> From<Option<T>> for Attempt<T> {
+    fn from(done: Option<T>) -> Attempt<T> {
+        done.map_or(Attempt::Idle, Attempt::Done)
+    }
+}
+
+/// Repeats `attempt` until it is done.
+///
+/// # Errors
+/// Those of `attempt`, and of [`Waiter::poll`].
+#[inline]
+pub fn wait<W: Waiter, T>(
+    waiter: &mut W,
+    mut attempt: impl FnMut(&mut W) -> Result<Attempt<T>, Error>,
+) -> Result<T, Error> {
+    let mut wait = None;
+    let result = loop {
+        let worked = match attempt(waiter) {
+            Ok(Attempt::Done(done)) => break Ok(done),
+            Ok(Attempt::Worked) => true,
+            Ok(Attempt::Idle) => false,
+            Err(error) => break Err(error),
+        };
+        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
+        match waiter.poll(worked, backoff) {
+            Ok(true) => backoff.renew(),
+            Ok(false) => {
+                let at_most = waiter.state().limits().sleep;
+                backoff.pause().take(|| waiter.sleep(at_most));
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    if let Some(backoff) = wait {
+        waiter.state().end_wait(&backoff);
+    }
+    result
+}

@@ -1,0 +1,69 @@
+//! How threads of a PE and its service thread agree on who completes what calls leave unfinished, and
+//! on how long the service thread sleeps, without a lock.
+//!
+//! Each rule is one of store, fence, load on both sides, so that one of the two sees what the other has
+//! stored (Dekker). `ci/loom` tries every execution.
+
+use super::primitive::{AtomicBool, Ordering, fence};
+
+/// The flags of one service thread: by default nothing is pending, and it has not backed off.
+#[derive(Debug, Default)]
+pub struct Wakeup {
+    /// A thread that polled so far has handed over to the service thread.
+    handed_over: AtomicBool,
+    /// The service thread sleeps on its timer alone.
+    backed_off: AtomicBool,
+    /// The service thread will flush soon, or the timer is set for it.
+    pending: AtomicBool,
+}
+
+impl Wakeup {
+    /// Called by a thread that stops polling. Calls `ring` if the service thread sleeps because of it.
+    pub fn hand_over(&self, ring: impl FnOnce()) {
+        self.handed_over.store(true, Ordering::Relaxed);
+        // Either this thread sees `backed_off`, or the service thread sees `handed_over`.
+        fence(Ordering::SeqCst);
+        if self.backed_off.load(Ordering::Relaxed) {
+            ring();
+        }
+    }
+
+    /// Called by the service thread before it sleeps on its timer alone. Returns whether it may: not if
+    /// a thread has handed over since the last call.
+    pub fn back_off(&self) -> bool {
+        self.backed_off.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let may = !self.handed_over.swap(false, Ordering::Relaxed);
+        if !may {
+            self.end_back_off();
+        }
+        may
+    }
+
+    /// Ends a sleep of the service thread on its timer alone.
+    pub fn end_back_off(&self) {
+        self.backed_off.store(false, Ordering::Relaxed);
+    }
+
+    /// Called after something unfinished was added. Calls `set_timer` unless a wakeup is pending.
+    pub fn request(&self, set_timer: impl FnOnce()) {
+        // Either this thread sees that none is pending, or the service thread sees what was added.
+        fence(Ordering::SeqCst);
+        if !self.pending.load(Ordering::Relaxed) {
+            self.pending.store(true, Ordering::Relaxed);
+            set_timer();
+        }
+    }
+
+    /// Called by the service thread if it will flush soon: calls need not set the timer.
+    pub fn set_pending(&self) {
+        self.pending.store(true, Ordering::Relaxed);
+    }
+
+    /// Called by the service thread before it flushes for the last time before a sleep: calls that add
+    /// something later set the timer.
+    pub fn clear_pending(&self) {
+        self.pending.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+}

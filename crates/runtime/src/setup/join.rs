@@ -166,7 +166,7 @@ struct Exchanged {
 
 impl Exchanged {
     /// Ends the job unless all PEs have what must be equal, and finds one address for the heap.
-    fn agree(self) -> Agreed {
+    fn agree(self) -> Compatible {
         let Exchanged { identified, reserved, records } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.index()];
@@ -208,12 +208,12 @@ impl Exchanged {
         let reserved = addresses::keep(reserved, heap_address);
         addresses::report(me, &records, heap_address);
         let equal_heap_addresses = heap_address.is_some() || records.len() == 1;
-        Agreed { identified, reserved, equal_heap_addresses, records }
+        Compatible { identified, reserved, equal_heap_addresses, records }
     }
 }
 
 /// A PE that fits the others.
-struct Agreed {
+struct Compatible {
     identified: Identified,
     /// Of the address that all PEs have for the heap, if there is one.
     reserved: Option<Reservation>,
@@ -221,10 +221,10 @@ struct Agreed {
     records: Vec<Record>,
 }
 
-impl Agreed {
+impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
-        let Agreed { identified: mut pe, reserved, equal_heap_addresses, records } = self;
+        let Compatible { identified: mut pe, reserved, equal_heap_addresses, records } = self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
         let statics_at: Vec<Option<u64>> =
             pe.machines.members(pe.machine).map(|pe| records[pe as usize].statics_at).collect();

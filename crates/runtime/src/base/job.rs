@@ -1,7 +1,7 @@
-//! What this process knows of its job once the library is initialised.
+//! What this process knows of its job once the library is initialized.
 //!
 //! The first init creates it, and it lives as long as the process, since a job can be finalized and
-//! initialised again. It is not on the path of an access; `memory::address` is. It must not know
+//! initialized again. It is not on the path of an access; `memory::address` is. It must not know
 //! what the layers above keep for a job: they own their state.
 
 use crate::base::call::{Call, fail};
@@ -23,7 +23,7 @@ pub(crate) struct Job {
     /// No other PE shares this one's memory.
     pub(crate) alone: bool,
     pub(crate) memory: &'static NodeMemory,
-    /// The symmetric heap's allocator while the library is initialised.
+    /// The symmetric heap's allocator while the library is initialized.
     pub(crate) allocator: Mutex<Option<Allocator>>,
     /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
@@ -50,7 +50,7 @@ impl Job {
         self.me
     }
 
-    /// The allocator; the library is initialised.
+    /// The allocator; the library is initialized.
     pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         lock(&self.allocator)
     }
@@ -62,17 +62,17 @@ impl Job {
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// The job, whose library is initialised; otherwise a message.
+/// The job, whose library is initialized; otherwise a message.
 #[inline]
 pub(crate) fn require(call: Call) -> &'static Job {
     match JOB.get() {
         Some(job) if inits() > 0 => job,
-        _ => not_initialised(call),
+        _ => not_initialized(call),
     }
 }
 
 #[cold]
-fn not_initialised(call: Call) -> ! {
+fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
         None => fail!(call, "called before shmem_init"),
@@ -93,7 +93,7 @@ pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
 fn inherited(call: Call) -> &'static Job {
     match JOB.get() {
         Some(job) if is_child() => job,
-        _ => not_initialised(call),
+        _ => not_initialized(call),
     }
 }
 

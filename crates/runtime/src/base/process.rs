@@ -1,5 +1,5 @@
 //! This process: which PE it is, whether it is a child of the PE, and how often the library was
-//! initialised.
+//! initialized.
 //!
 //! Messages and the end of a job need this before the job is known, and in processes that have left
 //! it. It must know nothing else of the job.
@@ -30,7 +30,7 @@ pub(crate) fn job_has_ended() -> bool {
     JOB_HAS_ENDED.load(Ordering::Acquire)
 }
 
-/// Record that this process is a child of the PE, in which the library is not initialised.
+/// Record that this process is a child of the PE, in which the library is not initialized.
 pub(crate) fn become_child() {
     IS_CHILD.store(true, Ordering::Release);
     INITS.store(0, Ordering::Release);

@@ -19,7 +19,7 @@ static MORE: OnceLock<fn()> = OnceLock::new();
 /// Before the library ends the process, `flush` is called beside C's `fflush`, from a thread of its
 /// own.
 pub fn also_flush(flush: fn()) {
-    // It is the same one whenever the program initialises the library.
+    // It is the same one whenever the program initializes the library.
     let _ = MORE.set(flush);
 }
 

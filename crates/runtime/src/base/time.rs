@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// `shmemx_wtime`: seconds since some moment that is the same for all PEs of a machine. The clock
-/// never goes back; the library need not be initialised.
+/// never goes back; the library need not be initialized.
 pub fn wtime() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9

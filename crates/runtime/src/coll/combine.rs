@@ -188,7 +188,7 @@ macro_rules! floats {
         impl Sealed for $float {}
         impl Sealed for Complex<$float> {}
         // Each step is a choice between two values at hand, so that loops over it can be
-        // vectorised.
+        // vectorized.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
                 // Two instructions MAX, which differ for zeros of both signs alone: + is the clear

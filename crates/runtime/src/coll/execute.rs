@@ -152,7 +152,7 @@ impl Execution<'_> {
         });
     }
 
-    /// Whether a PE that was signalled before the step may be woken after it.
+    /// Whether a PE that was signaled before the step may be woken after it.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,

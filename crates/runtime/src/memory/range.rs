@@ -59,7 +59,7 @@ impl SymmetricRange {
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
-    /// Call `f` with uninitialised private memory of the same size, which it may use until it
+    /// Call `f` with uninitialized private memory of the same size, which it may use until it
     /// returns. At most [`SCRATCH`] bytes.
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];

@@ -32,7 +32,7 @@ pub(crate) struct Access {
 
 /// Symmetric bytes of a PE, by who accesses them.
 #[derive(Clone, Copy)]
-pub(super) enum Target {
+pub(super) enum RemoteBytes {
     Network(RemoteAddr),
     /// The kernel: static data of a node peer that are not mapped here.
     Kernel(CmaPath),
@@ -113,13 +113,13 @@ impl Access {
     #[inline(always)]
     unsafe fn put_to(
         self,
-        target: Target,
+        target: RemoteBytes,
         source: *const u8,
         nbytes: usize,
         completion: Completion,
     ) {
         match target {
-            Target::Network(dest) => {
+            RemoteBytes::Network(dest) => {
                 let source = LocalBuf::source(source, nbytes);
                 let put = Put { dest, source, completion };
                 let mut endpoint = endpoints::of(self.call, self.ctx);
@@ -129,9 +129,9 @@ impl Access {
                 }
             }
             // SAFETY: valid by contract.
-            Target::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
+            RemoteBytes::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            Target::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
+            RemoteBytes::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
         }
     }
 
@@ -148,7 +148,7 @@ impl Access {
         completion: Completion,
     ) {
         match self.target(source, nbytes, (dest, nbytes)) {
-            Target::Network(source) => {
+            RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
                 let mut endpoint = endpoints::of(self.call, self.ctx);
@@ -158,9 +158,9 @@ impl Access {
                 }
             }
             // SAFETY: valid by contract.
-            Target::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
+            RemoteBytes::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            Target::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
+            RemoteBytes::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
         }
     }
 
@@ -177,9 +177,11 @@ impl Access {
     ) -> u64 {
         let dest = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            Target::Cpu(at) => return unsafe { mem::apply(op, width, at, operand, condition) },
-            Target::Kernel(path) => path.at(),
-            Target::Network(at) => at,
+            RemoteBytes::Cpu(at) => {
+                return unsafe { mem::apply(op, width, at, operand, condition) };
+            }
+            RemoteBytes::Kernel(path) => path.at(),
+            RemoteBytes::Network(at) => at,
         };
         let old = OldValue::Returned;
         let request = AmoRequest { dest, width, op, operand, condition, old };
@@ -215,10 +217,12 @@ impl Access {
         let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
         let old = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
-            Target::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
             // SAFETY: the old value is returned.
-            Target::Kernel(path) => unsafe { self.amo(request(path.at(), OldValue::Returned)) },
-            Target::Network(at) => {
+            RemoteBytes::Kernel(path) => unsafe {
+                self.amo(request(path.at(), OldValue::Returned))
+            },
+            RemoteBytes::Network(at) => {
                 // SAFETY: valid by contract.
                 unsafe { self.amo(request(at, OldValue::AtQuiet(fetched))) };
                 return;
@@ -237,16 +241,16 @@ impl Access {
 
     /// As [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
-    fn update_at(self, word: Target, width: AmoWidth, op: AmoOp, operand: u64) {
+    fn update_at(self, word: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
         match word {
-            Target::Network(dest) => {
+            RemoteBytes::Network(dest) => {
                 let old = OldValue::Ignored;
                 let request = AmoRequest { dest, width, op, operand, condition: 0, old };
                 // SAFETY: the old value goes nowhere.
                 unsafe { self.amo(request) };
             }
-            Target::Kernel(path) => path.update(self.ctx, width, op, operand),
-            Target::Cpu(at) => {
+            RemoteBytes::Kernel(path) => path.update(self.ctx, width, op, operand),
+            RemoteBytes::Cpu(at) => {
                 release();
                 // SAFETY: mapped and aligned.
                 unsafe { mem::apply(op, width, at, operand, 0) };
@@ -271,15 +275,15 @@ impl Access {
         op: AmoOp,
         completion: Completion,
     ) {
-        let signalling = Access { argument: "sig_addr", ..self };
-        let word = signalling.word(sig_addr, 8);
+        let signaling = Access { argument: "sig_addr", ..self };
+        let word = signaling.word(sig_addr, 8);
         if nbytes == 0 {
-            return signalling.update_at(word, AmoWidth::Eight, op, signal);
+            return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
         if sig_addr.wrapping_sub(dest) < nbytes {
             self.check_signal(dest, nbytes, sig_addr);
         }
-        if let Target::Cpu(at) = word
+        if let RemoteBytes::Cpu(at) = word
             && let Some(to) = self.mapped(dest, nbytes)
         {
             // SAFETY: mapped, and valid by contract.
@@ -300,11 +304,11 @@ impl Access {
                 Some(at) if !address::are_atomics_by_network() => unsafe {
                     update_mapped(at.cast(), op, signal)
                 },
-                _ => signalling.update_at(word, AmoWidth::Eight, op, signal),
+                _ => signaling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
         let target = self.target(dest, nbytes, (source, nbytes));
-        if let (Target::Network(dest), Target::Network(word)) = (target, word) {
+        if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
             let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
@@ -318,7 +322,7 @@ impl Access {
         // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
         unsafe { self.put_to(target, source, nbytes, completion) };
-        signalling.update_at(word, AmoWidth::Eight, op, signal);
+        signaling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are
@@ -337,10 +341,10 @@ impl Access {
     /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
     /// they cannot be reached.
     #[inline(always)]
-    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> Target {
+    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
-            Some(at) if is_open => Target::Network(at),
+            Some(at) if is_open => RemoteBytes::Network(at),
             _ => self.other_target(addr, nbytes, local, (is_open, true)),
         }
     }
@@ -348,18 +352,18 @@ impl Access {
     /// As [`target`](Access::target), of a word of an atomic operation. If the network carries these
     /// out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
-    fn word(self, addr: usize, nbytes: usize) -> Target {
+    fn word(self, addr: usize, nbytes: usize) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         let is_of_shared = contexts::is_of_shared(self.ctx);
         if is_of_shared
             && address::are_atomics_by_network()
             && let Some(at) = self.mapped(addr, nbytes)
         {
-            return Target::Cpu(at);
+            return RemoteBytes::Cpu(at);
         }
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
-            Some(at) if is_open => Target::Network(at),
+            Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
                 let by_cpu = is_of_shared || !address::are_atomics_by_network();
                 self.other_target(addr, nbytes, (std::ptr::null(), 0), (is_open, by_cpu))
@@ -375,15 +379,15 @@ impl Access {
         nbytes: usize,
         local: Local,
         (is_open, by_cpu): (bool, bool),
-    ) -> Target {
+    ) -> RemoteBytes {
         let is_read = self.argument == "dest";
         let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
         address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
         let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
         if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, self.pe) {
-            return Target::Cpu(here);
+            return RemoteBytes::Cpu(here);
         }
-        cma::path(self.call, self.pe, at).map_or(Target::Network(at), Target::Kernel)
+        cma::path(self.call, self.pe, at).map_or(RemoteBytes::Network(at), RemoteBytes::Kernel)
     }
 
     fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {

@@ -5,7 +5,7 @@
 //! than copying some thousand bytes. Other blocks are one transfer each.
 #![allow(unsafe_code)]
 
-use crate::net::remote::{Access, Completion, Target};
+use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
@@ -36,15 +36,15 @@ impl Access {
         let target = self.target(dest, span(dst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
         let dest = match target {
-            Target::Network(at) => at,
-            Target::Kernel(path) => {
+            RemoteBytes::Network(at) => at,
+            RemoteBytes::Kernel(path) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source.
                     unsafe { path.further(at).put(self.ctx, source, block) }
                 }
                 return;
             }
-            Target::Cpu(to) => {
+            RemoteBytes::Cpu(to) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Volatile>(to.wrapping_add(at), source, block) }
@@ -85,15 +85,15 @@ impl Access {
         let target = self.target(source, span(sst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
         let source = match target {
-            Target::Network(at) => at,
-            Target::Kernel(path) => {
+            RemoteBytes::Network(at) => at,
+            RemoteBytes::Kernel(path) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination.
                     unsafe { path.further(at).get(self.ctx, dest, block) }
                 }
                 return;
             }
-            Target::Cpu(from) => {
+            RemoteBytes::Cpu(from) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination, and of the span, which is mapped.
                     unsafe { mem::copy_bytes::<mem::Atomic>(dest, from.wrapping_add(at), block) }

@@ -2,7 +2,7 @@
 //! whatever they sent to the launcher or to a peer would look like a message of the PE, and no
 //! thread of a transport runs in them.
 //!
-//! Therefore the library is not initialised in a child, whatever its state in the parent. The check
+//! Therefore the library is not initialized in a child, whatever its state in the parent. The check
 //! uses the state that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::memory::statics;
 use crate::net::network;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Recognise children that are forked from now on.
+/// Recognize children that are forked from now on.
 pub(super) fn watch(call: Call) {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     if WATCHING.swap(true, Ordering::AcqRel) {

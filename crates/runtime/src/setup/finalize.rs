@@ -32,7 +32,7 @@ pub fn finalize(call: Call) {
         close(call);
         return;
     }
-    // Nothing remains to be synchronised.
+    // Nothing remains to be synchronized.
     process::decrement_inits();
     if let Err(error) = job.session().finalized() {
         fail!(call, "{error}");

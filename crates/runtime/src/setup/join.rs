@@ -51,6 +51,8 @@ struct Identified {
     machine: u32,
     n_local: u32,
     local: u32,
+    /// `None` if the heap is larger than any address.
+    layout: Option<Layout>,
 }
 
 /// Reads the environment, and asks the launcher which PE this is.
@@ -88,6 +90,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     let nodes = who_shares_memory(call, &settings, &machines);
     let machine = machines.node_of(me.0);
     let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
+    let layout = Layout::new(settings.symmetric_size, Areas::new(n_pes).nbytes());
     Identified {
         call,
         session,
@@ -101,6 +104,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
         machine,
         n_local,
         local,
+        layout,
     }
 }
 
@@ -112,10 +116,8 @@ impl Identified {
         if let Err(error) = getrandom::fill(&mut secret) {
             fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
         }
-        let areas = Areas::new(self.n_pes);
-        let layout = Layout::new(self.settings.symmetric_size, areas.nbytes());
-        let reserved = layout
-            .map_or_else(Vec::new, |layout| Reservation::all(&layout, (self.n_local, self.local)));
+        let place = (self.n_local, self.local);
+        let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
         let statics_at = statics::at();
         let own = Record {
             symmetric_size: self.settings.symmetric_size,
@@ -141,7 +143,7 @@ impl Identified {
             Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         });
         let records = records.collect();
-        Exchanged { identified: self, areas, layout, reserved, records }
+        Exchanged { identified: self, reserved, records }
     }
 
     /// How many CPUs the PEs of a machine may use together.
@@ -158,17 +160,14 @@ impl Identified {
 /// A PE that knows the records of all PEs.
 struct Exchanged {
     identified: Identified,
-    areas: Areas,
-    /// `None` if the heap is larger than any address.
-    layout: Option<Layout>,
     reserved: Vec<Reservation>,
     records: Vec<Record>,
 }
 
 impl Exchanged {
     /// Ends the job unless all PEs have what must be equal, and finds one address for the heap.
-    fn agree(self) -> Agreed {
-        let Exchanged { identified, areas, layout, reserved, records } = self;
+    fn agree(self) -> Compatible {
+        let Exchanged { identified, reserved, records } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.index()];
         if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
@@ -208,25 +207,24 @@ impl Exchanged {
         let heap_address = addresses::of_heap(&records);
         let reserved = addresses::keep(reserved, heap_address);
         addresses::report(me, &records, heap_address);
-        Agreed { identified, areas, layout, reserved, heap_address, records }
+        let equal_heap_addresses = heap_address.is_some() || records.len() == 1;
+        Compatible { identified, reserved, equal_heap_addresses, records }
     }
 }
 
 /// A PE that fits the others.
-struct Agreed {
+struct Compatible {
     identified: Identified,
-    areas: Areas,
-    layout: Option<Layout>,
-    /// Of the address that all PEs have for the heap.
+    /// Of the address that all PEs have for the heap, if there is one.
     reserved: Option<Reservation>,
-    heap_address: Option<usize>,
+    equal_heap_addresses: bool,
     records: Vec<Record>,
 }
 
-impl Agreed {
+impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
-        let Agreed { identified: mut pe, areas, layout, reserved, heap_address, records } = self;
+        let Compatible { identified: mut pe, reserved, equal_heap_addresses, records } = self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
         let statics_at: Vec<Option<u64>> =
             pe.machines.members(pe.machine).map(|pe| records[pe as usize].statics_at).collect();
@@ -236,7 +234,7 @@ impl Agreed {
             let place = (n_local, pe.local);
             NodeMemory::map(memory, layout, place, reserved, directory, statics, &statics_at)
         };
-        let memory = match layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
+        let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
             Ok(memory) => Box::leak(Box::new(memory)),
             Err(error) => fail!(
                 pe.call,
@@ -248,15 +246,13 @@ impl Agreed {
         if pe.local == 0 && pe.settings.symmetric_size_is_set {
             warnings::of_shortage(symmetric_size, n_local);
         }
-        let equal_heap_addresses = heap_address.is_some() || pe.n_pes == 1;
-        Mapped { identified: pe, areas, memory, equal_heap_addresses, records }
+        Mapped { identified: pe, memory, equal_heap_addresses, records }
     }
 }
 
 /// A PE that has the memory of its machine.
 struct Mapped {
     identified: Identified,
-    areas: Areas,
     memory: &'static NodeMemory,
     equal_heap_addresses: bool,
     records: Vec<Record>,
@@ -265,7 +261,7 @@ struct Mapped {
 impl Mapped {
     /// Lets accesses, flags and cross-memory attach find the memory of the PEs of this node.
     fn publish(self) -> Published {
-        let Mapped { identified: mut pe, areas, memory, equal_heap_addresses, records } = self;
+        let Mapped { identified: mut pe, memory, equal_heap_addresses, records } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
         let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
@@ -297,7 +293,7 @@ impl Mapped {
             static_data = path,
             "joined the job"
         );
-        flags::set(FlagArea::new(memory, areas));
+        flags::set(FlagArea::new(memory, Areas::new(pe.n_pes)));
         cma::set(peers, have_peers);
         Published { identified: pe, memory, equal_heap_addresses, records }
     }

@@ -42,14 +42,14 @@ pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process
+/// Arrange that [`initializer_ends`] is called when this thread ends, but not when the process
 /// exits.
 fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: it writes a key; the function outlives the process's threads.
-        let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initialiser_ends)) };
+        let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initializer_ends)) };
         (status == 0).then_some(key)
     });
     if let Some(key) = *key {
@@ -62,7 +62,7 @@ fn watch_the_end() {
 ///
 /// # Safety
 /// The C library calls it.
-unsafe extern "C" fn initialiser_ends(_: *mut c_void) {
+unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
     let needed = process::is_this_process() && !process::lock(&NOTED).is_empty();
     if !needed || WAITS.swap(true, Ordering::Relaxed) {

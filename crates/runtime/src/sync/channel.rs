@@ -33,7 +33,7 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of active sets below the mark.
 const SHARED_COUNT_BITS: u32 = 48;
 
-/// Polls of a flag before a peer is woken that was signalled last: some hundreds of nanoseconds.
+/// Polls of a flag before a peer is woken that was signaled last: some hundreds of nanoseconds.
 const POLLS_UNRUNG: u32 = 256;
 
 /// Polls of a counter before the flags of all members are looked at, too, to see whether one of
@@ -63,7 +63,7 @@ pub(crate) struct Channels {
     short_reductions: usize,
     /// Counts the words that were shown.
     shown: usize,
-    /// Whom this member has signalled, and not woken in case it sleeps.
+    /// Whom this member has signaled, and not woken in case it sleeps.
     unrung: Option<Pe>,
     /// Where these are the channels of all active sets.
     pairs: Option<Pairs>,
@@ -320,7 +320,7 @@ impl Channels {
         }
     }
 
-    /// Wake the PE that was signalled last, if it sleeps.
+    /// Wake the PE that was signaled last, if it sleeps.
     #[inline]
     pub(crate) fn ring(&mut self) {
         if let Some(pe) = self.unrung.take() {
@@ -415,7 +415,7 @@ pub(crate) fn next_collective_of_job() -> usize {
     COUNT.fetch_add(1, Ordering::Relaxed) % 2
 }
 
-/// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is
+/// Wait until `ready`, and wake a PE that was signaled if that takes a while; otherwise it is
 /// returned.
 #[inline]
 fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {

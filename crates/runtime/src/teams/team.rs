@@ -315,7 +315,7 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
         }
         None => fail!(
             call,
-            "argument {argument} is not a team of this PE: was it destroyed, or never initialised?"
+            "argument {argument} is not a team of this PE: was it destroyed, or never initialized?"
         ),
     }
 }

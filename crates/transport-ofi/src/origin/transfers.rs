@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use rushmem_transport::{Completion, Error, Get, LocalAccess, Pe, Put};
+use crate::ep::Remote;
+use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -28,8 +29,9 @@ impl OfiEndpoint {
     /// wait for the target.
     ///
     /// # Safety
-    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed)
-    /// or the next quiet returns.
+    /// The source is valid for reads until it is free: then, or when
+    /// [`completed`](Self::completed) or the next quiet returns.
+    #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
         self.follow(pe)?;
@@ -51,6 +53,16 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
+        // SAFETY: the same contract.
+        unsafe { self.start_long_put(remote, source) }.map(|()| false)
+    }
+
+    /// Starts a put that is not copied.
+    ///
+    /// # Safety
+    /// As [`start_put`](Self::start_put).
+    #[inline(never)]
+    unsafe fn start_long_put(&mut self, remote: Remote, source: LocalBuf) -> Result<(), Error> {
         self.shared().check_memory(LocalAccess::Read, source)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
@@ -58,10 +70,10 @@ impl OfiEndpoint {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = remote.skip(done);
             // SAFETY: valid until it completes, by contract.
-            self.start(pe.0, |ep| unsafe { ep.write(&to, part, known) })?;
+            self.start(remote.pe, |ep| unsafe { ep.write(&to, part, known) })?;
             done += part.nbytes;
         }
-        Ok(false)
+        Ok(())
     }
 
     /// A PE is written to.

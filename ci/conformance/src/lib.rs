@@ -1,14 +1,16 @@
 //! What every provider must pass.
 //!
-//! A provider's test calls [`suite`] with the functions that open it; each case then runs with 1 to 4 PEs, every PE a process of its own: the test binary starts itself once
-//! per PE, and the PEs exchange addresses and meet over sockets that they inherit, never over the
-//! transport under test. Cases assert outcomes and order, never times; a job has 60 seconds.
+//! A provider's test calls [`suite`] with the functions that open it; each case then runs with 1 to
+//! 4 PEs, every PE a process of its own: the test binary starts itself once per PE, and the PEs
+//! exchange addresses and meet over sockets that they inherit, never over the transport under test.
+//! Cases assert outcomes and order, never times; a job has 60 seconds.
 //!
 //! This crate must never know a provider.
 
 mod atomic;
 mod completion;
 mod job;
+pub mod loss;
 mod member;
 mod memory;
 mod order;
@@ -170,7 +172,8 @@ fn run_pe(position: job::Position, open: Opener, case: &Case) {
     member.barrier();
 }
 
-/// As [`run`], where the provider is here: where it is not, `needs` ends the test by [`testkit::absent`].
+/// As [`run`], where the provider is here: where it is not, `needs` ends the test by
+/// [`testkit::absent`].
 pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
     // A PE was started because it is.
     if job::position().is_none() {
@@ -179,8 +182,8 @@ pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
     run(test, open, case);
 }
 
-/// A test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin with `start`.
-/// Where the provider is absent, `needs` says so as in [`run_where`].
+/// A test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin with
+/// `start`. Where the provider is absent, `needs` says so as in [`run_where`].
 pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test> {
     let test = |open| {
         move |&(name, case): &(&str, Case)| {

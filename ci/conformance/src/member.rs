@@ -110,6 +110,12 @@ impl Member {
         End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
+    /// The endpoint of a runtime itself, or another one.
+    pub(crate) fn internal_endpoint(&self) -> End<'_> {
+        let endpoint = self.transport.internal_endpoint();
+        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+    }
+
     /// Another transport, as that of this PE in a job of so many, that is not connected.
     pub(crate) fn open_beside(&self, n_pes: u32) -> Box<dyn Transport> {
         let with = Open { n_pes, ..self.opened_with.clone() };

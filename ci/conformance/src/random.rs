@@ -69,7 +69,10 @@ impl Room {
                 }
             }
         }
-        let mut end = member.endpoint();
+        let mut end = match self.random.below(2) {
+            0 => member.endpoint(),
+            _ => member.internal_endpoint(),
+        };
         for (peer, start, data) in &puts {
             match self.random.below(2) {
                 0 => end.put(*peer, self.start + start, data),

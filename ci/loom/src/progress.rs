@@ -1,5 +1,5 @@
-//! The service thread of a provider, which backs off while other threads poll, and flushes what calls
-//! leave unfinished.
+//! The service thread of a provider, which backs off while other threads poll, and flushes what
+//! calls leave unfinished.
 
 use crate::wakeup::Wakeup;
 use loom::sync::Arc;

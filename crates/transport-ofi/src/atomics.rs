@@ -1,7 +1,7 @@
 //! Atomic operations of the fabric's own, where the user asks for them.
 //!
-//! One that the fabric lacks is made of its compare-and-swap, so that all compose with each other. They do not
-//! compose with those of a CPU, so this knows of no memory that this PE shares.
+//! One that the fabric lacks is made of its compare-and-swap, so that all compose with each other.
+//! They do not compose with those of a CPU, so this knows of no memory that this PE shares.
 #![allow(unsafe_code)]
 
 use crate::ep::{Remote, Wanted};
@@ -14,7 +14,8 @@ impl OfiEndpoint {
     /// Starts an atomic operation of the fabric's.
     ///
     /// # Safety
-    /// Where the old value is wanted, if it is, is valid for writes until what is in flight towards the PE has completed.
+    /// Where the old value is wanted, if it is, is valid for writes until what is in flight towards
+    /// the PE has completed.
     ///
     /// # Errors
     /// When a PE was lost, or the word is none of its memory's.
@@ -50,7 +51,8 @@ impl OfiEndpoint {
             let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
             let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
-            // SAFETY: a local that lives until the swap has completed, or the ep is closed after a loss.
+            // SAFETY: a local that lives until the swap has completed, or the ep is closed after a
+            // loss.
             self.start(remote.pe, |ep| unsafe { ep.atomic(remote, swap, Some(wanted)) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.

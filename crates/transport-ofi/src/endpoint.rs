@@ -1,8 +1,9 @@
 //! The verbs of one context.
 //!
-//! An endpoint has an ep for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
-//! operations are messages that the target's CPU carries out, so that they compose with those of PEs that
-//! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
+//! An endpoint has an ep for as long as it lives. Puts and gets are the fabric's writes and reads;
+//! atomic operations are messages that the target's CPU carries out, so that they compose with
+//! those of PEs that share its memory, or the fabric's own where the user asks for them. Own memory
+//! is accessed directly.
 #![allow(unsafe_code)]
 
 use crate::ep::Wanted;

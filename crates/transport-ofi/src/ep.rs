@@ -1,10 +1,11 @@
 //! An endpoint of libfabric with its queue, and the operations that are in flight on it.
 //!
-//! Every operation has a cell: a context that the provider may use until it completes, and memory for
-//! short transfers, so that their source is free at once. Who uses an ep has its lock.
+//! Every operation has a cell: a context that the provider may use until it completes, and memory
+//! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
-//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start operations towards a
-//! `remote`, `poll` takes completions. This file must never know what calls of libfabric there are.
+//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start
+//! operations towards a `remote`, `poll` takes completions. This file must never know what calls of
+//! libfabric there are.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -72,7 +73,8 @@ pub(crate) enum Post {
     Later,
 }
 
-/// One endpoint. Registrations are closed before what they belong to, and memory is freed after it was closed.
+/// One endpoint. Registrations are closed before what they belong to, and memory is freed after it
+/// was closed.
 pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
@@ -87,7 +89,8 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
-    /// Writes up to this long are injected, with a completion; 0 if the provider does not take them so.
+    /// Writes up to this long are injected, with a completion; 0 if the provider does not take them
+    /// so.
     inject_up_to: usize,
     write_arguments: WriteArguments,
     /// What a write's completion tells, in libfabric's flags.
@@ -127,8 +130,8 @@ impl FiEndpoint {
         self.contexts.cell(op).base.cast()
     }
 
-    /// Begins an operation towards a PE: its cell, if there is a free one. It counts as in flight from now on, so that little is left to
-    /// do when libfabric has taken it.
+    /// Begins an operation towards a PE: its cell, if there is a free one. It counts as in flight
+    /// from now on, so that little is left to do when libfabric has taken it.
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: Use) -> Option<u32> {
         let op = self.free.pop()?;

@@ -59,14 +59,14 @@ pub(crate) struct Cq {
     wait: Option<i32>,
 }
 
-/// How a thread that sleeps learns of a queue's news.
-pub(crate) enum News<'a> {
-    /// There may be some already.
-    MayBeHere,
-    /// By this descriptor.
-    ToldBy(BorrowedFd<'a>),
+/// How a thread can sleep until a queue has an event.
+pub(crate) enum WaitObject<'a> {
+    /// It must not: there may be an event already.
+    Ready,
+    /// On this descriptor.
+    Descriptor(BorrowedFd<'a>),
     /// Not at all: it polls.
-    Untold,
+    Absent,
 }
 
 /// A domain. Whatever is opened in it is dropped before.
@@ -74,8 +74,9 @@ pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
-    /// libfabric may change it while it opens an endpoint. Whoever inserts a peer has it, too: shm (1.17, smr_av_insert) then uses
-    /// all endpoints of the table without a lock, also those that are not enabled yet.
+    /// libfabric may change it while it opens an endpoint. Whoever inserts a peer has it, too: shm
+    /// (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those that
+    /// are not enabled yet.
     info: Mutex<List>,
     pub(crate) library: &'static Libfabric,
     pub(crate) facts: Facts,
@@ -189,7 +190,8 @@ impl Fabric {
         // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.facts.receives);
-        // SAFETY: an open domain and the entry that it was opened with, which nobody else uses meanwhile.
+        // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
+        // meanwhile.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
@@ -202,7 +204,8 @@ impl Fabric {
         if let Some(name) = quirks::unused_name(&self.facts.provider) {
             let bytes = name.as_bytes_with_nul();
             let address = bytes.as_ptr().cast_mut().cast();
-            // SAFETY: an open endpoint that is not enabled, and the bytes of a name, which the call copies.
+            // SAFETY: an open endpoint that is not enabled, and the bytes of a name, which the call
+            // copies.
             succeeded(unsafe { fi::fi_setname(endpoint.raw(), address, bytes.len()) })?;
         }
         // SAFETY: an endpoint that is bound to all it needs.
@@ -291,15 +294,15 @@ impl Fabric {
         self.mapped.add(&self.domain, raw)
     }
 
-    /// How a thread that sleeps learns of a queue's news.
-    pub(crate) fn news<'a>(&self, cq: &'a Cq) -> News<'a> {
-        let Some(fd) = cq.wait else { return News::Untold };
+    /// How a thread can sleep until a queue has an event.
+    pub(crate) fn wait_object<'a>(&self, cq: &'a Cq) -> WaitObject<'a> {
+        let Some(fd) = cq.wait else { return WaitObject::Absent };
         // SAFETY: an open fabric and an open queue with a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
-            return News::MayBeHere;
+            return WaitObject::Ready;
         }
         // SAFETY: the queue's descriptor, which is open as long as it.
-        News::ToldBy(unsafe { BorrowedFd::borrow_raw(fd) })
+        WaitObject::Descriptor(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 }
 
@@ -310,7 +313,7 @@ impl Drop for Fabric {
 }
 
 impl Cq {
-    /// Whether the kernel tells of its news.
+    /// Whether a descriptor signals its events.
     pub(crate) fn can_sleep(&self) -> bool {
         self.wait.is_some()
     }

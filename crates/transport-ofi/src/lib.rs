@@ -1,23 +1,29 @@
-//! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and whatever else it has a provider for,
-//! without a build for each: what a provider asks and offers is looked up when it is opened.
+//! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and everything else for which it
+//! has a provider. One build serves all of them: what a provider needs and offers is looked up when
+//! it is opened.
 //!
-//! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint, carried out by
-//! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
-//! and neither composes with the CPU's on one word, as PEs that share memory need. Where the job leaves them to the
-//! network (`SHMEM_AMOS`), all of the world's are libfabric's own.
+//! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint,
+//! carried out by the target's CPU: those of libfabric are made by devices, or by software that
+//! reads, computes and compares, and neither is atomic with respect to the CPU's operations on the
+//! same word, which PEs with shared memory need. If the job leaves them to the network
+//! (`SHMEM_AMOS`), all of them are libfabric's.
 //!
-//! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of, `origin` is what the verbs are made of;
-//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers;
-//! - `shared` has the peers and the eps, `connect` what PEs tell each other, `unconfirmed` whether a silent one is there;
-//! - `ep` is an endpoint of libfabric with the operations in flight on it; `message` and `replies` are atomic operations by the
-//!   target's CPU, `atomics` and `native` those by the fabric;
-//! - `choice`, `facts` and `quirks` say which provider of libfabric, what it is like, and which not; `found` what of it this
-//!   machine has; `settings` has our own limits and variables, `defaults` what libfabric's variables tell it;
-//! - `fabric` and `fid` are what libfabric opens, `raw` its keys that are no numbers; `block` is memory that it uses.
+//! - `endpoint` and `transport` implement the traits of `rushmem-transport`; `origin` starts
+//!   operations and waits for them;
+//! - `progress` is the driver of the kit's progress engine; `service` serves peers;
+//! - `shared` has the peers and the eps, `connect` the addresses and keys that PEs exchange,
+//!   `unconfirmed` finds out whether a silent peer still listens;
+//! - `ep` is an endpoint of libfabric with its operations in flight; `message` and `replies` are
+//!   atomic operations by the target's CPU, `atomics` and `native` those by the fabric;
+//! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
+//!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
+//!   `defaults` those of libfabric;
+//! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
+//!   memory that libfabric uses.
 //!
-//! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
-//! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
-//! keep a word of a put whole until the put is complete.
+//! What it does not do: it does not encrypt or sign, since libfabric does not; it does not
+//! reconnect (an operation that fails ends the job); over providers that are a stream of bytes,
+//! such as tcp, it does not keep a word of a put whole until the put is complete.
 
 mod atomics;
 mod block;

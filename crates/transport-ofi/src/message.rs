@@ -1,6 +1,6 @@
-//! The messages between PEs: atomic operations that the target's CPU carries out, which may follow a few
-//! bytes of data, and the replies. Every message carries the job's tag; one without it is not meant for this
-//! job.
+//! The messages between PEs: atomic operations that the target's CPU carries out, which may follow
+//! a few bytes of data, and the replies. Every message carries the job's tag; one without it is not
+//! meant for this job.
 #![allow(unsafe_code)]
 
 use rushmem_transport::kit::acks::Ack;

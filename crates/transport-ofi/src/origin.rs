@@ -7,8 +7,8 @@ mod waits;
 
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::progress::Progress;
+use crate::replies::Due;
 use crate::shared::{Shared, SharedEp};
-use amos::Due;
 use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;
@@ -30,8 +30,8 @@ pub(crate) struct OfiEndpoint {
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
     issued: IssuedRequests,
-    /// For each PE, how many fences there were when something was last written to it, so that what follows
-    /// a fence waits for what went to the same PE before, and for nothing else.
+    /// For each PE, how many fences there were when something was last written to it, so that what
+    /// follows a fence waits for what went to the same PE before, and for nothing else.
     followed: PeMap<u32>,
     /// How many fences there were at the last quiet: nothing needs to follow them.
     settled: u32,

@@ -1,23 +1,22 @@
-//! Makes progress on this PE's endpoints: by a thread that waits in the library, or by the service thread
-//! (`kit::engine`). Sets how long such threads poll and sleep.
+//! Makes progress on this PE's endpoints: by a thread that waits in the library, or by the service
+//! thread (`kit::engine`).
 //!
-//! The service thread blocks in the kernel until its completion queue has an event or the flush timer
-//! expires. If the provider has no wait object, it sleeps for short intervals instead.
+//! The service thread blocks in the kernel until its completion queue has an event or the flush
+//! timer expires. If the provider has no wait object, it sleeps for short intervals instead.
 //!
-//! Locking: threads that poll only try the service lock. `while_paused` acquires it, to open resources
-//! that must not be opened while the service runs.
+//! Locking: threads that poll only try the service lock. `while_paused` acquires it, to open
+//! resources that must not be opened while the service runs.
 //!
 //! This module does not interpret completions; see `origin` and `service`.
 
 use crate::ep::FiEndpoint;
-use crate::fabric::News;
+use crate::fabric::WaitObject;
 use crate::service::Service;
-use crate::settings::DESCRIPTORS;
+use crate::settings::{DESCRIPTORS, LIMITS};
 use crate::shared::Shared;
 use rushmem_transport::Amos;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::Watch;
-use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::engine::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper, flush_or_request,
 };
@@ -26,22 +25,6 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// A waiter spins for some milliseconds, since the progress of a long transfer cannot be observed before
-/// its end; its sleeps are short, since not every event wakes a thread. A poll takes one microsecond, but
-/// twenty and more while much data arrives, so a thread that polls every 25 us waits. The service thread
-/// serves now and then beside a thread within one long call, or within several in a row, which does not
-/// poll. No thread counts as asleep: all poll every 50 us.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
-    spins: 5_000,
-    sleep: Duration::from_micros(50),
-    often: Duration::from_micros(25),
-    often_oversubscribed: Duration::from_millis(1),
-    min_polls: 1,
-    max_unpolled: 4,
-    longest_asleep: WaitLimits::LONGEST,
-    flushes_beside_sleepers: true,
-};
 
 /// Maximum sleep of any thread if the provider cannot signal events through a file descriptor.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
@@ -62,8 +45,8 @@ impl Progress {
         act(lock(&self.service).ep())
     }
 
-    /// Polls all endpoints with operations in flight and the service, unless other threads do; returns
-    /// whether there was work for peers.
+    /// Polls all endpoints with operations in flight and the service, unless other threads do;
+    /// returns whether there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -104,7 +87,8 @@ impl Progress {
         }
     }
 
-    /// Polls, and if there was nothing to do sleeps until there may be, for `at_most` at the longest.
+    /// Polls, and if there was nothing to do sleeps until there may be, for `at_most` at the
+    /// longest.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -112,8 +96,8 @@ impl Progress {
         if self.poll()? {
             return Ok(true);
         }
-        // The service thread polls what is in flight while this thread sleeps. Without a wait object
-        // this thread polls by itself; and nothing signals what a NIC writes.
+        // The service thread polls what is in flight while this thread sleeps. Without a wait
+        // object this thread polls by itself; and nothing signals what a NIC writes.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
             (true, Amos::Software) => at_most,
             (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
@@ -148,10 +132,10 @@ impl Driver for Progress {
 
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let shared = &self.shared;
-        let queue = match shared.fabric.news(&shared.cq) {
-            News::MayBeHere => return,
-            News::Untold => None,
-            News::ToldBy(queue) => Some(queue),
+        let queue = match shared.fabric.wait_object(&shared.cq) {
+            WaitObject::Ready => return,
+            WaitObject::Absent => None,
+            WaitObject::Descriptor(queue) => Some(queue),
         };
         let replies_wait = || try_lock(&self.service).is_some_and(|service| service.has_backlog());
         if is_left || replies_wait() {

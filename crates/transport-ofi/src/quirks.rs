@@ -1,25 +1,28 @@
-//! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
-//! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
+//! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever
+//! is only slow or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 
 use rushmem_transport::Amos;
 use std::ffi::CString;
 
 /// Layers of providers, and what is wrong with them.
 const FAULTY: [(&str, &str); 3] = [
-    // Its reliability is a layer above datagrams. With several PEs writing to one at once a target now and
-    // then takes a write for complete of which parts are missing ("Truncation error"): seen with 1.17 here,
-    // and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
+    // Its reliability is a layer above datagrams. With several PEs writing to one at once a target
+    // now and then takes a write for complete of which parts are missing ("Truncation error"): seen
+    // with 1.17 here, and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
     ("ofi_rxd", "loses parts of writes"),
     // What became the provider tcp of 1.18, as an experiment beside that of 1.17.
     ("net", "stops in the middle of transfers"),
-    // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers fail (FI_ETOOSMALL).
+    // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers
+    // fail (FI_ETOOSMALL).
     ("ofi_mrail", "crashes in the middle of transfers"),
 ];
 
-/// As above, of atomic operations alone: seen with 1.17 over a NIC in software (FI_ENOKEY), where software does them.
+/// As above, of atomic operations alone: seen with 1.17 over a NIC in software (FI_ENOKEY), where
+/// software does them.
 const FAULTY_AMOS: [(&str, &str); 1] = [("verbs;ofi_rxm", "does not find the keys of some")];
 
-/// What is wrong with a provider, by the name that libfabric composes; `None` for one that may be used.
+/// What is wrong with a provider, by the name that libfabric composes; `None` for one that may be
+/// used.
 pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     if amos == Amos::Network
         && let Some((_, fault)) = FAULTY_AMOS.iter().find(|(name, _)| *name == provider)
@@ -37,28 +40,31 @@ pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     ))
 }
 
-/// Whether closing a provider's endpoints may crash, so that they are left to the end of the process: those of rxm over
-/// verbs (1.17 by a core file, seldom) take completions of connections that they have freed.
+/// Whether closing a provider's endpoints may crash, so that they are left to the end of the
+/// process: those of rxm over verbs (1.17 by a core file, seldom) take completions of connections
+/// that they have freed.
 pub(crate) fn fails_at_close(provider: &str) -> bool {
     provider == "verbs;ofi_rxm"
 }
 
-/// Whether a read tells that the writes before it have arrived, although the provider promises no order, and completions that
-/// tell it are of no use. Those of shm (1.17) come when the target polls, and once it is asked for atomic operations too early;
-/// without them the kernel carries its writes out at once, or reads take the queue of the writes.
+/// Whether a read tells that the writes before it have arrived, although the provider promises no
+/// order, and completions that tell it are of no use. Those of shm (1.17) come when the target
+/// polls, and once it is asked for atomic operations too early; without them the kernel carries its
+/// writes out at once, or reads take the queue of the writes.
 pub(crate) fn reads_follow(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }
 
-/// Whether a provider stops working when the process's first thread ends: the kernel finds the memory of a process, which
-/// shm copies from and to, by that thread.
+/// Whether a provider stops working when the process's first thread ends: the kernel finds the
+/// memory of a process, which shm copies from and to, by that thread.
 pub(crate) fn needs_first_thread(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }
 
-/// A name for an endpoint that no file in /dev/shm has, `None` where the provider's own are as good. Those of shm are
-/// made of the process and a count, and the files of a process that was killed stay: a later one with its number would be
-/// refused (`FI_EBUSY`). `oshrun` removes files by the process that the name begins with.
+/// A name for an endpoint that no file in /dev/shm has, `None` where the provider's own are as
+/// good. Those of shm are made of the process and a count, and the files of a process that was
+/// killed stay: a later one with its number would be refused (`FI_EBUSY`). `oshrun` removes files
+/// by the process that the name begins with.
 pub(crate) fn unused_name(provider: &str) -> Option<CString> {
     if provider != "shm" {
         return None;

@@ -1,6 +1,15 @@
-//! Where the old values of an ep's atomic operations arrive, from whichever thread takes the messages.
+//! Where the old values of an ep's atomic operations arrive, from whichever thread takes the
+//! messages.
 
+use crate::ep::Wanted;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// An atomic operation whose old value is due.
+pub(crate) struct Due {
+    pub(crate) slot: u32,
+    pub(crate) pe: u32,
+    pub(crate) wanted: Wanted,
+}
 
 #[derive(Default)]
 struct Slot {

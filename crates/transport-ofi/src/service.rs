@@ -1,7 +1,8 @@
-//! The endpoint that peers address: it receives their atomic operations, carries them out by this CPU, and
-//! takes the replies to this PE's own. Polling it lets the provider serve peers' reads and writes.
+//! The endpoint that peers address: it receives their atomic operations, carries them out by this
+//! CPU, and takes the replies to this PE's own. Polling it lets the provider serve peers' reads and
+//! writes.
 //!
-//! One thread at a time does so. This file must never know who polls.
+//! One thread at a time does so. This module does not know which thread polls.
 
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES, Reply, Request};
@@ -72,7 +73,7 @@ impl Service {
         Ok(worked)
     }
 
-    /// Takes in what a peer asks for, or answers.
+    /// Takes a request of a peer, or a reply.
     fn take(&mut self, shared: &Shared, message: Message) {
         let request = match message {
             Message::Request(request) => request,
@@ -101,12 +102,13 @@ impl Service {
                 }
             }
             Turn::Later => carried.keep(place, request),
-            // It is no peer's.
+            // No PE of this job sent it.
             Turn::Never => {}
         }
     }
 
-    /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
+    /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
+    /// nobody.
     fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
@@ -133,14 +135,15 @@ impl Service {
     }
 }
 
-/// Carries out a request of a stream, of which so much is carried out; returns what is to be answered, and to whom.
+/// Carries out a request of a stream, of which so much is carried out; returns what is to be
+/// answered, and to whom.
 fn carry_out(
     shared: &Shared,
     carried: &mut CarriedOut<Request>,
     request: &Request,
 ) -> Option<(u32, Message)> {
     let Request { stream, place, slot, data, update, .. } = *request;
-    // What asks for memory that there is not is no peer's.
+    // No PE of this job requests memory that does not exist.
     let is_stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
     let mut value = is_stored.then_some(0)?;
     if let Some(update) = update {

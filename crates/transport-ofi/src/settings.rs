@@ -1,10 +1,10 @@
-//! What can be set: the environment variables that this provider reads; and sizes, limits and what is relied on, which tests
-//! make tiny.
-//!
-//! It must never know what they are for.
+//! The environment variables that this provider reads, how its threads poll and sleep, and its
+//! other limits, which tests make tiny.
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::backoff::WaitLimits;
+use std::time::Duration;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
@@ -27,10 +27,27 @@ pub(crate) const ALL: &[Setting] = &[
     },
 ];
 
-/// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back for each of these.
+/// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back
+/// for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job.
 pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
+
+/// A waiter spins for some milliseconds, since the progress of a long transfer cannot be observed
+/// before its end; its sleeps are short, since not every event wakes a thread. A poll takes one
+/// microsecond, but twenty and more while much data arrives, so a thread that polls every 25 us
+/// waits. The service thread serves now and then beside a thread within one long call, or within
+/// several in a row, which does not poll. No thread counts as asleep: all poll every 50 us.
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
+    spins: 5_000,
+    sleep: Duration::from_micros(50),
+    often: Duration::from_micros(25),
+    often_oversubscribed: Duration::from_millis(1),
+    min_polls: 1,
+    max_unpolled: 4,
+    longest_asleep: WaitLimits::LONGEST,
+    flushes_beside_sleepers: true,
+};
 
 /// Limits of a transport. What the fabric offers may be less.
 #[derive(Clone, Copy, Debug)]
@@ -39,19 +56,20 @@ pub struct Tuning {
     pub depth: usize,
     /// Transfers up to this many bytes are copied, so that their source is free at once.
     pub copy_up_to: usize,
-    /// The same of puts whose caller would otherwise wait for the target's answer, unless all that is copied from is registered.
+    /// The same of puts whose caller would otherwise wait for the target's answer, unless all that
+    /// is copied from is registered.
     pub copy_before_waiting_up_to: usize,
     /// Atomic operations that a context has in flight.
     pub amos: usize,
-    /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and several
-    /// descriptors for each.
+    /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and
+    /// several descriptors for each.
     pub endpoints: usize,
     /// Buffers for requests of peers.
     pub receives: usize,
     /// Longer transfers are cut.
     pub max_bytes: usize,
-    /// Use completions that tell of the target's memory, the fabric's order, and other atomic operations of its own
-    /// than compare-and-swap, where it has them.
+    /// Use completions that tell of the target's memory, the fabric's order, and other atomic
+    /// operations of its own than compare-and-swap, where it has them.
     pub trust: bool,
 }
 

@@ -1,17 +1,17 @@
-//! What all endpoints of a PE and its service thread share: the peers, the eps, and the acknowledgments.
+//! What all endpoints of a PE and its service thread share: the peers, the eps, and the
+//! acknowledgments.
 //!
-//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for a lock
-//! while it holds another, except that of the list of what is unfinished, which is held for a few
-//! instructions. This module does not know what peers request, nor who polls.
+//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for
+//! a lock while it holds another, except that of the list of what is unfinished, which is held for
+//! a few instructions. This module does not know what peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
-use crate::fabric::{Cq, Fabric, News};
+use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
 use crate::native::Native;
-use crate::progress::LIMITS;
 use crate::replies::Replies;
-use crate::settings::Tuning;
+use crate::settings::{LIMITS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::acks::{AckCounts, Acks};
@@ -43,8 +43,8 @@ pub(crate) struct SharedEp {
     pub(crate) requests: AtomicU32,
     /// How many requests the targets have acknowledged.
     pub(crate) acks: Arc<AckCounts>,
-    /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
-    /// for it, although nothing is in flight.
+    /// Something was written of which no completion tells that it has reached its target. The
+    /// provider may still have to work for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
     /// It is among what is unfinished. It changes under the lock of the ep.
     noted: AtomicBool,
@@ -109,7 +109,8 @@ pub(crate) struct Shared {
     /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
     pub(crate) tuning: Tuning,
-    /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
+    /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the
+    /// target's answer.
     copies_up_to: usize,
     copies_before_waiting_up_to: usize,
     pub(crate) host: Arc<dyn Host>,
@@ -119,7 +120,8 @@ pub(crate) struct Shared {
     /// Between this PE's streams of requests and those of the others.
     pub(crate) acks: Acks,
     pub(crate) state: ProgressState,
-    /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
+    /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of
+    /// which nobody tells.
     pub(crate) handed_over: AtomicBool,
     pub(crate) loss: Loss,
 }
@@ -205,8 +207,8 @@ impl Shared {
         self.fabric.facts.ordered && self.amos == Amos::Software
     }
 
-    /// A message may complete before it has left, so an ep is polled until the targets have acknowledged
-    /// all requests. Sockets have taken what completes.
+    /// A message may complete before it has left, so an ep is polled until the targets have
+    /// acknowledged all requests. Sockets have taken what completes.
     fn polls_until_acked(&self) -> bool {
         !self.fabric.facts.sockets
     }
@@ -307,7 +309,8 @@ impl Shared {
         shared
     }
 
-    /// The old value of an atomic operation of an ep came. One of an ep that there is not is nobody's.
+    /// The old value of an atomic operation of an ep came. One of an ep that there is not is
+    /// nobody's.
     pub(crate) fn replied(&self, ep: u32, slot: u32, value: u64) {
         let eps = self.eps.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(ep) = eps.get(ep as usize) {
@@ -315,7 +318,8 @@ impl Shared {
         }
     }
 
-    /// Something is in flight on an ep, whose lock the caller has: the service thread polls it if nobody else does.
+    /// Something is in flight on an ep, whose lock the caller has: the service thread polls it if
+    /// nobody else does.
     #[inline]
     pub(crate) fn note(&self, ep: &Arc<SharedEp>) {
         if !ep.noted.load(Ordering::Relaxed) {
@@ -335,15 +339,16 @@ impl Shared {
         self.unfinished.finish(|ep| ep.poll(self))
     }
 
-    /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel tells that it may.
+    /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel
+    /// tells that it may.
     pub(crate) fn sleep(&self, at_most: Duration) -> bool {
-        match self.fabric.news(&self.cq) {
-            News::MayBeHere => true,
-            News::Untold => {
+        match self.fabric.wait_object(&self.cq) {
+            WaitObject::Ready => true,
+            WaitObject::Absent => {
                 thread::sleep(at_most);
                 false
             }
-            News::ToldBy(queue) => {
+            WaitObject::Descriptor(queue) => {
                 let mut fds = [PollFd::from_borrowed_fd(queue, PollFlags::IN)];
                 sleep_on(&mut fds, at_most);
                 !fds[0].revents().is_empty()

@@ -160,7 +160,8 @@ impl Transport for Ofi {
         let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let mr = self.progress.while_paused(|ep| {
-            // SAFETY: valid until this transport is dropped by contract, and with it the registration.
+            // SAFETY: valid until this transport is dropped by contract, and with it the
+            // registration.
             unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
         });
         let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));

@@ -1,7 +1,8 @@
 //! The verbs of one context.
 //!
-//! All endpoints of a PE share its links; an endpoint remembers the number of its last request to each PE, so that its quiet
-//! waits for its own operations alone. This file must never know a socket, nor who polls while it waits.
+//! All endpoints of a PE share its links; an endpoint remembers the number of its last request to
+//! each PE, so that its quiet waits for its own operations alone. This file must never know a
+//! socket, nor who polls while it waits.
 #![allow(unsafe_code)]
 
 use crate::connection::{Connection, End};
@@ -21,13 +22,15 @@ use rushmem_transport::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of a link before peers get their turn: what is waited for is likely to come there, and each poll
-/// elsewhere makes it late.
+/// Polls of a link before peers get their turn: what is waited for is likely to come there, and
+/// each poll elsewhere makes it late.
 const POLLS: usize = 4;
 
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
     progress: Arc<Progress>,
+    /// Words of long transfers are written and read in parts: nobody looks at them meanwhile.
+    in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which some request is not known to be done.
     touched: Vec<Pe>,
@@ -66,9 +69,9 @@ impl Leave {
 }
 
 impl TcpEndpoint {
-    pub(crate) fn new(progress: Arc<Progress>) -> TcpEndpoint {
+    pub(crate) fn new(progress: Arc<Progress>, in_parts: bool) -> TcpEndpoint {
         let routes = PeMap::new(progress.shared.peers.n_pes());
-        TcpEndpoint { progress, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
+        TcpEndpoint { progress, in_parts, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
     }
 
     fn shared(&self) -> &Shared {
@@ -176,8 +179,8 @@ impl TcpEndpoint {
         })
     }
 
-    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals it; returns the stream's
-    /// position after it, or 0 if everything was copied.
+    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals
+    /// it; returns the stream's position after it, or 0 if everything was copied.
     ///
     /// # Safety
     /// The source is valid for reads until everything up to the position is sent.
@@ -195,6 +198,7 @@ impl TcpEndpoint {
             Some(_) => Leave::of(completion),
             None => Leave::Later,
         };
+        let how = (copy, self.in_parts && !copy);
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
             let part = source.skip(done).first(room(dest.offset + done as u64));
@@ -203,7 +207,7 @@ impl TcpEndpoint {
             let signal = signal.filter(|_| done == source.nbytes);
             self.issue(pe, leave, |Connection { origin, .. }| {
                 // SAFETY: a part of the source, valid by contract.
-                let seq = unsafe { origin.put(at, part, copy) };
+                let seq = unsafe { origin.put(at, part, how) };
                 position = origin.positions().0;
                 signal.map_or(seq, |signal| origin.update(signal))
             })?;
@@ -275,7 +279,8 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::put(self.shared(), &put) };
         }
-        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
+        // next quiet does.
         let position = unsafe { self.start_put(pe, &put, None) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),
@@ -290,20 +295,20 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::get(self.shared(), &get) };
         }
+        let is_long = dest.nbytes > self.shared().tuning.copy_up_to;
+        let in_parts = self.in_parts && is_long;
         // The CPU stores the first bytes that come, which would end the process by a signal.
-        if dest.nbytes > self.shared().tuning.copy_up_to
-            && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest)
-        {
+        if is_long && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest) {
             return Err(self.shared().loss.of_memory(fault));
         }
         let leave = Leave::of(completion);
-        let is_symmetric = self.shared().segments.holding(dest).is_some();
+        let how = (!in_parts && self.shared().segments.holding(dest).is_some(), in_parts);
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
             let part = dest.skip(done).first(room(source.offset + done as u64));
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
-            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, is_symmetric) };
+            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, how) };
             seq = self.issue(pe, leave, append)?;
             done += part.nbytes;
         }
@@ -333,7 +338,8 @@ impl Endpoint for TcpEndpoint {
             OldValue::Returned => {
                 let mut old = 0u64;
                 let to = (&raw mut old).cast();
-                // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
+                // SAFETY: a local that lives until the answer has come or, on an error, the link is
+                // closed.
                 let append = |link: &mut Connection| unsafe {
                     link.origin.fetch(&request, to, AmoWidth::Eight)
                 };
@@ -357,7 +363,8 @@ impl Endpoint for TcpEndpoint {
             let leave = Leave::of(put.completion);
             return self.issue(pe, leave, |link| link.origin.update(&update)).map(|_| ());
         }
-        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
+        // next quiet does.
         let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),

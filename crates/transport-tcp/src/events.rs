@@ -1,5 +1,5 @@
-//! Wakes threads of this PE that sleep until something arrives, if another thread received it: the kernel
-//! does not wake them then.
+//! Wakes threads of this PE that sleep until something arrives, if another thread received it: the
+//! kernel does not wake them then.
 
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::timer::sleep_on;
@@ -22,8 +22,8 @@ impl Events {
         Ok(Events { count: AtomicU64::new(0), bell })
     }
 
-    /// The number of events so far: a thread that reads it before it looks for what it waits for may
-    /// [`sleep`](Events::sleep) if it did not find it.
+    /// The number of events so far: a thread that reads it before it looks for what it waits for
+    /// may [`sleep`](Events::sleep) if it did not find it.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
@@ -41,8 +41,8 @@ impl Events {
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Sleeps until something arrives at `sockets` or there are more events than `seen`, for `at_most`
-    /// at the longest.
+    /// Sleeps until something arrives at `sockets` or there are more events than `seen`, for
+    /// `at_most` at the longest.
     pub(crate) fn sleep(
         &self,
         state: &ProgressState,

@@ -1,21 +1,23 @@
 //! Rushmem over sockets: the provider that works wherever there is an Ethernet.
 //!
-//! Each PE listens, connects to a peer when it first needs it, and serves its peers' requests in
-//! software: puts and gets are copies, atomic operations are the CPU's. A service thread works while
-//! the PE computes; a PE that waits polls by itself.
+//! Each PE listens, connects to a peer at its first use, and serves its peers' requests in
+//! software: puts and gets are copies, atomic operations are the CPU's. A thread that waits polls
+//! the sockets; while none does, a service thread serves peers.
 //!
-//! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
-//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers, and `expected` says which of
-//!   them it looks at first;
-//! - `shared` has the peers and the connections to them, `connect` makes these, `establishment` sees to it that two PEs have one,
-//!   `news` wakes who sleeps;
-//! - `connection` is what each end has of one: in `origin` what it asks, in `target` what it is asked, in `send_queue` what waits
-//!   to be sent, in `heartbeat` for how long nothing came; `own` is what a PE asks of itself, without a connection;
-//! - `whole_words` writes what is received word by word, and `bounce` has the buffers from which it does;
-//! - `unauthenticated` is a connection whose other end has not proved itself, and `socket` how all of them are set;
+//! - `endpoint` and `transport` implement the traits of `rushmem-transport`;
+//! - `progress` is the driver of the kit's progress engine; `service` serves peers, and `expected`
+//!   predicts which of them sends next; `events` wakes threads that sleep;
+//! - `shared` has the peers and the connections to them, `connect` makes these, and `establishment`
+//!   ensures that two PEs have only one;
+//! - `connection` is one end of a connection: `origin` issues requests, `target` carries them out,
+//!   `send_queue` has what is to be sent, `heartbeat` measures silence; `own` accesses memory of
+//!   this PE;
+//! - `whole_words` writes what is received word by word, from the buffers of `bounce`;
+//! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
+//!   sets the options of all of them;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system
-//!   calls, and `order` says what they order.
+//! - `found` finds the addresses of this machine, `settings` has the limits and variables, `sys`
+//!   the system calls, and `order` states what they order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it sends no page without a copy by the kernel. A child

@@ -1,36 +1,21 @@
-//! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the service
-//! thread (`kit::engine`). Sets how long such threads poll and sleep.
+//! Makes progress on the sockets of this PE: by a thread that waits in the library, or by the
+//! service thread (`kit::engine`).
 //!
 //! Locking: the service is only ever tried, except when this PE leaves.
 
 use crate::service::Service;
 use crate::shared::Shared;
 use rushmem_transport::Error;
-use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::{Driver, Served, Sleeper, flush_or_request};
 use rushmem_transport::kit::lock::{lock, try_lock};
-use rushmem_transport::kit::progress_state::{FLUSH_DELAY, ProgressState};
+use rushmem_transport::kit::progress_state::ProgressState;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two; every event
-/// that may end its wait also ends its sleep. Each end of a sleep of the service thread delays waiters by
-/// some tens of microseconds where timers are a hypervisor's. A thread that polls 25 times within the
-/// shortest sleep, or a quarter as often in longer ones, waits; others compute and rarely call the library.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
-    spins: 200,
-    sleep: Duration::from_millis(10),
-    often: Duration::from_micros(8),
-    often_oversubscribed: Duration::from_micros(100),
-    min_polls: 26,
-    max_unpolled: u32::MAX,
-    longest_asleep: Duration::from_millis(20),
-    flushes_beside_sleepers: true,
-};
-
-/// Receiving a message and sending the next one takes as long as this many polls that find nothing. When
-/// PEs outnumber the CPUs, what takes long is to get one.
+/// Receiving a message and sending the next one takes as long as this many polls that find nothing.
+/// When PEs outnumber the CPUs, what takes long is to get one.
 const POLLS_PER_MESSAGE: u64 = 8;
 
 /// One PE's share in the network, with what serves its peers.
@@ -44,7 +29,8 @@ impl Progress {
         Progress { shared, service: Mutex::new(service) }
     }
 
-    /// Sends what was held back and serves peers, if no other thread does; returns whether there was work.
+    /// Sends what was held back and serves peers, if no other thread does; returns whether there
+    /// was work.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let shared = &self.shared;
         shared.state.polled();

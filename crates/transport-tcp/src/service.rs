@@ -1,7 +1,8 @@
-//! Whoever polls it serves this PE's peers: new connections, and links that have news.
+//! Serves this PE's peers: accepts connections, and receives from links that have events.
 //!
-//! One thread at a time does so. The link on which something is expected is looked at first and alone for a few turns, since
-//! asking the kernel which of all sockets has news costs more than asking one. This file must never know who polls.
+//! One thread at a time does so. For a few turns only the link on which something is expected is
+//! read, since asking the kernel which of all sockets has an event costs more than asking one. This
+//! module does not know which thread polls.
 
 use crate::expected::Expected;
 use crate::proto::{Acceptor, Answer};
@@ -146,7 +147,8 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // Out of descriptors or memory, which the kernel says whether or not somebody is there.
+                    // Out of descriptors or memory, which the kernel says whether or not somebody
+                    // is there.
                     if !is_waiting(&self.listeners[number as usize]) {
                         self.refusing = None;
                         return;
@@ -285,7 +287,8 @@ impl Service {
         Ok(())
     }
 
-    /// Every round: unauthenticated connections that took too long are dropped, and hosts that went silent are lost.
+    /// Every round: unauthenticated connections that took too long are dropped, and hosts that went
+    /// silent are lost.
     pub(crate) fn look_around(&mut self, shared: &Shared) {
         let now = Instant::now();
         for entry in &mut self.unauthenticated {
@@ -297,7 +300,8 @@ impl Service {
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
             if let Some(Link::Open(connection)) = link.as_deref_mut() {
-                // Also where no answer is due: what is not acknowledged by the kernel there never arrives if the host is gone.
+                // Also where no answer is due: what is not acknowledged by the kernel there never
+                // arrives if the host is gone.
                 let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.look(silence, now);
                 drop(link);
@@ -321,7 +325,8 @@ fn is_waiting(listener: &TcpListener) -> bool {
     !fds[0].revents().is_empty()
 }
 
-/// A connection that the peer may use was closed by an error. If this PE is the cause, it reports it: the peer would report a loss.
+/// A connection that the peer may use was closed by an error. If this PE is the cause, it reports
+/// it: the peer would report a loss.
 fn lose_by(shared: &Shared, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {error}"));

@@ -1,9 +1,9 @@
-//! What can be set: the environment variables that this provider reads, and its sizes and limits, which tests make tiny.
-//!
-//! It must never know what they are for.
+//! The environment variables that this provider reads, how its threads poll and sleep, and its
+//! other limits, which tests make tiny.
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::backoff::WaitLimits;
 use std::time::Duration;
 
 /// The variable that names the network interfaces.
@@ -20,6 +20,22 @@ pub(crate) const ALL: &[Setting] = &[Setting {
 
 /// A connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
+
+/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two; every
+/// event that may end its wait also ends its sleep. Each end of a sleep of the service thread
+/// delays waiters by some tens of microseconds where timers are a hypervisor's. A thread that polls
+/// 25 times within the shortest sleep, or a quarter as often in longer ones, waits; others compute
+/// and rarely call the library.
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
+    spins: 200,
+    sleep: Duration::from_millis(10),
+    often: Duration::from_micros(8),
+    often_oversubscribed: Duration::from_micros(100),
+    min_polls: 26,
+    max_unpolled: u32::MAX,
+    longest_asleep: Duration::from_millis(20),
+    flushes_beside_sleepers: true,
+};
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]

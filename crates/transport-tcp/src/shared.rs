@@ -11,9 +11,8 @@ use crate::connect::{self, Refusal};
 use crate::connection::{Connection, End};
 use crate::establishment::Establishment;
 use crate::events::Events;
-use crate::progress::LIMITS;
 use crate::proto::{Address, Answer};
-use crate::settings::Tuning;
+use crate::settings::{LIMITS, Tuning};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, damaged};
@@ -66,8 +65,8 @@ pub(crate) enum Link {
     /// None yet.
     Unconnected(Establishment),
     Open(Box<Connection>),
-    /// Gone, and why. A connection that is only not used any more stays open, so that its peer does not
-    /// take this PE for lost.
+    /// Gone, and why. A connection that is only not used any more stays open, so that its peer does
+    /// not take this PE for lost.
     Closed {
         why: String,
         _unused: Option<Box<Connection>>,
@@ -136,7 +135,8 @@ impl Shared {
         self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), &why)
     }
 
-    /// Sees to a connection to a PE, by connecting to it where that is this PE's part; false while it has to be waited for.
+    /// Sees to a connection to a PE, by connecting to it where that is this PE's part; false while
+    /// it has to be waited for.
     pub(crate) fn reach(&self, pe: Pe) -> Result<bool, Error> {
         let peer = self.peers.get(pe)?;
         {
@@ -187,7 +187,8 @@ impl Shared {
         self.wake_sleepers();
     }
 
-    /// What to answer to a peer that proved to be this PE; nothing if there will be no connection any more.
+    /// What to answer to a peer that proved to be this PE; nothing if there will be no connection
+    /// any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<Answer> {
         // One that this PE has not heard of yet comes again.
         let Ok(peer) = self.peers.get(pe) else { return Some(Answer::Deferral) };
@@ -232,7 +233,8 @@ impl Shared {
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
-    /// A link has ended, and with it the job unless the peer said that it leaves. Returns the first loss.
+    /// A link has ended, and with it the job unless the peer said that it leaves. Returns the first
+    /// loss.
     fn close(&self, pe: Pe, link: &mut Link, end: &End) -> Error {
         let why = end.to_string();
         let error = match end {
@@ -251,7 +253,8 @@ impl Shared {
         error
     }
 
-    /// After work on a link: whoever waits for what came is told, and whatever is left to send will be sent.
+    /// After work on a link: whoever waits for what came is told, and whatever is left to send will
+    /// be sent.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
             self.host.arrived();
@@ -313,7 +316,8 @@ impl Shared {
         })
     }
 
-    /// Works on a link if nobody else does, and returns what the work says of itself; `None` when somebody does.
+    /// Works on a link if nobody else does, and returns what the work says of itself; `None` when
+    /// somebody does.
     pub(crate) fn try_link(
         &self,
         pe: Pe,
@@ -348,7 +352,8 @@ impl Shared {
         self.events.record(&self.state);
     }
 
-    /// Sleeps until something arrives or there are more events than `seen`, for `at_most` at the longest.
+    /// Sleeps until something arrives or there are more events than `seen`, for `at_most` at the
+    /// longest.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
         self.events.sleep(&self.state, &self.epoll, seen, at_most);
     }

@@ -94,7 +94,11 @@ impl Transport for Tcp {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress))))
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), false)))
+    }
+
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), true)))
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -105,8 +109,8 @@ impl Transport for Tcp {
         if self.progress.poll()? {
             return Ok(true);
         }
-        // The caller looked for what it waits for after its last call of this, and looks again after
-        // this one: it may sleep only over what it has seen.
+        // The caller looked for what it waits for after its last call of this, and looks again
+        // after this one: it may sleep only over what it has seen.
         let events = self.shared().events();
         if SEEN.replace(events) != events {
             return Ok(false);

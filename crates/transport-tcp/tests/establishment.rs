@@ -1,14 +1,13 @@
-//! PEs that connect to each other at the same time: each pair ends with one connection, on which nothing is lost, whatever
-//! both send at once.
+//! PEs that connect to each other at the same time: each pair ends with one connection, on which
+//! nothing is lost, whatever both send at once.
 #![allow(unsafe_code)]
 
-mod second;
-
+use conformance::loss::open_beside;
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
     Completion, Error, Get, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
 };
-use rushmem_transport_tcp::{PROVIDER, Tuning};
+use rushmem_transport_tcp::PROVIDER;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,7 +38,7 @@ fn all_at_once(member: &Member) {
     let (me, n_pes) = (member.me(), member.n_pes());
     for round in 0..ROUNDS {
         let mut heap = vec![0u64; 512];
-        let transport = second::open_beside(member, Tuning::default(), &mut heap, Arc::new(Panics));
+        let transport = open_beside(member, &mut heap, Arc::new(Panics), usual);
         let before = open_sockets();
         member.barrier();
         let mut endpoint = transport.endpoint().expect("an endpoint");

@@ -1,147 +1,38 @@
-//! A PE that dies: whoever uses it, waits or computes learns of it, with the names of both; nobody hangs.
+//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
+//! hangs. A PE that cannot connect, or cannot accept a connection, says why.
 
-mod second;
-
+use conformance::loss::{Recorder, Use, losses, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member, verbs};
-use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
 use std::process::exit;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// What this process's host was told.
-static TOLD: Mutex<Vec<Error>> = Mutex::new(Vec::new());
-
-struct Recorder;
-
-impl Host for Recorder {
-    fn lost(&self, error: &Error) {
-        TOLD.lock().expect("no panic holds it").push(error.clone());
-    }
-}
-
-fn told() -> Vec<Error> {
-    TOLD.lock().expect("no panic holds it").clone()
-}
-
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    let with = Open { host: Arc::new(Recorder), ..with.clone() };
-    open(&with, Tuning::default())
-}
-
-fn is_the_right_message(error: &Error, me: usize, lost: u32) {
-    assert!(matches!(error, Error::Lost(Pe(pe), _) if *pe == lost), "{error}");
-    let (text, host) = (error.to_string(), std::fs::read_to_string("/proc/sys/kernel/hostname"));
-    let host = host.expect("a host name").trim().to_owned();
-    assert!(text.contains(&format!("PE {me} on {host}")), "{text}");
-    assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
-}
-
-const DYING: usize = 3;
-
-/// PE 3 dies in the middle; the others must learn it, each at what it does.
-fn one_dies(member: &Member) {
-    let me = member.me();
-    let mut end = member.endpoint();
-    for peer in 0..member.n_pes() {
-        end.put_word(peer, 64 * me, 1);
-    }
-    end.quiet();
-    member.barrier();
-    let at = RemoteAddr { segment: Segment::Heap, offset: 4096 };
-    let mut endpoint = member.transport().endpoint().expect("one");
-    match me {
-        DYING => exit(0),
-        // Puts and completes, large and small.
-        0 => {
-            let data = vec![1u8; 1 << 20];
-            let mut nbytes = 1;
-            let error = loop {
-                let put = verbs::put(&mut *endpoint, Pe(DYING as u32), at, &data[..nbytes]);
-                if let Err(error) = put.and_then(|()| endpoint.quiet()) {
-                    break error;
-                }
-                nbytes = nbytes * 5 % (1 << 20);
-            };
-            is_the_right_message(&error, me, DYING as u32);
-            // From now on every verb says so.
-            assert_eq!(endpoint.quiet(), Err(error.clone()));
-            let put = verbs::put(&mut *endpoint, Pe(1), at, &data[..8]);
-            assert_eq!(put, Err(error));
-        }
-        // Waits for a flag that nobody will set.
-        1 => {
-            let error = loop {
-                if let Err(error) = member.transport().progress() {
-                    break error;
-                }
-            };
-            is_the_right_message(&error, me, DYING as u32);
-        }
-        // Computes: the service thread tells.
-        _ => {
-            while told().is_empty() {
-                std::hint::spin_loop();
-            }
-        }
-    }
-    while told().is_empty() {
-        std::thread::yield_now();
-    }
-    assert_eq!(told().len(), 1, "the host is told once");
-    is_the_right_message(&told()[0], me, DYING as u32);
-    // Nobody must hear of another loss first.
-    member.barrier_without_the_last();
-    std::mem::forget(end);
-    exit(0);
+    open(&Open { host: Arc::new(Recorder(&[])), ..with.clone() }, Tuning::default())
 }
 
 #[test]
 fn a_pe_that_dies_is_noticed_by_all() {
-    let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body: one_dies };
+    let body = |member: &_| one_dies(member, &[Use::Puts, Use::Waits, Use::Computes]);
+    let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
     conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
 fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transport> {
-    second::open_beside(member, tuning, heap, Arc::new(Recorder))
+    open_beside(member, heap, Arc::new(Recorder(&[])), |with| open(with, tuning))
 }
 
-/// A PE that leaves in order is no loss, whatever the others do meanwhile.
-fn one_leaves_early(member: &Member) {
-    let (me, n_pes) = (member.me(), member.n_pes());
+fn leaves(member: &Member) {
     let mut heap = vec![0u64; 512];
-    let transport = second(member, Tuning::default(), &mut heap);
-    let use_pes = |pes: std::ops::Range<usize>| {
-        let mut endpoint = transport.endpoint().expect("an endpoint");
-        for pe in pes {
-            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
-            let added = verbs::add_one(&mut *endpoint, Pe(pe as u32), at);
-            added.expect("a PE that is there");
-        }
-    };
-    use_pes(0..n_pes);
-    member.barrier();
-    if me == 0 {
-        drop(transport);
-        member.barrier();
-        member.barrier();
-    } else {
-        // The farewell of PE 0 is here when this barrier is over.
-        member.barrier();
-        for _ in 0..10_000 {
-            transport.progress().expect("a farewell is no loss");
-        }
-        use_pes(1..n_pes);
-        assert_eq!(told(), Vec::new());
-        member.barrier();
-        drop(transport);
-    }
-    drop(heap);
+    one_leaves(member, second(member, Tuning::default(), &mut heap));
 }
 
-/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for lost.
+/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for
+/// lost.
 fn one_link_fails(member: &Member) {
     const LEFT: u32 = 2;
     let mut heap = vec![0u64; 512];
@@ -166,7 +57,7 @@ fn one_link_fails(member: &Member) {
         for _ in 0..10_000 {
             transport.progress().expect("PE 0 is there");
         }
-        assert_eq!(told(), Vec::new());
+        assert_eq!(losses(), Vec::new());
     }
     member.barrier();
 }
@@ -186,7 +77,8 @@ fn leave_descriptors(more: u64) {
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
 }
 
-/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits for as long.
+/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits
+/// for as long.
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let mut heap = vec![0u64; 512];
@@ -209,10 +101,10 @@ fn one_place_left(member: &Member) {
             add().expect_err("no place is left");
         }
         _ => {
-            while told().is_empty() {
+            while losses().is_empty() {
                 std::thread::yield_now();
             }
-            let text = told()[0].to_string();
+            let text = losses()[0].to_string();
             assert!(text.contains("PE 2 on") && text.contains("ulimit -n"), "{text}");
         }
     }
@@ -250,7 +142,7 @@ fn a_pe_that_cannot_connect_says_so_of_itself() {
     conformance::run("a_pe_that_cannot_connect_says_so_of_itself", recording, case);
 }
 
-/// PE 1 has no descriptor left when PE 0 connects: it says so, with the cure.
+/// PE 1 has no descriptor left when PE 0 connects: it says so, with the remedy.
 fn no_room_at_the_door(member: &Member) {
     let mut heap = vec![0u64; 512];
     let refuse_limit = Duration::from_secs(1);
@@ -265,10 +157,10 @@ fn no_room_at_the_door(member: &Member) {
     }
     leave_descriptors(0);
     member.barrier();
-    while told().is_empty() {
+    while losses().is_empty() {
         std::thread::yield_now();
     }
-    let text = told()[0].to_string();
+    let text = losses()[0].to_string();
     assert!(text.contains("PE 1 on") && text.contains("ulimit -n"), "{text}");
     exit(0);
 }
@@ -281,6 +173,6 @@ fn a_pe_without_descriptors_says_so() {
 
 #[test]
 fn a_pe_that_leaves_is_no_loss() {
-    let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: one_leaves_early };
+    let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: leaves };
     conformance::run("a_pe_that_leaves_is_no_loss", recording, case);
 }

@@ -1,4 +1,5 @@
-//! How many messages requests take: one each, and no acknowledgments but those for which a call waits.
+//! How many messages requests take: one each, and no acknowledgments but those for which a call
+//! waits.
 #![allow(unsafe_code)]
 
 use crate::pair::{HEAP, ME, PEER, Pair, pair};

@@ -1,10 +1,12 @@
 //! The verbs of one context.
 //!
-//! A PE reaches its own memory by itself. This file must never know who lets the worker work, nor what UCX calls an operation.
+//! A PE reaches its own memory by itself. This file must never know who lets the worker work, nor
+//! what UCX calls an operation.
 #![allow(unsafe_code)]
 
 use crate::issuer::Issuer;
-use crate::origin::{Origin, Transfer};
+use crate::origin::Origin;
+use crate::origin::transfers::Transfer;
 use crate::progress::Progress;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::check_aligned;
@@ -42,13 +44,14 @@ impl UcxEndpoint {
         self.progress.with_origin(&self.issuer, work)
     }
 
-    /// A PE reaches its own memory by itself, unless atomic operations do not compose with the CPU's.
+    /// A PE reaches its own memory by itself, unless atomic operations do not compose with the
+    /// CPU's.
     fn is_direct(&self, pe: Pe) -> bool {
         pe == self.shared().me && self.shared().amos == Amos::Software
     }
 
-    /// Whether the target's CPU carries out the operations on a segment. On the library's own flags it
-    /// always does, so that whoever waits for one can be rung for.
+    /// Whether the target's CPU carries out the operations on a segment. On the library's own flags
+    /// it always does, so that whoever waits for one can be rung for.
     fn is_asked(&self, segment: Segment) -> bool {
         self.shared().amos == Amos::Software || segment == Segment::Internal
     }

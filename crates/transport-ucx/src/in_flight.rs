@@ -1,5 +1,5 @@
-//! A loss while operations are in flight to a PE that serves nobody: when a call has returned it, nothing uses the call's
-//! memory any more.
+//! A loss while operations are in flight to a PE that serves nobody: when a call has returned it,
+//! nothing uses the call's memory any more.
 #![allow(unsafe_code)]
 
 use crate::endpoint::UcxEndpoint;

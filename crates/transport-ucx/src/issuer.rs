@@ -1,6 +1,5 @@
-//! A worker that issues for the endpoints that share it, with what others may know of it without its lock.
-//!
-//! It must never know who lets it work.
+//! A worker that issues the operations of the endpoints that share it, with what other threads read
+//! of it without its lock.
 
 use crate::origin::Origin;
 use std::io;
@@ -13,7 +12,8 @@ pub(crate) struct Issuer {
     pub(crate) origin: Mutex<Origin>,
     /// How many endpoints use it.
     users: AtomicUsize,
-    /// Counts the verbs; it changes under the lock of the origin. As long as it moves, its owner lets it work.
+    /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
+    /// polls.
     uses: AtomicU64,
     /// It is among what is unfinished; it changes under the lock of the origin.
     noted: AtomicBool,
@@ -53,13 +53,15 @@ impl Issuer {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// It carries out one more verb. The caller has the lock of the origin, as whoever else changes this.
+    /// It carries out one more verb. The caller has the lock of the origin, as whoever else changes
+    /// this.
     pub(crate) fn is_used(&self) {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Its owner leaves it with something unfinished, or acknowledgments that are owed: it is among what is unfinished from now on. Whether
-    /// that is new. The caller has the lock of the origin.
+    /// Its owner leaves it with something unfinished, or with acknowledgments that are owed: it is
+    /// among what is unfinished from now on. Returns whether that is new. The caller has the lock
+    /// of the origin.
     pub(crate) fn leave(&self, is_unfinished: bool, is_owed: bool) -> bool {
         if self.rests.load(Ordering::Relaxed) == is_unfinished {
             self.rests.store(!is_unfinished, Ordering::Relaxed);
@@ -71,7 +73,8 @@ impl Issuer {
         is_new
     }
 
-    /// Whether it is still among what is unfinished, as [`leave`](Issuer::leave) says. The caller has the lock of the origin.
+    /// Whether it is still among what is unfinished, as [`leave`](Issuer::leave) says. The caller
+    /// has the lock of the origin.
     pub(crate) fn stays(&self, is_unfinished: bool, is_owed: bool) -> bool {
         self.rests.store(!is_unfinished, Ordering::Relaxed);
         self.noted.store(is_unfinished || is_owed, Ordering::Relaxed);

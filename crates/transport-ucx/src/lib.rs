@@ -1,25 +1,28 @@
 //! Rushmem over UCX: InfiniBand, RoCE, shared memory and Ethernet, as far as UCX has them.
 //!
-//! The library is opened at run time. Each PE has a service worker, to which its peers talk, and a
-//! worker per context, from which it talks; a service thread lets them work while the PE computes, and
-//! a PE that waits does so by itself. Puts and gets are UCX's; atomic operations are carried out by the
-//! target's CPU, to which they are sent as messages, since UCX's own have been seen to be wrong and do
-//! not compose with the CPU's where a NIC does them (`SHMEM_AMOS` says who does).
+//! The library is opened at run time. Each PE has a service worker, to which its peers send
+//! requests, and workers for its contexts, which issue requests. A thread that waits polls them;
+//! while none does, a service thread polls. Puts and gets are UCX's. Atomic operations are sent as
+//! messages and carried out by the target's CPU, since those of UCX have been seen to be wrong, and
+//! are not atomic with respect to the CPU's if a NIC makes them (`SHMEM_AMOS` selects).
 //!
-//! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
-//! - `progress` says who lets the workers work and who sleeps, `service` is the worker that whoever polls serves the peers by;
-//! - `shared` has the peers, the first loss, and how to wait; `connect` is what is known of a peer;
-//! - `origin` issues what the contexts of one worker ask for, of which `issuer` is the lock; `pending` is what UCX's callbacks
-//!   change of it; `target` carries out what peers ask for;
-//! - `proto` is what PEs tell each other, without I/O;
-//! - `ucp` owns UCX's objects and holds most of the unsafe code;
-//! - `found` says what of UCX this machine has, `probe` whether UCX's atomic operations are right;
-//! - `settings` has the limits and variables, `defaults` what UCX's own variables are, `sys` the
-//!   calls of the C library;
-//! - `abort` says what happens when UCX ends the process.
+//! - `endpoint` and `transport` implement the traits of `rushmem-transport`;
+//! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
+//!   peers, and `target` carries out their requests;
+//! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
+//! - `origin` issues the operations of the contexts of one worker, `issuer` is its lock, and
+//!   `pending` is the part of it that UCX's callbacks change;
+//! - `proto` is the format of messages, without I/O;
+//! - `ucp` owns UCX's objects and has most of the unsafe code;
+//! - `found` lists what of UCX this machine has, `probe` tests whether UCX's atomic operations are
+//!   right;
+//! - `settings` has the limits and variables, `defaults` UCX's own variables, `sys` the calls of
+//!   the C library;
+//! - `abort` prints a message if UCX ends the process.
 //!
-//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it
-//! does not authenticate peers, for UCX does not: where the job is on one machine its sockets are kept to loopback.
+//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and
+//! it does not authenticate peers, for UCX does not: where the job is on one machine its sockets
+//! are kept to loopback.
 
 mod abort;
 #[cfg(test)]

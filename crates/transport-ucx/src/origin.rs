@@ -8,7 +8,7 @@ mod held;
 mod order;
 mod requests;
 mod route;
-mod transfers;
+pub(crate) mod transfers;
 mod waits;
 
 use crate::connect;
@@ -23,10 +23,10 @@ use rushmem_transport::kit::requests::IssuedRequests;
 use rushmem_transport::{Error, Pe, Segment};
 use std::rc::Rc;
 use std::sync::Arc;
-pub(crate) use transfers::Transfer;
 use ucx_sys::{Ucp, ucp_ep_h, ucp_rkey_h, ucs_status_t};
 
-/// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.
+/// A worker that issues. Fields are dropped in this order: the worker before what its callbacks
+/// use.
 pub(crate) struct Origin {
     worker: Worker,
     issued: IssuedRequests,
@@ -36,7 +36,8 @@ pub(crate) struct Origin {
     touched: Vec<u32>,
     /// Endpoints that were closed by force after a loss; UCX may still call back for them.
     closed: Vec<Open>,
-    /// Requests whose callers were told of a loss, or that nobody waits for: UCX may not be done with them.
+    /// Requests whose callers were told of a loss, or that nobody waits for: UCX may not be done
+    /// with them.
     given_up: Vec<UcpRequest>,
 }
 
@@ -71,8 +72,8 @@ impl Origin {
         !self.touched.is_empty()
     }
 
-    /// Some PE may not have carried out all requests. What UCX has still to send of them goes when the worker is polled, for
-    /// which its descriptor tells.
+    /// Some PE may not have carried out all requests. What UCX has still to send of them goes when
+    /// the worker is polled, for which its descriptor tells.
     pub(crate) fn is_owed(&self) -> bool {
         self.issued.any_owing()
     }

@@ -1,8 +1,8 @@
 //! What an origin has in flight, as UCX's callbacks change it.
 //!
-//! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by [`Rc`])
-//! and is changed through cells alone. Callbacks run while a thread that has the origin's lock is in a
-//! call of UCX, so nothing here is touched by two threads at once.
+//! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by
+//! [`Rc`]) and is changed through cells alone. Callbacks run while a thread that has the origin's
+//! lock is in a call of UCX, so nothing here is touched by two threads at once.
 #![allow(unsafe_code)]
 
 use crate::proto::{Due, REQUEST, Reply};
@@ -90,7 +90,8 @@ impl Pending {
         self.broke.take()
     }
 
-    /// A free slot for an operation on `connection`, whose old value goes to `fetched` unless that is null.
+    /// A free slot for an operation on `connection`, whose old value goes to `fetched` unless that
+    /// is null.
     pub(crate) fn slot(
         &self,
         connection: &Rc<Connection>,
@@ -191,8 +192,9 @@ impl Connection {
         change(&self.pending.transfers, by);
     }
 
-    /// Takes note of a request that was begun to be sent, and may be in flight: its end calls [`sent`], unless the call `waits` for
-    /// it and says so by [`Slot::is_sent`]. And of whether an old value is due.
+    /// Takes note of a request that was begun to be sent, and may be in flight: its end calls
+    /// [`sent`], unless the call `waits` for it and says so by [`Slot::is_sent`]. And of whether an
+    /// old value is due.
     pub(crate) fn sends(&self, slot: &Slot, in_flight: bool, waits: bool, is_due: bool) {
         if is_due {
             slot.due.set(true);
@@ -253,8 +255,8 @@ impl Slot {
         LocalBuf::source(data.as_ptr(), data.len())
     }
 
-    /// The same for the operands of an operation that UCX carries out: the first is read, the second
-    /// is replaced by the old value.
+    /// The same for the operands of an operation that UCX carries out: the first is read, the
+    /// second is replaced by the old value.
     pub(crate) fn keep_words(&self, first: u64, second: u64) -> (*const c_void, *mut c_void) {
         let words = self.words.get().cast::<u64>();
         let width = self.width.get();
@@ -293,7 +295,8 @@ impl Slot {
     fn write(&self, old: u64) {
         let fetched = self.fetched.get();
         if !fetched.is_null() {
-            // SAFETY: room for a word of this width until the operation ends, as its caller promised.
+            // SAFETY: room for a word of this width until the operation ends, as its caller
+            // promised.
             unsafe { self.width.get().write(fetched, old) };
         }
     }

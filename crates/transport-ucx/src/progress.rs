@@ -1,8 +1,9 @@
-//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service thread
-//! (`kit::engine`). Sets how long such threads poll and sleep.
+//! Makes progress on the workers of this PE: by threads that wait in the library, or by the service
+//! thread (`kit::engine`).
 //!
-//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a lock while
-//! it holds another, except that of the list of what is unfinished, which is held for a few instructions.
+//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a
+//! lock while it holds another, except that of the list of what is unfinished, which is held for a
+//! few instructions.
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
@@ -18,26 +19,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A waiter spins for some tens of microseconds, since a poll is a call of UCX; every event that may end
-/// its wait also ends its sleep. A thread that polls more than 10 times within the shortest sleep of the
-/// service thread, or a quarter as often in longer ones, waits; others compute and rarely call the library.
-/// Most calls leave something unfinished, and a timer for each would wake the service thread beside
-/// sleeping threads.
-pub(crate) static LIMITS: WaitLimits = WaitLimits {
-    spins: 200,
-    sleep: Duration::from_millis(10),
-    often: Duration::from_micros(20),
-    often_oversubscribed: Duration::from_millis(1),
-    min_polls: 11,
-    max_unpolled: u32::MAX,
-    longest_asleep: Duration::from_millis(20),
-    flushes_beside_sleepers: false,
-};
-
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
 const MAX_POLLS: u32 = 100;
-/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take more
-/// of what was sent.
+/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take
+/// more of what was sent.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// One PE's share in the network, with the workers that issue. Fields are dropped in this order.
@@ -98,8 +83,9 @@ impl Progress {
         Ok(issuer)
     }
 
-    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything: when this returns one, UCX
-    /// uses no memory of callers any more. What `work` returns outlives the lock, so it shares nothing with the origin.
+    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything:
+    /// when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
+    /// the lock, so it shares nothing with the origin.
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
@@ -130,8 +116,8 @@ impl Progress {
         }
     }
 
-    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its owner has been back, as far
-    /// as the service thread wants to know.
+    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its
+    /// owner has been back, as far as the service thread wants to know.
     fn finish(&self, by: By) -> bool {
         let shared = &self.shared;
         let by_service = by == By::Service;
@@ -149,7 +135,8 @@ impl Progress {
                 return true;
             };
             let mut polls = if by_service { MAX_POLLS } else { 1 };
-            // To ask peers what has arrived costs them messages: the service thread does, now and then.
+            // To ask peers what has arrived costs them messages: the service thread does, now and
+            // then.
             let flush = by_service || origin.holds() || !origin.worker().copies();
             // A loss is told by whoever meets it next.
             while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
@@ -168,7 +155,8 @@ impl Progress {
             .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
-    /// A thread that waits finishes what is unfinished and serves peers; returns whether there was work for them.
+    /// A thread that waits finishes what is unfinished and serves peers; returns whether there was
+    /// work for them.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         self.finish(By::Waiter);
         let worked = self.shared.serve();

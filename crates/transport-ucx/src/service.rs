@@ -1,7 +1,7 @@
-//! The worker to which this PE's peers talk: whoever polls it serves them. UCX carries out their puts and gets, and the target
-//! what they ask for by messages.
+//! The worker to which this PE's peers send requests. While it is polled, UCX carries out their
+//! puts and gets, and `target` their messages.
 //!
-//! One thread at a time does so. This file must never know who polls.
+//! One thread at a time does so. This module does not know which thread polls.
 #![allow(unsafe_code)]
 
 use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};

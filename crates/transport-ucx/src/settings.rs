@@ -1,9 +1,9 @@
-//! What can be set: the environment variables that this provider reads, and its limits, which tests make tiny.
-//!
-//! It must never know what they are for.
+//! The environment variables that this provider reads, how its threads poll and sleep, and its
+//! other limits, which tests make tiny.
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::stream::MAX_IN_FLIGHT;
 use std::time::Duration;
 
@@ -18,20 +18,38 @@ pub(crate) const ALL: &[Setting] = &[Setting {
     meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all but those of shared memory",
 }];
 
-/// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
+/// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of
+/// these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
+/// A waiter spins for some tens of microseconds, since a poll is a call of UCX; every event that
+/// may end its wait also ends its sleep. A thread that polls more than 10 times within the shortest
+/// sleep of the service thread, or a quarter as often in longer ones, waits; others compute and
+/// rarely call the library. Most calls leave something unfinished, and a timer for each would wake
+/// the service thread beside sleeping threads.
+pub(crate) const LIMITS: WaitLimits = WaitLimits {
+    spins: 200,
+    sleep: Duration::from_millis(10),
+    often: Duration::from_micros(20),
+    often_oversubscribed: Duration::from_millis(1),
+    min_polls: 11,
+    max_unpolled: u32::MAX,
+    longest_asleep: Duration::from_millis(20),
+    flushes_beside_sleepers: false,
+};
+
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// No more transfers and old values than this are due on a context, nor more requests that a PE is not known to have carried
-    /// out.
+    /// No more transfers and old values than this are due on a context, nor more requests that a PE
+    /// is not known to have carried out.
     pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
     pub max_workers: usize,
-    /// How long operations may go on with memory of callers who were told of a loss; then the process ends.
+    /// How long operations may go on with memory of callers who were told of a loss; then the
+    /// process ends.
     pub abandon_limit: Duration,
 }
 

@@ -1,19 +1,19 @@
-//! What all endpoints and the service thread of a PE share: the peers, the first loss, and the worker that
-//! serves the peers.
+//! What all endpoints and the service thread of a PE share: the peers, the first loss, and the
+//! worker that serves the peers.
 //!
 //! Locking: the service is only ever tried. This module does not know what endpoints issue.
 
 use crate::connect::{self, Peer};
-use crate::progress::LIMITS;
 use crate::service::Service;
-use crate::settings::Tuning;
+use crate::settings::{LIMITS, Tuning};
 use crate::ucp::{Context, Worker};
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::progress_state::{FLUSH_DELAY, ProgressState};
+use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::{Amos, Error, Host, Open, Pe};
@@ -23,7 +23,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One PE's share in the network. Fields are dropped in this order: the worker before the memory that it serves.
+/// One PE's share in the network. Fields are dropped in this order: the worker before the memory
+/// that it serves.
 pub(crate) struct Shared {
     pub(crate) me: Pe,
     pub(crate) tuning: Tuning,
@@ -86,7 +87,8 @@ impl Shared {
         self.lose(pe, &why);
     }
 
-    /// Serves peers by a thread that waits, if no other thread does; returns whether there was work.
+    /// Serves peers by a thread that waits, if no other thread does; returns whether there was
+    /// work.
     pub(crate) fn serve(&self) -> bool {
         self.state.polled();
         self.try_serve() == Served::Worked
@@ -103,8 +105,8 @@ impl Shared {
         if worked { Served::Worked } else { Served::Idle }
     }
 
-    /// Lets the service's descriptor signal the next event; false if there is something to do already, and
-    /// `None` while another thread serves.
+    /// Lets the service's descriptor signal the next event; false if there is something to do
+    /// already, and `None` while another thread serves.
     pub(crate) fn arm(&self) -> Option<bool> {
         try_lock(&self.service).map(|service| service.worker().arm())
     }
@@ -120,8 +122,8 @@ impl Shared {
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        // The thread that serves already may be without a CPU: to wake for what it has not taken yet
-        // would keep it so.
+        // The thread that serves already may be without a CPU: to wake for what it has not taken
+        // yet would keep it so.
         let service = armed.is_some().then(|| self.service_efd());
         let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));

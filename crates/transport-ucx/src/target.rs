@@ -1,7 +1,8 @@
-//! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and small puts. UCX calls what is
-//! here while the service worker is polled.
+//! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and
+//! small puts. UCX calls what is here while the service worker is polled.
 //!
-//! A peer that sends what no PE would send gets no reply and does no harm. This file must never know who polls.
+//! A peer that sends what no PE would send gets no reply and does no harm. This file must never
+//! know who polls.
 #![allow(unsafe_code)]
 
 use crate::proto::{REPLY, Reply, Request, batch};
@@ -218,7 +219,8 @@ impl Target {
         let mut params = callback(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
-        // SAFETY: the endpoint that came with the request, and an answer that lives until it is sent.
+        // SAFETY: the endpoint that came with the request, and an answer that lives until it is
+        // sent.
         let sent = unsafe {
             let header = answer.cast_const().cast();
             self.ucp.ucp_am_send_nbx(to, REPLY_KIND, header, REPLY, null(), 0, &raw const params)
@@ -336,7 +338,8 @@ unsafe fn came(
     }
     let bytes = match length {
         0 => &[],
-        // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this call.
+        // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this
+        // call.
         _ => unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) },
     };
     target.take(asked, if are_puts { Data::Puts(bytes) } else { Data::Here(bytes) })

@@ -74,9 +74,11 @@ impl Transport for Ucx {
     fn caps(&self) -> Caps {
         Caps {
             amos_compose_with_cpu: self.progress.shared.amos == Amos::Software,
-            // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts without.
+            // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts
+            // without.
             needs_first_thread: true,
-            // UCX asks for pages on demand only for memory that is registered so, which this is not.
+            // UCX asks for pages on demand only for memory that is registered so, which this is
+            // not.
             locks_memory: !self.progress.shared.context.copies(),
         }
     }

@@ -1,5 +1,5 @@
-//! What every provider needs besides its network: how its threads wait and wake each other, what memory peers may access, and
-//! how it reports a loss.
+//! What every provider needs besides its network: how its threads wait and wake each other, what
+//! memory peers may access, and how it reports a loss.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -24,13 +24,13 @@
 //! | [`variables`] | what a library of C is told by variables of the environment |
 //!
 //! A provider shares one struct among its endpoints and its service thread, with a
-//! [`ProgressState`](progress_state::ProgressState), a [`Loss`](loss::Loss), [`Peers`](peers::Peers) and
-//! [`Segments`](segments::Segments). It implements [`Driver`](engine::Driver) for its service thread and
-//! [`Waiter`](wait::Waiter) for its endpoints. `transport-tcp` is an example: see its `shared.rs`,
-//! `progress.rs` and `endpoint.rs`.
+//! [`ProgressState`](progress_state::ProgressState), a [`Loss`](loss::Loss),
+//! [`Peers`](peers::Peers) and [`Segments`](segments::Segments). It implements
+//! [`Driver`](engine::Driver) for its service thread and [`Waiter`](wait::Waiter) for its
+//! endpoints. `transport-tcp` is an example: see its `shared.rs`, `progress.rs` and `endpoint.rs`.
 //!
-//! The kit must never know a network library, a wire format or the runtime. What differs between providers
-//! (how often to poll, how long to sleep) is a constant that the provider supplies.
+//! The kit must never know a network library, a wire format or the runtime. What differs between
+//! providers (how often to poll, how long to sleep) is a constant that the provider supplies.
 
 pub mod acks;
 pub mod alone;

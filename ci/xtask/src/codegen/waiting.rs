@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 const FOLDERS: &[&str] = &["crates", "launcher"];
 
 /// What the type of a constant of waiting contains.
-const TYPES: &[&str] = &["Duration", "Backoff"];
+const TYPES: &[&str] = &["Duration", "WaitLimits"];
 
 /// What the name of one contains, whatever its type.
 const NAMES: &[&str] = &["POLL", "SPIN", "YIELD"];
@@ -28,6 +28,7 @@ codegen` writes this page from the constants and the comments above them.
 
 A waiter polls without a pause (it spins), then with a yield after each poll, and then sleeps. When
 PEs outnumber the CPUs, no waiter spins.
+The fields of `LIMITS` are those of `WaitLimits` in `transport/src/kit/backoff.rs`.
 ";
 
 /// A constant as its file states it.

@@ -7,7 +7,8 @@ use libfabric_sys as fi;
 use rushmem_transport::mem;
 
 impl FiEndpoint {
-    /// Starts a message. It is not injected: an injected message has no completion, so nobody would know when it has left.
+    /// Starts a message. It is not injected: an injected message has no completion, so nobody would
+    /// know when it has left.
     pub(crate) fn send(
         &mut self,
         pe: u32,
@@ -20,7 +21,8 @@ impl FiEndpoint {
         // SAFETY: a cell has at least as many bytes.
         unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, message.as_ptr(), NBYTES) };
         let (desc, context) = (self.staging_desc(), self.context(op));
-        // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this operation's.
+        // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
+        // operation's.
         let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
         self.begun(code, op)
     }

@@ -1,6 +1,7 @@
 //! Opening an ep and closing it, and registering memory for its operations.
 //!
-//! After an error whoever has the ep drops it: libfabric then uses no memory of its operations any more.
+//! After an error whoever has the ep drops it: libfabric then uses no memory of its operations any
+//! more.
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
@@ -97,14 +98,16 @@ impl FiEndpoint {
 
 impl Drop for FiEndpoint {
     fn drop(&mut self) {
-        // Registrations that belong to an endpoint are closed before it; others when no operation uses them any more.
+        // Registrations that belong to an endpoint are closed before it; others when no operation
+        // uses them any more.
         if self.fabric.facts.asks(fi::FI_MR_ENDPOINT) {
             self.ops.clear();
             self.staging_mr = None;
         }
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
-        // Where it cannot be closed libfabric may go on using the memory of its operations, which is kept.
+        // Where it cannot be closed libfabric may go on using the memory of its operations, which
+        // is kept.
         if endpoint.close() {
             // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.contexts) };

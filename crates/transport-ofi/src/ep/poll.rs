@@ -26,7 +26,8 @@ impl FiEndpoint {
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
             let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
-            // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
+            // SAFETY: an open queue whose entries are of this kind, and room for as many as are
+            // told.
             let n = unsafe { fi::fi_cq_read(cq, to, ENTRIES) };
             match n {
                 1.. => {

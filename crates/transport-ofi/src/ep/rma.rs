@@ -25,7 +25,8 @@ impl FiEndpoint {
         }
     }
 
-    /// An injected write was refused: if the provider does not do this at all, none is injected any more when it is tried again.
+    /// An injected write was refused: if the provider does not do this at all, none is injected any
+    /// more when it is tried again.
     #[cold]
     #[inline(never)]
     fn injects_not(&mut self, code: i32) -> Result<Post, i32> {
@@ -52,7 +53,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Starts a write. `known` is the descriptor of the segment that the source is in, if it is in one.
+    /// Starts a write. `known` is the descriptor of the segment that the source is in, if it is in
+    /// one.
     ///
     /// # Safety
     /// The range is valid for reads until the operation completes or the ep is dropped.
@@ -94,7 +96,8 @@ impl FiEndpoint {
     ) -> isize {
         let context = self.context(op);
         let message = self.write_arguments.of(to, from, desc, context);
-        // SAFETY: an open endpoint, a context that is the operation's, and arguments that live during the call.
+        // SAFETY: an open endpoint, a context that is the operation's, and arguments that live
+        // during the call.
         unsafe { fi::fi_writemsg(self.endpoint.raw(), message, flags) }
     }
 
@@ -125,7 +128,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// As [`read`](Self::read) where memory must be registered: what is not, and not too long, comes into a cell first.
+    /// As [`read`](Self::read) where memory must be registered: what is not, and not too long,
+    /// comes into a cell first.
     ///
     /// # Safety
     /// The same.
@@ -154,7 +158,8 @@ impl FiEndpoint {
     /// Starts a read of at most `copy_up_to` bytes into a cell.
     ///
     /// # Safety
-    /// Where they are to be copied to is valid for writes until the operation completes or the ep is dropped.
+    /// Where they are to be copied to is valid for writes until the operation completes or the ep
+    /// is dropped.
     unsafe fn read_staged(&mut self, from: &Remote, nbytes: usize, use_: Use) -> Result<Post, i32> {
         let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(nbytes);
@@ -175,7 +180,8 @@ impl FiEndpoint {
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
         let (&Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
-        // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by contract.
+        // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
+        // contract.
         unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }
     }
 }

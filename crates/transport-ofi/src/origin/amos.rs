@@ -3,17 +3,11 @@
 
 use super::OfiEndpoint;
 use crate::ep::Wanted;
+use crate::replies::Due;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, Pe, RemoteAddr};
-
-/// An atomic operation whose old value is due.
-pub(crate) struct Due {
-    slot: u32,
-    pub(crate) pe: u32,
-    wanted: Wanted,
-}
 
 impl OfiEndpoint {
     /// Refuses a word that no atomic operation can be about, before anything is started for it.

@@ -1,5 +1,5 @@
-//! Requests to the targets' CPUs (`kit::requests`): their order among themselves and with writes, and their
-//! acknowledgments.
+//! Requests to the targets' CPUs (`kit::requests`): their order among themselves and with writes,
+//! and their acknowledgments.
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
@@ -10,9 +10,9 @@ use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
-    /// Orders what is issued to a PE from now on after what was issued to it before. Requests are carried
-    /// out some time after they have arrived; and unless the provider keeps the order, writes complete at
-    /// the target at any time.
+    /// Orders what is issued to a PE from now on after what was issued to it before. Requests are
+    /// carried out some time after they have arrived; and unless the provider keeps the order,
+    /// writes complete at the target at any time.
     pub(crate) fn begin_fence(&mut self) {
         if self.issued.any_owing() || !self.shared().keeps_order() {
             self.issued.fence();
@@ -39,7 +39,8 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Waits until a request that follows the last fence may follow the writes before it. Among themselves requests have an order.
+    /// Waits until a request that follows the last fence may follow the writes before it. Among
+    /// themselves requests have an order.
     pub(super) fn follow_writes(&mut self, pe: Pe) -> Result<(), Error> {
         if self.is_past_fence(pe)
             && !self.shared().keeps_order()
@@ -139,7 +140,8 @@ impl OfiEndpoint {
         self.start(pe.0, |ep| ep.send(pe.0, at, &message))
     }
 
-    /// Starts a put of a few bytes, or of none, and the update that signals it as one message; returns whether it could be done so.
+    /// Starts a put of a few bytes, or of none, and the update that signals it as one message;
+    /// returns whether it could be done so.
     ///
     /// # Safety
     /// The source is valid for reads.

@@ -9,7 +9,8 @@ impl OfiEndpoint {
     /// A put that is not copied.
     ///
     /// # Safety
-    /// The source is valid for reads during this call, or until the next quiet if that completes it.
+    /// The source is valid for reads during this call, or until the next quiet if that completes
+    /// it.
     pub(crate) unsafe fn put_long(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
         // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
         // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
@@ -23,10 +24,12 @@ impl OfiEndpoint {
         done
     }
 
-    /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
+    /// Starts a put; returns whether its source is free already. A caller that waits for that would
+    /// wait for the target.
     ///
     /// # Safety
-    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
+    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed)
+    /// or the next quiet returns.
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
         self.follow(pe)?;
@@ -122,8 +125,8 @@ impl OfiEndpoint {
         self.flush(Some(pe))
     }
 
-    /// After completions that do not tell of the target's memory: read from it, which comes after what was
-    /// written before.
+    /// After completions that do not tell of the target's memory: read from it, which comes after
+    /// what was written before.
     pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
         let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();

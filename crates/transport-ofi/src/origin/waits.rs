@@ -1,5 +1,5 @@
-//! How an endpoint waits: it polls its ep and, at times, the service, and confirms after a long wait that
-//! the PEs that owe something are still there.
+//! How an endpoint waits: it polls its ep and, at times, the service, and confirms after a long
+//! wait that the PEs that owe something are still there.
 
 use super::OfiEndpoint;
 use crate::ep::{Failure, FiEndpoint};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Polls of the ep between two polls of the service, while no reply is due.
 const POLLS_PER_SERVICE: u32 = 16;
-/// A wait that has slept for this long without any event is unconfirmed: the peer is asked, and again
-/// after as long.
+/// A wait that has slept for this long without any event is unconfirmed: the peer is asked, and
+/// again after as long.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 impl Waiter for OfiEndpoint {
@@ -45,7 +45,8 @@ impl Waiter for OfiEndpoint {
     }
 }
 impl OfiEndpoint {
-    /// Does `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
+    /// Does `step` until it yields something; everything works meanwhile. `towards` is who is
+    /// waited for.
     pub(super) fn until<T>(
         &mut self,
         towards: Option<u32>,
@@ -65,7 +66,8 @@ impl OfiEndpoint {
         })
     }
 
-    /// Repeats an attempt until it is done; everything works meanwhile. `towards` is the PE that is waited for.
+    /// Repeats an attempt until it is done; everything works meanwhile. `towards` is the PE that is
+    /// waited for.
     pub(super) fn wait_for<T>(
         &mut self,
         towards: Option<u32>,
@@ -81,8 +83,8 @@ impl OfiEndpoint {
         Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
     }
 
-    /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
-    /// when a message is lost; a read that fails does.
+    /// After a long wait: whether the PEs that owe something are there at all. Not every provider
+    /// says so when a message is lost; a read that fails does.
     fn confirm(&mut self) -> Result<(), Error> {
         let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
         owing.sort_unstable();

@@ -20,7 +20,8 @@ impl Host for Asks {
     }
 }
 
-/// A provider that moves long data only while it is polled, and one that goes on after a message that is too long.
+/// A provider that moves long data only while it is polled, and one that goes on after a message
+/// that is too long.
 const STREAMS: &str = "tcp;ofi_rxm";
 const MESSAGES: &str = "shm";
 
@@ -138,7 +139,8 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
     is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
 }
 
-/// Where the provider keeps no order, what follows a fence waits for what went to the same PE before, and for nothing else.
+/// Where the provider keeps no order, what follows a fence waits for what went to the same PE
+/// before, and for nothing else.
 #[test]
 fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let no_order = Tuning { trust: false, ..Tuning::default() };

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 impl Origin {
-    /// After a loss: ends what is in flight, so that UCX uses no caller's memory any more. Endpoints are closed by force,
-    /// since UCX cancels receives alone.
+    /// After a loss: ends what is in flight, so that UCX uses no caller's memory any more.
+    /// Endpoints are closed by force, since UCX cancels receives alone.
     ///
     /// # Errors
     /// How many operations have not ended within the limit.
@@ -51,7 +51,8 @@ impl Origin {
         self.given_up.len() + self.pending.transfers()
     }
 
-    /// Makes ready for the worker's end, which ends all connections: everything was completed or given up.
+    /// Makes ready for the worker's end, which ends all connections: everything was completed or
+    /// given up.
     pub(crate) fn leave(&mut self) {
         let ucp = self.ucp();
         for route in self.routes.iter_mut() {

@@ -1,8 +1,8 @@
-//! Small puts that nobody waits for, held back to travel together: where UCX moves data by the processors,
-//! one message costs as much as a hundred of them.
+//! Small puts that nobody waits for, held back to travel together: where UCX moves data by the
+//! processors, one message costs as much as a hundred of them.
 //!
-//! They leave when they fill a message, ahead of anything else to their PE, with a fence or a quiet, and
-//! when the service thread comes by.
+//! They leave when they fill a message, ahead of anything else to their PE, with a fence or a
+//! quiet, and when the service thread comes by.
 #![allow(unsafe_code)]
 
 use super::Origin;

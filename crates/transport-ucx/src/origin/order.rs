@@ -1,9 +1,10 @@
 //! What orders and completes what was issued: fence, quiet, and the service thread's help.
 //!
 //! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
-//! messages, which have numbers of their own. So a request, or a message of puts that were held back, waits after a fence until the
-//! puts before it are complete, and a put that follows a fence waits until the requests before it are known to be carried out.
-//! Where UCX's fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all puts.
+//! messages, which have numbers of their own. So a request, or a message of puts that were held
+//! back, waits after a fence until the puts before it are complete, and a put that follows a fence
+//! waits until the requests before it are known to be carried out. Where UCX's fence itself waits,
+//! and serves no peer meanwhile, it is not called, and what follows a fence waits for all puts.
 //!
 //! Few requests are acknowledged by messages (`kit::requests`): a call that waits asks for one.
 #![allow(unsafe_code)]
@@ -16,8 +17,8 @@ use crate::ucp::said;
 use rushmem_transport::{Error, Pe};
 
 impl Origin {
-    /// Waits until a put or a message that follows the last fence may follow the puts before it; where it is `ordered` behind
-    /// puts, UCX's fence sees to these.
+    /// Waits until a put or a message that follows the last fence may follow the puts before it;
+    /// where it is `ordered` behind puts, UCX's fence sees to these.
     #[inline]
     pub(super) fn follow_puts(
         &mut self,
@@ -47,7 +48,8 @@ impl Origin {
         Ok(())
     }
 
-    /// Waits until a put that follows the last fence may follow the requests before it. Among themselves requests have an order.
+    /// Waits until a put that follows the last fence may follow the requests before it. Among
+    /// themselves requests have an order.
     #[inline]
     pub(super) fn follow_requests(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         match self.issued.is_before_fence_done(pe) {
@@ -120,7 +122,8 @@ impl Origin {
         false
     }
 
-    /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush has begun.
+    /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush
+    /// has begun.
     fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
         let route = &self.routes[pe];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
@@ -148,8 +151,8 @@ impl Origin {
         shared.loss.check()
     }
 
-    /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither among the touched nor among the
-    /// owing afterwards.
+    /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither
+    /// among the touched nor among the owing afterwards.
     fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.until(shared, |origin| {
             origin.issued.unacked(pe) == 0 && origin.is_settled(shared, pe)
@@ -219,8 +222,8 @@ impl Origin {
         Ok(())
     }
 
-    /// While its owner is elsewhere: lets it work and completes what is in flight, but for puts if it shall not `flush` them.
-    /// Returns whether there was anything to do.
+    /// While its owner is elsewhere: lets it work and completes what is in flight, but for puts if
+    /// it shall not `flush` them. Returns whether there was anything to do.
     pub(crate) fn advance(&mut self, shared: &Shared, flush: bool) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {

@@ -1,4 +1,5 @@
-//! Atomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out itself.
+//! Atomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
+//! itself.
 #![allow(unsafe_code)]
 
 use super::Origin;
@@ -44,13 +45,14 @@ impl MessageParts {
 }
 
 impl Origin {
-    /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if there is any, and where it is
-    /// `ordered` after all puts and requests before. The old value goes to `fetched`, unless that is null. When it `blocks`, it waits until
-    /// the data may change.
+    /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if
+    /// there is any, and where it is `ordered` after all puts and requests before. The old value
+    /// goes to `fetched`, unless that is null. When it `blocks`, it waits until the data may
+    /// change.
     ///
     /// # Safety
-    /// `fetched` is valid for writes of a word until the operation is complete; the data is valid for
-    /// reads until the call returns or, when it does not block, until then.
+    /// `fetched` is valid for writes of a word until the operation is complete; the data is valid
+    /// for reads until the call returns or, when it does not block, until then.
     pub(crate) unsafe fn ask(
         &mut self,
         shared: &Shared,
@@ -115,7 +117,8 @@ impl Origin {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
         let base = data.base.cast_const().cast();
-        // SAFETY: a live endpoint, a header that is kept until it is sent, data that is valid by contract.
+        // SAFETY: a live endpoint, a header that is kept until it is sent, data that is valid by
+        // contract.
         let begun = unsafe {
             let (ucp, params) = (self.ucp(), &raw const params);
             ucp.ucp_am_send_nbx(endpoint, kind, header, REQUEST, base, data.nbytes, params)

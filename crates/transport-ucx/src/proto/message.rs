@@ -1,4 +1,5 @@
-//! A request to carry out an atomic operation, maybe after a put of the data that comes with it, and the reply to it.
+//! A request to carry out an atomic operation, maybe after a put of the data that comes with it,
+//! and the reply to it.
 
 use super::bytes::{segment_of, u32_of, u64_of};
 use rushmem_transport::kit::acks::Ack;

@@ -1,5 +1,5 @@
-//! How targets acknowledge the requests of origins: by counts, most of which ride on messages that are sent
-//! anyway.
+//! How targets acknowledge the requests of origins: by counts, most of which ride on messages that
+//! are sent anyway.
 
 use super::shared_pe_map::SharedPeMap;
 use super::stream::{Stream, has_reached};
@@ -47,7 +47,7 @@ impl AckCounts {
         }
     }
 
-    /// As if so many requests had been acknowledged before.
+    /// As if `count` requests had been acknowledged before.
     #[cfg(test)]
     pub(super) fn start_at(&self, pe: Pe, count: u32) {
         self.by_pe.get_or_default(pe).expect("a PE").store(count, Ordering::Relaxed);
@@ -57,8 +57,8 @@ impl AckCounts {
 /// The acknowledgments between this PE and all others.
 #[derive(Debug)]
 pub struct Acks {
-    /// For each PE one acknowledgment for it that was not sent: 0, or the number of an origin plus one,
-    /// and its count.
+    /// For each PE one acknowledgment for it that was not sent: 0, or the number of an origin plus
+    /// one, and its count.
     unsent: SharedPeMap<AtomicU64, TOGETHER>,
     /// What this PE's origins have received, by their numbers.
     origins: RwLock<Vec<Arc<AckCounts>>>,
@@ -84,8 +84,9 @@ impl Acks {
         (origins.len() as u32 - 1, counts)
     }
 
-    /// This PE has carried out `count` requests of a stream: the next message to its PE acknowledges
-    /// them. If another stream of that PE waits for the same, it is acknowledged when it asks.
+    /// This PE has carried out `count` requests of a stream: the next message to its PE
+    /// acknowledges them. If another stream of that PE waits for the same, it is acknowledged when
+    /// it asks.
     pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
         if let Some(unsent) = self.unsent.get_or_default(pe) {
             let ack = (u64::from(origin) + 1) << 32 | u64::from(count);

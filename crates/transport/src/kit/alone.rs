@@ -4,8 +4,9 @@
 //!
 //! The user may be another thread each time, as long as uses are ordered; it is known by a number
 //! that is not 0. It is Dekker's protocol: the user says that it is inside and then looks whether
-//! it still is the user; a claim says that it is not, and then looks whether it is inside. `ci/loom`
-//! tries every execution, with two sequentially consistent fences in the place of the two barriers.
+//! it still is the user; a claim says that it is not, and then looks whether it is inside.
+//! `ci/loom` tries every execution, with two sequentially consistent fences in the place of the two
+//! barriers.
 //!
 //! This file must never know what is used.
 

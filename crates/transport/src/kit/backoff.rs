@@ -1,17 +1,20 @@
-//! How a thread that waits spins, yields and sleeps, and for how long the service thread backs off while
-//! other threads poll.
+//! How a thread that waits spins, yields and sleeps, and for how long the service thread backs off
+//! while other threads poll.
 //!
-//! A waiter first polls almost without a pause, since most waits end within a few microseconds; then it
-//! yields after each poll; then it sleeps. When PEs outnumber the CPUs it does not spin, because the peer
-//! may need this CPU to answer. Polls of different networks differ in cost, so each provider supplies its
-//! own [`WaitLimits`].
+//! A waiter first polls almost without a pause, since most waits end within a few microseconds;
+//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs it does not spin,
+//! because the peer may need this CPU to answer. Polls of different networks differ in cost, so
+//! each provider supplies its own [`WaitLimits`].
 
-use super::progress_state::FLUSH_DELAY;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Polls without a pause after which a waiter yields once: it costs nothing if nobody else wants the CPU,
-/// and the peer may share the CPU with processes of which this PE does not know.
+/// Time after which the service thread completes what a call left unfinished, unless a thread that
+/// polls does so before. It is also the shortest time for which the service thread backs off.
+pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
+
+/// Polls without a pause after which a waiter yields once: it costs nothing if nobody else wants
+/// the CPU, and the peer may share the CPU with processes of which this PE does not know.
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
@@ -27,13 +30,13 @@ pub struct WaitLimits {
     pub sleep: Duration,
     /// Other threads count as waiting if they poll once in this time on average...
     pub often: Duration,
-    /// ...or in this time when PEs outnumber the CPUs: a waiter then polls only when it has one, and a
-    /// service thread that wakes takes it from all of them...
+    /// ...or in this time when PEs outnumber the CPUs: a waiter then polls only when it has one,
+    /// and a service thread that wakes takes it from all of them...
     pub often_oversubscribed: Duration,
     /// ...and at least this many times within a sleep, or once when PEs outnumber the CPUs.
     pub min_polls: u64,
-    /// Sleeps of the service thread beside a thread that counts as waiting but does not poll, before it
-    /// serves peers itself.
+    /// Sleeps of the service thread beside a thread that counts as waiting but does not poll,
+    /// before it serves peers itself.
     pub max_unpolled: u32,
     /// The longest time for which the service thread backs off beside threads that only sleep until
     /// there is an event.
@@ -148,8 +151,8 @@ impl Pause {
     }
 }
 
-/// The length of the service thread's sleeps, which grows while other threads poll: each end of a sleep
-/// takes a CPU from them.
+/// The length of the service thread's sleeps, which grows while other threads poll: each end of a
+/// sleep takes a CPU from them.
 pub struct ServiceBackoff {
     often: Duration,
     min_polls: u64,
@@ -171,7 +174,8 @@ impl ServiceBackoff {
         self.time = FLUSH_DELAY;
     }
 
-    /// The length of the next sleep while others wait: they polled this many times during the last sleep, or some are `asleep`.
+    /// The length of the next sleep while others wait: they polled this many times during the last
+    /// sleep, or some are `asleep`.
     pub fn while_others_poll(&mut self, polls: u64, asleep: bool) -> Duration {
         let polled = self.often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= self.min_polls && polled >= self.time;

@@ -30,7 +30,7 @@ impl<T> Default for CarriedOut<T> {
 }
 
 impl<T> CarriedOut<T> {
-    /// As if so many requests had been carried out before.
+    /// As if `count` requests had been carried out before.
     #[cfg(test)]
     pub(super) fn start_at(count: u32) -> CarriedOut<T> {
         CarriedOut { count, ..CarriedOut::default() }

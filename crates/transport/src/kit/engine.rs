@@ -1,13 +1,14 @@
-//! The progress engine: decides which thread makes progress on the network of a PE. A thread that waits
-//! in the library polls by itself, which is fastest; the service thread, which would only slow it down
-//! if it woke for every message, backs off meanwhile. While no thread polls, the service thread serves
-//! peers and sleeps in the kernel until there is an event, or a call has requested a flush.
+//! The progress engine: decides which thread makes progress on the network of a PE. A thread that
+//! waits in the library polls by itself, which is fastest; the service thread, which would only
+//! slow it down if it woke for every message, backs off meanwhile. While no thread polls, the
+//! service thread serves peers and sleeps in the kernel until there is an event, or a call has
+//! requested a flush.
 //!
-//! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for its
-//! waits. The engine does not interpret what a poll finds.
+//! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for
+//! its waits. The engine does not interpret what a poll finds.
 
-use super::backoff::ServiceBackoff;
-use super::progress_state::{FLUSH_DELAY, ProgressState};
+use super::backoff::{FLUSH_DELAY, ServiceBackoff};
+use super::progress_state::ProgressState;
 use crate::Error;
 use crate::thread::spawn_service;
 use std::os::fd::BorrowedFd;
@@ -17,8 +18,8 @@ use std::time::Duration;
 
 /// Longest sleep of the service thread until an event, for libraries that have timers of their own.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// Longest sleep of the service thread while operations are in flight, for libraries that transfer data
-/// only while they are polled.
+/// Longest sleep of the service thread while operations are in flight, for libraries that transfer
+/// data only while they are polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 
 /// What a provider does for the service thread of a PE.
@@ -26,20 +27,20 @@ pub trait Driver: Send + Sync + 'static {
     /// The state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Completes what calls left unfinished, as far as no other thread does. Returns whether something
-    /// must be polled again, since no descriptor signals its end.
+    /// Completes what calls left unfinished, as far as no other thread does. Returns whether
+    /// something must be polled again, since no descriptor signals its end.
     fn flush(&self) -> bool;
 
     /// Serves peers, if no other thread does.
     fn serve(&self) -> Served;
 
     /// Calls one method of `sleeper`, with the descriptors that signal events of peers and, unless
-    /// something `is_left` by the last flush, of unfinished operations. Returns at once if there is an
-    /// event already.
+    /// something `is_left` by the last flush, of unfinished operations. Returns at once if there is
+    /// an event already.
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
 
-    /// The longest time for which the service thread backs off now: data that only moves while it is
-    /// polled may be in flight.
+    /// The longest time for which the service thread backs off now: data that only moves while it
+    /// is polled may be in flight.
     fn longest_backoff(&self) -> Duration {
         Duration::MAX
     }
@@ -70,15 +71,15 @@ pub struct Sleeper<'a> {
 }
 
 impl Sleeper<'_> {
-    /// Sleeps until one of the descriptors is ready or a call requests a flush, for `at_most` at the
-    /// longest.
+    /// Sleeps until one of the descriptors is ready or a call requests a flush, for `at_most` at
+    /// the longest.
     pub fn until(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.state.sleep(descriptors, at_most);
         self.restart();
     }
 
-    /// Sleeps until one of the descriptors is ready, for a time that doubles with each such sleep up to
-    /// `at_most`: not every event is signaled. Calls need not request a flush.
+    /// Sleeps until one of the descriptors is ready, for a time that doubles with each such sleep
+    /// up to `at_most`: not every event is signaled. Calls need not request a flush.
     pub fn briefly(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.state.wakeup().set_pending();
         let time = match std::mem::take(&mut self.is_first) {

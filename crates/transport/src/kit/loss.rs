@@ -1,8 +1,8 @@
 //! The first loss of a PE, or the first failure of this one. From then on every operation of the
 //! transport fails, and the host is notified once.
 //!
-//! Every verb and every poll checks this first, so that all of them fail with the same error. This file must never know how a
-//! provider detects a loss.
+//! Every verb and every poll checks this first, so that all of them fail with the same error. This
+//! file must never know how a provider detects a loss.
 
 use crate::{Error, Fault, Host, LocalAccess, LocalBuf, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,8 +42,8 @@ impl Loss {
         self.first.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Reports that the connection to a PE broke. Returns the first loss, which may be another one. `host` is the machine of the
-    /// PE, if it is known.
+    /// Reports that the connection to a PE broke. Returns the first loss, which may be another one.
+    /// `host` is the machine of the PE, if it is known.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
         let text = format!(
@@ -52,7 +52,8 @@ impl Loss {
         self.end(Error::Lost(pe, text))
     }
 
-    /// Reports that this PE cannot use its network any more. Returns the first loss, which may be another one.
+    /// Reports that this PE cannot use its network any more. Returns the first loss, which may be
+    /// another one.
     pub fn of_self(&self, why: &str) -> Error {
         let (me, own) = (self.me, &self.own_host);
         self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
@@ -80,7 +81,8 @@ impl Loss {
         }
     }
 
-    /// This PE leaves the job: from now on the host is told of no loss. A transport calls this first when it is dropped.
+    /// This PE leaves the job: from now on the host is told of no loss. A transport calls this
+    /// first when it is dropped.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! A table with an entry for each PE that one thread uses. It takes memory only for PEs that were used.
+//! A table with an entry for each PE that one thread uses. It takes memory only for PEs that were
+//! used.
 
 use crate::Pe;
 use std::ops::{Index, IndexMut};
@@ -6,8 +7,8 @@ use std::ops::{Index, IndexMut};
 /// A table that holds the default value for each PE until that entry is first changed.
 #[derive(Debug)]
 pub struct PeMap<T> {
-    /// For each PE the place of its entry. Zeros, which take no memory before they are written, stand for
-    /// the default value in the first place.
+    /// For each PE the place of its entry. Zeros, which take no memory before they are written,
+    /// stand for the default value in the first place.
     places: Vec<u32>,
     made: Vec<(Pe, T)>,
 }

@@ -1,5 +1,5 @@
-//! The peers of a PE: what a provider keeps of each one that was used, made at its first use from the
-//! record in the job's directory. And the checks of addresses that peers share.
+//! The peers of a PE: what a provider keeps of each one that was used, made at its first use from
+//! the record in the job's directory. And the checks of addresses that peers share.
 
 use crate::kit::lock::lock;
 use crate::kit::shared_pe_map::SharedPeMap;
@@ -88,7 +88,8 @@ impl<T: Send + Sync> Peers<T> {
     }
 }
 
-/// Requires that `nbytes` bytes at an address lie within a segment of PE `pe` that has `segment_bytes`.
+/// Requires that `nbytes` bytes at an address lie within a segment of PE `pe` that has
+/// `segment_bytes`.
 ///
 /// # Errors
 /// [`Error::Invalid`] when they do not.

@@ -1,10 +1,11 @@
 //! The atomics and fences of `alone` and `wakeup`, named in one place: the models in `ci/loom`
 //! compile these files with loom's instead.
 //!
-//! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the kernel carry out a barrier on every
-//! processor that runs a thread of this process. Together they order as two sequentially consistent fences do: of one thread that
-//! stores, passes a light barrier and loads, and another that stores, passes a heavy barrier and loads, one sees what the other has
-//! stored. This file must never know who excludes whom.
+//! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the
+//! kernel carry out a barrier on every processor that runs a thread of this process. Together they
+//! order as two sequentially consistent fences do: of one thread that stores, passes a light
+//! barrier and loads, and another that stores, passes a heavy barrier and loads, one sees what the
+//! other has stored. This file must never know who excludes whom.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;

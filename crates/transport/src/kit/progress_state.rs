@@ -1,10 +1,10 @@
 //! What threads that wait in the library and the service thread know of each other.
 //!
-//! Threads that wait count their polls here, so that the service thread backs off while they poll. A
-//! call that leaves something unfinished requests a flush, which the service thread makes within
+//! Threads that wait count their polls here, so that the service thread backs off while they poll.
+//! A call that leaves something unfinished requests a flush, which the service thread makes within
 //! [`FLUSH_DELAY`] if no thread polls before.
 
-use super::backoff::{Backoff, WaitLimits};
+use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
 use super::timer::{Timer, sleep_on};
 use super::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags};
@@ -13,10 +13,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time after which the service thread completes what a call left unfinished, unless a thread that
-/// polls does so before. It is also the shortest time for which the service thread backs off.
-pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
-
 /// The state of the threads that make progress on a PE's network.
 pub struct ProgressState {
     limits: &'static WaitLimits,
@@ -24,7 +20,8 @@ pub struct ProgressState {
     /// Wakes the service thread.
     timer: Timer,
     wakeup: Wakeup,
-    /// Counts the polls of threads that wait: as long as it grows, the service thread need not poll.
+    /// Counts the polls of threads that wait: as long as it grows, the service thread need not
+    /// poll.
     polls: AtomicU64,
     /// The number of threads in waits.
     waiters: AtomicU32,
@@ -36,7 +33,8 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// The state before the service thread starts. `oversubscribed` tells whether PEs outnumber CPUs.
+    /// The state before the service thread starts. `oversubscribed` tells whether PEs outnumber
+    /// CPUs.
     ///
     /// # Errors
     /// If the kernel refuses a timer.
@@ -75,8 +73,8 @@ impl ProgressState {
         self.polls.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Until [`leave_wait`](ProgressState::leave_wait) the calling thread counts as waiting, however
-    /// long a poll takes.
+    /// Until [`leave_wait`](ProgressState::leave_wait) the calling thread counts as waiting,
+    /// however long a poll takes.
     pub fn enter_wait(&self) {
         self.waiters.fetch_add(1, Ordering::Relaxed);
     }
@@ -92,8 +90,8 @@ impl ProgressState {
         Backoff::new(self.limits.spins, self.oversubscribed)
     }
 
-    /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which it
-    /// began beside a sleeping thread; hands over to it then.
+    /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
+    /// it began beside a sleeping thread; hands over to it then.
     pub fn end_wait(&self, backoff: &Backoff) {
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
@@ -117,14 +115,14 @@ impl ProgressState {
         self.sleepers.load(Ordering::SeqCst) > 0
     }
 
-    /// The calling thread stops polling: the service thread takes over at once, rather than after its
-    /// current sleep.
+    /// The calling thread stops polling: the service thread takes over at once, rather than after
+    /// its current sleep.
     pub fn hand_over(&self) {
         self.wakeup.hand_over(|| self.timer.ring());
     }
 
-    /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a flush
-    /// finds it.
+    /// Requests a flush within [`FLUSH_DELAY`]. The caller has added what is unfinished to where a
+    /// flush finds it.
     pub fn request_flush(&self) {
         self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
     }

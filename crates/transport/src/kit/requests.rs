@@ -1,11 +1,11 @@
 //! Requests that are sent as messages, few of which are answered.
 //!
-//! What an origin requests of a PE is a stream of numbered requests. Each says after how many of them it
-//! comes: at least those before the last fence. The target carries it out once these are, in whatever
-//! order the messages arrive ([`carried_out`](super::carried_out)), and counts what it has carried out.
-//! This count rides on the next message that it sends to that PE anyway ([`acks`](super::acks)). It
-//! travels alone only if a request asks for it: one that finds half of the window in use, or one that
-//! does nothing else, which an origin sends before it waits.
+//! What an origin requests of a PE is a stream of numbered requests. Each says after how many of
+//! them it comes: at least those before the last fence. The target carries it out once these are,
+//! in whatever order the messages arrive ([`carried_out`](super::carried_out)), and counts what it
+//! has carried out. This count rides on the next message that it sends to that PE anyway
+//! ([`acks`](super::acks)). It travels alone only if a request asks for it: one that finds half of
+//! the window in use, or one that does nothing else, which an origin sends before it waits.
 //!
 //! Numbers wrap around, so two that are compared are at most
 //! [`MAX_IN_FLIGHT`](super::stream::MAX_IN_FLIGHT) apart.
@@ -115,9 +115,9 @@ impl IssuedRequests {
         }
     }
 
-    /// The place of the next request to a PE: after those before the last fence, or after all others if
-    /// it is `ordered` or `asks`. It asks anyway if half of the window is in use and no acknowledgment is
-    /// on its way.
+    /// The place of the next request to a PE: after those before the last fence, or after all
+    /// others if it is `ordered` or `asks`. It asks anyway if half of the window is in use and no
+    /// acknowledgment is on its way.
     #[inline]
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> Place {
         let (fences, window) = (self.fences, self.window);

@@ -8,9 +8,11 @@ use std::fmt;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A table that makes the entries of `BLOCK` neighbors together, so that small ones share an allocation.
+/// A table that makes the entries of `BLOCK` neighbors together, so that small ones share an
+/// allocation.
 pub struct SharedPeMap<T, const BLOCK: usize> {
-    /// One pointer for each block, null at first, in zeroed memory that takes none until it is written.
+    /// One pointer for each block, null at first, in zeroed memory that takes none until it is
+    /// written.
     blocks: NonNull<AtomicPtr<[T; BLOCK]>>,
     n_pes: usize,
 }
@@ -59,8 +61,8 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         unsafe { block.as_ref() }?.get(pe.index() % BLOCK)
     }
 
-    /// The entry of a PE, whose block is `made` unless another thread has made it. `None` if there is
-    /// no such PE.
+    /// The entry of a PE, whose block is `made` unless another thread has made it. `None` if there
+    /// is no such PE.
     pub fn insert(&self, pe: Pe, made: [T; BLOCK]) -> Option<&T> {
         let block = self.block(pe)?;
         let made = Box::into_raw(Box::new(made));
@@ -100,7 +102,8 @@ impl<T, const BLOCK: usize> Drop for SharedPeMap<T, BLOCK> {
         for pe in (0..self.n_pes).step_by(BLOCK) {
             let block = self.block(Pe(pe as u32)).map(|block| block.load(Ordering::Acquire));
             if let Some(block) = block.filter(|block| !block.is_null()) {
-                // SAFETY: a box of `insert`, whose references have ended with the borrow of the table.
+                // SAFETY: a box of `insert`, whose references have ended with the borrow of the
+                // table.
                 drop(unsafe { Box::from_raw(block) });
             }
         }

@@ -1,4 +1,5 @@
-//! What a request says of itself: its stream, its place there, and the atomic operation that it carries.
+//! What a request says of itself: its stream, its place there, and the atomic operation that it
+//! carries.
 
 use crate::{AmoOp, AmoRequest, AmoWidth, OldValue, Pe, RemoteAddr};
 

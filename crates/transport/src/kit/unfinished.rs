@@ -1,9 +1,9 @@
-//! What calls leave unfinished when they return: requests that are held back to be sent together, and operations for which no
-//! thread waits. The thread that polls next finishes it, at the latest the service thread: see
-//! [`ProgressState::request_flush`].
+//! What calls leave unfinished when they return: requests that are held back to be sent together,
+//! and operations for which no thread waits. The thread that polls next completes it, at the latest
+//! the service thread: see [`ProgressState::request_flush`].
 //!
-//! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates nothing: holding a request back
-//! must be cheaper than sending it. This file must never know what is unfinished.
+//! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates
+//! nothing: holding a request back must be cheaper than sending it.
 //!
 //! [`ProgressState::request_flush`]: super::progress_state::ProgressState::request_flush
 
@@ -11,7 +11,8 @@ use super::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A list of connections or workers with unfinished operations. The caller ensures that each is in it only once.
+/// A list of connections or workers with unfinished operations. The caller ensures that each is in
+/// it only once.
 pub struct Unfinished<T> {
     /// Whether there may be entries. Most polls read only this.
     any: AtomicBool,
@@ -31,13 +32,13 @@ impl<T> Unfinished<T> {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry stays if `keep` returns
-    /// true. Returns whether any entry stays.
+    /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry
+    /// stays if `keep` returns true. Returns whether any entry stays.
     pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
-        // Before the list is taken: whoever adds one afterwards says so again.
+        // Before the list is taken: a thread that adds one afterwards sets it again.
         self.any.store(false, Ordering::Relaxed);
         let mut entries = std::mem::take(&mut *lock(&self.list));
         entries.retain_mut(keep);

@@ -11,8 +11,8 @@ pub trait Waiter {
     /// The state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Lets the network and peers progress after an attempt that was not the last one, which `worked`
-    /// or found nothing. Returns whether there was work, in either.
+    /// Lets the network and peers progress after an attempt that was not the last one, which
+    /// `worked` or found nothing. Returns whether there was work, in either.
     ///
     /// # Errors
     /// If a PE was lost.

@@ -1,8 +1,8 @@
-//! How threads of a PE and its service thread agree on who completes what calls leave unfinished, and
-//! on how long the service thread sleeps, without a lock.
+//! How threads of a PE and its service thread agree on who completes what calls leave unfinished,
+//! and on how long the service thread sleeps, without a lock.
 //!
-//! Each rule is one of store, fence, load on both sides, so that one of the two sees what the other has
-//! stored (Dekker). `ci/loom` tries every execution.
+//! Each rule is one of store, fence, load on both sides, so that one of the two sees what the other
+//! has stored (Dekker). `ci/loom` tries every execution.
 
 use super::primitive::{AtomicBool, Ordering, fence};
 
@@ -18,7 +18,8 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// Called by a thread that stops polling. Calls `ring` if the service thread sleeps because of it.
+    /// Called by a thread that stops polling. Calls `ring` if the service thread sleeps because of
+    /// it.
     pub fn hand_over(&self, ring: impl FnOnce()) {
         self.handed_over.store(true, Ordering::Relaxed);
         // Either this thread sees `backed_off`, or the service thread sees `handed_over`.
@@ -28,8 +29,8 @@ impl Wakeup {
         }
     }
 
-    /// Called by the service thread before it sleeps on its timer alone. Returns whether it may: not if
-    /// a thread has handed over since the last call.
+    /// Called by the service thread before it sleeps on its timer alone. Returns whether it may:
+    /// not if a thread has handed over since the last call.
     pub fn back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -60,8 +61,8 @@ impl Wakeup {
         self.pending.store(true, Ordering::Relaxed);
     }
 
-    /// Called by the service thread before it flushes for the last time before a sleep: calls that add
-    /// something later set the timer.
+    /// Called by the service thread before it flushes for the last time before a sleep: calls that
+    /// add something later set the timer.
     pub fn clear_pending(&self) {
         self.pending.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);

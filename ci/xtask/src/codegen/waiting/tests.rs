@@ -22,7 +22,7 @@ fn durations_and_numbers_of_polls_are_found() {
 
 #[test]
 fn fields_are_listed() {
-    let text = "/// Why.\nconst B: BackoffLimits =\n    BackoffLimits { spins: 2, sleep: \
+    let text = "/// Why.\nconst B: WaitLimits =\n    WaitLimits { spins: 2, sleep: \
         Duration::from_secs(1), ..A };\n";
     assert_eq!(constants(text), [constant("B", "spins 2, sleep 1 s, otherwise as A", "Why.")]);
 }

@@ -1,0 +1,197 @@
+//! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
+//! hangs. A PE that leaves is no loss.
+#![allow(unsafe_code)]
+
+use crate::{Member, verbs};
+use rushmem_transport::{
+    Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
+    RemoteAddr, Segment, Transport,
+};
+use std::process::exit;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// The losses that this process's hosts were told of.
+static LOSSES: Mutex<Vec<Error>> = Mutex::new(Vec::new());
+
+/// The losses of which [`Recorder`]s were told.
+///
+/// # Panics
+/// If a thread has panicked while it recorded one.
+pub fn losses() -> Vec<Error> {
+    LOSSES.lock().expect("no panic holds it").clone()
+}
+
+/// A host with these variables that records losses.
+pub struct Recorder(pub &'static [(&'static str, &'static str)]);
+
+impl Host for Recorder {
+    fn variable(&self, name: &str) -> Option<String> {
+        let is_it = |&&(variable, _): &&(&str, &str)| variable == name;
+        self.0.iter().find(is_it).map(|(_, value)| (*value).to_owned())
+    }
+
+    fn lost(&self, error: &Error) {
+        LOSSES.lock().expect("no panic holds it").push(error.clone());
+    }
+}
+
+/// What a PE does while another one dies.
+#[derive(Clone, Copy, Debug)]
+pub enum Use {
+    /// It puts and completes, large and small.
+    Puts,
+    /// It leaves puts to the service thread.
+    PutsNbi,
+    /// It gets.
+    Gets,
+    /// It issues atomic operations.
+    Fetches,
+    /// It waits for a flag that is never set.
+    Waits,
+    /// It computes: the service thread reports the loss.
+    Computes,
+}
+
+const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 4096 };
+
+impl Use {
+    /// Does so until there is an error.
+    fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
+        let mut data = vec![1u8; 1 << 20];
+        let mut nbytes = 1;
+        loop {
+            let done = match self {
+                Use::Puts => {
+                    let put = verbs::put(endpoint, dying, AT, &data[..nbytes]);
+                    nbytes = nbytes * 5 % (1 << 20);
+                    put.and_then(|()| endpoint.quiet())
+                }
+                Use::PutsNbi => {
+                    thread::sleep(std::time::Duration::from_millis(1));
+                    let source = LocalBuf::source(data.as_ptr(), 1 << 19);
+                    let put = Put { dest: AT, source, completion: Completion::AtQuiet };
+                    // SAFETY: the data is valid until an error, after which the provider does not
+                    // use it.
+                    unsafe { endpoint.put(dying, put) }
+                }
+                Use::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
+                Use::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),
+                Use::Waits => member.transport().progress().map(|_| ()),
+                Use::Computes => losses().pop().map_or(Ok(()), Err),
+            };
+            if let Err(error) = done {
+                return error;
+            }
+        }
+    }
+}
+
+fn check_message(error: &Error, me: usize, lost: usize) {
+    assert!(matches!(error, Error::Lost(pe, _) if pe.index() == lost), "{error}");
+    let (text, host) = (error.to_string(), std::fs::read_to_string("/proc/sys/kernel/hostname"));
+    let host = host.expect("a host name").trim().to_owned();
+    assert!(text.contains(&format!("PE {me} on {host}")), "{text}");
+    assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
+}
+
+/// The last PE dies after all have used each other; the others, which do this meanwhile, must get
+/// the error.
+///
+/// # Panics
+/// If a PE gets another error, or its host is told of more than one.
+pub fn one_dies(member: &Member, uses: &[Use]) {
+    let (me, dying) = (member.me(), member.n_pes() - 1);
+    let mut end = member.endpoint();
+    for peer in 0..member.n_pes() {
+        end.put_word(peer, 64 * me, 1);
+    }
+    end.quiet();
+    let mut endpoint = member.transport().endpoint().expect("one");
+    for peer in 0..member.n_pes() as u32 {
+        verbs::add_one(&mut *endpoint, Pe(peer), AT).expect("a PE that is there");
+    }
+    member.barrier();
+    if me == dying {
+        exit(0);
+    }
+    let error = uses[me].until_lost(member, &mut *endpoint, Pe(dying as u32));
+    check_message(&error, me, dying);
+    // From now on every verb says so, and the host was told once.
+    assert_eq!(endpoint.quiet(), Err(error.clone()));
+    let other = Pe(((me + 1) % dying) as u32);
+    assert_eq!(verbs::add_one(&mut *endpoint, other, AT), Err(error.clone()));
+    assert_eq!(losses(), [error]);
+    // No PE must hear of another loss first.
+    member.barrier_without_the_last();
+    std::mem::forget(end);
+    exit(0);
+}
+
+/// A transport beside the case's own, which a member keeps to the end.
+///
+/// # Panics
+/// If it cannot be opened and connected.
+pub fn open_beside(
+    member: &Member,
+    heap: &mut [u64],
+    host: Arc<dyn Host>,
+    open: impl FnOnce(&Open) -> Result<Box<dyn Transport>, Error>,
+) -> Box<dyn Transport> {
+    let with = Open {
+        pe: Pe(member.me() as u32),
+        n_pes: member.n_pes() as u32,
+        secret: [3; 32],
+        one_machine: true,
+        oversubscribed: true,
+        amos: Amos::Software,
+        host,
+    };
+    let mut transport = open(&with).expect("a network");
+    let (base, nbytes) = (heap.as_mut_ptr().cast(), 8 * heap.len());
+    // SAFETY: dropped after the transport, and used by nobody else meanwhile.
+    let key = unsafe { transport.register(Segment::Heap, base, nbytes) }.expect("memory");
+    let keys = member.exchange(&key.0);
+    let addresses = member.exchange(&transport.address());
+    let records = addresses.iter().zip(&keys);
+    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let directory = Directory::new(Directory::encode(records));
+    transport.connect(Arc::new(directory)).expect("addresses");
+    member.barrier();
+    transport
+}
+
+/// PE 0 leaves after all PEs have used each other by this transport; the others go on without it.
+///
+/// # Panics
+/// If that is a loss.
+pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
+    let (me, n_pes) = (member.me(), member.n_pes());
+    let use_pes = |pes: std::ops::Range<usize>| {
+        let mut endpoint = transport.endpoint().expect("an endpoint");
+        for pe in pes.map(|pe| Pe(pe as u32)) {
+            let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
+            let put = verbs::put(&mut *endpoint, pe, at, &1u64.to_ne_bytes());
+            put.expect("a PE that is there");
+            verbs::add_one(&mut *endpoint, pe, at).expect("a PE that is there");
+        }
+        endpoint.quiet().expect("PEs that are there");
+    };
+    use_pes(0..n_pes);
+    member.barrier();
+    if me == 0 {
+        drop(transport);
+        member.barrier();
+        member.barrier();
+    } else {
+        // PE 0 is gone when this barrier is over.
+        member.barrier();
+        for _ in 0..10_000 {
+            transport.progress().expect("a PE that leaves is no loss");
+        }
+        use_pes(1..n_pes);
+        assert_eq!(losses(), []);
+        member.barrier();
+        drop(transport);
+    }
+}

@@ -37,7 +37,7 @@ and a fabric of 200 Gbit/s with 0.9 us; the others have 64 PEs on a node; *drago
 the lower bound it is: of a word that reaches all members, or of the bytes that each member must take in and give out, whichever is longer.
 Plans of as many steps as members are run up to 4,096 PEs; beyond, a closed form that is checked against them says what they take.
 
-Which of them is used where is told in [collectives.md](../collectives.md). What shares one node's memory has faster ways. In the
+[collectives.md](../collectives.md) says which of them is used where. Members that share memory have faster ways. In the
 model the PEs of a node do not share its link, so it shows less of what two levels gain.
 ";
 

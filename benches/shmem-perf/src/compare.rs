@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_told_apart_by_a_flag() {
+    fn a_flag_separates_the_sides() {
         let refused = |words: &[&str]| answer(words).expect_err("it is refused");
         assert!(refused(&["a"]).contains("there are 1"));
         assert!(refused(&["a", "b", "c"]).contains("there are 3"));

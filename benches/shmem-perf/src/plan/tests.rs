@@ -143,7 +143,7 @@ fn sizes_are_those_that_an_operation_can_have() {
 }
 
 #[test]
-fn blocks_are_needed_for_what_is_asked_for() {
+fn blocks_are_needed_for_what_is_requested() {
     let needs = |words: &[&str]| needs_blocks(&options(words), &table());
     assert!(needs(&[]) && needs(&["--operations", "all"]));
     assert!(!needs(&["--operations", "put,barrier_all"]) && !needs(&["--measures", "rate"]));

@@ -176,7 +176,7 @@ fn what_differs_between_runs_of_the_same_is_noise_to_several() {
 }
 
 #[test]
-fn several_runs_tell_a_figure_that_is_slower() {
+fn several_runs_find_a_figure_that_is_slower() {
     let slow = |i| if i == 7 { 1.4 } else { 1.0 };
     let (before, after) = (scattered(0..8, 0.1, |_| 1.0), scattered(8..16, 0.1, slow));
     let found = judge(&before, &after, 0.05).expect("they are enough");

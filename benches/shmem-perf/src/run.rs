@@ -189,8 +189,8 @@ impl<'a> Measurement<'a> {
             shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
             networks,
         };
-        let wants_more = !options.operations.is_empty() || !options.measures.is_empty();
-        let groups = match options.matrix && !wants_more {
+        let requests_more = !options.operations.is_empty() || !options.measures.is_empty();
+        let groups = match options.matrix && !requests_more {
             true => Vec::new(),
             false => plan(options, job.library.operations(), facts)
                 .map_err(|sentence| (sentence, MISUSED))?,

@@ -65,7 +65,7 @@ const TASKS: &[Task] = &[
     Task { name: "tidy", about: "check the structure of the repository", run: tidy::run },
     Task {
         name: "counts",
-        about: "instruction counts of the on-node path against the pinned ones: [--pin]",
+        about: "instruction counts of short routines, on a node and over a network: [--pin]",
         run: counts::run,
     },
     Task {

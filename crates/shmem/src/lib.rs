@@ -30,9 +30,9 @@
 //! # Operations that complete later
 //!
 //! Nonblocking operations borrow their buffers until the end of a [scope](Context::scope), which
-//! completes them. Others own a vector and return a future of it
-//! ([`Context::put_owned`], [`Context::get_owned`]). Waits are futures, too ([`Context::until`]).
-//! [`block_on`] waits for a future without an executor.
+//! completes them. Others own a vector and return a future of it ([`Context::put_owned`],
+//! [`Context::get_owned`]). Waits are futures, too ([`Context::until`]). [`block_on`] waits for a
+//! future without an executor.
 //!
 //! # Collectives
 //!
@@ -48,9 +48,9 @@
 //! # Errors
 //!
 //! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
-//! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that names the PE, the
-//! call and the remedy, as in C. A panic while symmetric objects exist ends the job, too, since the
-//! others would wait for this PE forever.
+//! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that
+//! names the PE, the call and the remedy, as in C. A panic while symmetric objects exist ends the
+//! job, too, since the others would wait for this PE forever.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 

@@ -102,7 +102,7 @@ pub fn judge<'a>(
 ) -> Result<Found<'a>, String> {
     let basis = Basis::of(before.len(), after.len())?;
     let mut compared = Vec::new();
-    let mut is_decidable = Vec::new();
+    let mut has_enough_runs = Vec::new();
     let (series_before, series_after) = (all_series(before), all_series(after));
     for series in series_before.iter().filter(|series| contains(&series_after, series)) {
         let curves = [before, after].map(|runs| curves_of(runs, series));
@@ -112,7 +112,7 @@ pub fn judge<'a>(
                 continue;
             }
             let (old, new) = (median(&a), median(&b));
-            is_decidable.push(least_p_value(a.len(), b.len()) <= LEVEL);
+            has_enough_runs.push(least_p_value(a.len(), b.len()) <= LEVEL);
             compared.push(Compared {
                 series,
                 nbytes,
@@ -124,9 +124,9 @@ pub fn judge<'a>(
         }
     }
     correct(&mut compared);
-    for (one, is_decidable) in compared.iter_mut().zip(is_decidable) {
+    for (one, has_enough_runs) in compared.iter_mut().zip(has_enough_runs) {
         one.verdict = match () {
-            () if !is_decidable => Verdict::TooFew,
+            () if !has_enough_runs => Verdict::TooFew,
             () if one.p <= LEVEL && one.ratio > 1.0 + threshold => Verdict::Slower,
             () if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) => Verdict::Faster,
             () => Verdict::Equal,

@@ -53,7 +53,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn files_of_one_name_have_their_paths() {
+    fn files_of_one_name_are_distinguished() {
         let paths = ["a/run.json", "b/run.json", "b/other.json"].map(PathBuf::from);
         let runs = named(paths.map(|path| (path, fixture::empty())).into());
         let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();

@@ -7,4 +7,3 @@
 mod ours;
 pub mod peer;
 pub mod size;
-mod stats;

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, ValueExt};
+use shmem_perf::statistics::Spread;
 use workbench::process;
 use workbench::workspace::{Install, Workspace};
 
 use crate::ours;
-use crate::stats::Spread;
 
 const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 const RUNS: usize = 5;
@@ -66,7 +66,7 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
         let times = (0..runs).map(|_| time(&bin, pes, &start)).collect::<Result<Vec<f64>>>()?;
-        let Spread { low, median, high } = Spread::of(times).context("there are runs")?;
+        let Spread { low, median, high } = Spread::of(&times);
         let printed = capture(&bin, pes, &[&memory])?;
         let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
         let taken = value(&printed, "private")? + value(&printed, "slice")? - without;

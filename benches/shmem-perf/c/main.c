@@ -6,12 +6,8 @@
 #include "perf.h"
 #include <sched.h>
 #include <shmem.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-char *heap_target, *heap_source, *local_source;
-char static_target[STATIC_BYTES];
 
 static char *control; /* symmetric: what this PE tells the others */
 
@@ -31,16 +27,9 @@ static int64_t init(int32_t several_threads)
 static int32_t allocate(uint64_t nbytes)
 {
     control = shmem_align(4096, CONTROL_BYTES);
-    heap_target = shmem_align(4096, 2 * nbytes);
-    heap_source = shmem_align(4096, nbytes);
-    local_source = aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
-    if (control == NULL || heap_target == NULL || heap_source == NULL || local_source == NULL)
-        return -1;
-    memset(heap_target, 0, 2 * nbytes);
-    memset(heap_source, 1, nbytes);
-    memset(local_source, 1, nbytes);
-    memset(static_target, 0, sizeof static_target);
-    return allocate_alone() == 0 && allocate_round_trips() == 0 && allocate_collectives(nbytes) == 0 ? 0 : -1;
+    const int is_done = control != NULL && allocate_buffers(nbytes) == 0 && allocate_alone() == 0 &&
+                        allocate_round_trips() == 0 && allocate_collectives(nbytes) == 0;
+    return is_done ? 0 : -1;
 }
 
 static void *reserve(uint64_t nbytes)
@@ -142,12 +131,6 @@ static int64_t verify(const struct perf_task *task, int32_t issues, int32_t rece
 static int32_t prepare(const struct perf_task *task)
 {
     return prepare_alone(task) == 0 && prepare_collective(task) == 0 ? 0 : -1;
-}
-
-void perf_compute(uint64_t turns)
-{
-    for (uint64_t turn = 0; turn < turns; turn++)
-        UNKNOWN(turn);
 }
 
 static void read_clock(uint64_t n, uint64_t *nanoseconds)

@@ -105,13 +105,13 @@ int shmem_perf_main(int argc, char **argv, const struct perf_library *);
 extern const struct perf_operation alone_operations[], round_trip_operations[], collective_operations[];
 extern const int n_alone_operations, n_round_trip_operations, n_collective_operations;
 
+int allocate_buffers(uint64_t nbytes);
 int allocate_alone(void);
 int allocate_round_trips(void);
 int allocate_collectives(uint64_t nbytes);
 int prepare_alone(const struct perf_task *);
 void destroy_contexts(void);
 int prepare_collective(const struct perf_task *);
-void perf_compute(uint64_t turns);
 void perf_fill(const struct perf_operation *, const struct perf_task *);
 int64_t perf_verify(const struct perf_operation *, const struct perf_task *, int32_t issues, int32_t receives);
 void forget_issued(void);
@@ -145,5 +145,11 @@ static inline uint64_t now(void)
 
 /* The compiler may neither keep memory in registers across this nor know what `value` holds after it. */
 #define UNKNOWN(value) __asm__ volatile("" : "+r"(value) : : "memory")
+
+static inline void perf_compute(uint64_t turns)
+{
+    for (uint64_t turn = 0; turn < turns; turn++)
+        UNKNOWN(turn);
+}
 
 #endif

@@ -32,7 +32,7 @@ pub mod report;
 mod run;
 mod rushmem;
 mod socket;
-mod statistics;
+pub mod statistics;
 mod text;
 pub mod units;
 mod wire;

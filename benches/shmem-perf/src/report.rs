@@ -1,13 +1,12 @@
-//! `shmem-perf report`: one page of HTML that shows what runs have found.
+//! `shmem-perf report`: one page of HTML that shows the results of runs.
 //!
-//! The page is self-contained and asks the network for nothing. Its drawings take their colours from its style sheet, so that they follow
-//! light, dark and paper; pictures of their own have the light ones. Nothing here knows how anything is measured.
+//! The page is self-contained and needs no network. Its drawings are SVG with the colors of the
+//! light form; the style sheet of the page replaces these in the dark.
 
 mod axis;
 mod by_size;
 mod by_team;
 mod chart;
-mod concrete;
 mod curves;
 mod distributions;
 mod drawing;
@@ -16,10 +15,9 @@ mod header;
 mod heat;
 mod histogram;
 mod kinds;
-mod markup;
 mod nodes;
 mod page;
-mod ramp;
+mod palette;
 mod rows;
 mod section;
 mod sections;
@@ -27,32 +25,34 @@ mod source;
 mod style;
 mod suspects;
 mod table;
+mod trace;
 
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use maud::Markup;
 
 use crate::print::print;
 use crate::{flags, load};
-use figure::file_names;
-use section::Part;
+use figure::{Figure, file_names};
+use section::{Part, Section};
 
 /// Make one page of HTML from the records of some runs.
 #[derive(Parser)]
 #[command(name = "shmem-perf report")]
 struct ReportFlags {
-    /// Records of runs; what is in several of them is drawn together
+    /// Records of runs; what several of them measured is drawn together
     #[arg(required = true, value_name = "RECORD.json")]
     records: Vec<PathBuf>,
-    /// Where the page goes
+    /// The file for the page
     #[arg(short, long, value_name = "FILE.html", default_value = "shmem-perf.html")]
     output: PathBuf,
-    /// A folder for the charts as pictures, too: an SVG file each, as documents show them
+    /// A folder for the charts: an SVG file each, for use in documents
     #[arg(long, value_name = "FOLDER")]
     charts: Option<PathBuf>,
 }
 
-/// Carries the subcommand out, and returns its exit status. `args` is what stands behind `report`.
+/// Runs the subcommand with the arguments after `report`, and returns its exit status.
 ///
 /// # Errors
 /// One sentence; the exit status is then 2.
@@ -61,24 +61,36 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let load = |path: PathBuf| load::load(&path).map(|record| (path, record));
     let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
     let sources = source::named(records);
-    write(&flags.output, &page::page(&sources))?;
+    let sections = sections::sections(&sources);
+    write(&flags.output, &page::page(&sources, &sections))?;
     print(&format!("The report is in {}.\n", flags.output.display()))?;
     if let Some(folder) = flags.charts {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("{} cannot be made: {error}.", folder.display()))?;
-        let parts = sections::sections(&sources).into_iter().flat_map(|section| section.body);
-        let figures: Vec<_> = parts.flat_map(Part::figures).collect();
-        for (name, figure) in file_names(&figures).into_iter().zip(figures) {
-            write(&folder.join(name), &figure.picture())?;
+        for (name, text) in pictures(&sections) {
+            write(&folder.join(name), &text)?;
         }
         print(&format!("The charts are in {}.\n", folder.display()))?;
     }
     Ok(0)
 }
 
+/// The names and texts of the SVG files of all charts.
+fn pictures(sections: &[Section]) -> Vec<(String, String)> {
+    let parts = sections.iter().flat_map(|section| &section.body);
+    let figures: Vec<&Figure> = parts.flat_map(Part::figures).collect();
+    file_names(&figures).into_iter().zip(figures.iter().map(|figure| figure.picture())).collect()
+}
+
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text)
         .map_err(|error| format!("{} cannot be written: {error}.", path.display()))
+}
+
+/// The text of a page or picture, without control characters, which no markup may contain.
+fn printable(markup: Markup) -> String {
+    let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+    markup.into_string().replace(is_bad, "\u{fffd}")
 }
 
 #[cfg(test)]

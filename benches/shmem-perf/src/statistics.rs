@@ -21,7 +21,7 @@ pub const FEWEST_OF_P99: u64 = 100;
 const FEWEST_OF_P999: u64 = 1000;
 
 /// What was seen so far, in batches.
-pub struct Seen {
+pub(crate) struct Seen {
     histogram: Histogram<u64>,
     sum: f64,
     min: f64,
@@ -99,22 +99,56 @@ impl Seen {
     }
 }
 
-/// The value that half of them do not exceed.
+/// The median, or 0 of no values.
 pub fn median(values: &[f64]) -> f64 {
+    quantile(&sorted(values), 0.5)
+}
+
+/// A quantile of sorted values, interpolated between neighbors, or 0 of no values.
+pub fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let position = part * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
+}
+
+/// The values in their order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    sorted
+}
+
+/// The median of a sample and the range of its middle half.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The first quartile.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The third quartile.
+    pub high: f64,
+}
+
+impl Spread {
+    /// The spread of a sample that is not empty.
+    pub fn of(sample: &[f64]) -> Self {
+        let sorted = sorted(sample);
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|part| quantile(&sorted, part));
+        Self { low, median, high }
+    }
+
+    /// Whether the ranges overlap: then no difference was measured.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
     }
 }
 
 /// The interval that holds the median with 95 %, whatever the distribution: as many values lie below it as a fair coin
 /// shows heads. Few values have none.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(values);
     let n = sorted.len();
     let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
     (n >= FEWEST_OF_INTERVAL).then(|| (sorted[below - 1], sorted[n - below]))
@@ -126,6 +160,22 @@ mod tests {
 
     fn near(value: f64, expected: f64) {
         assert!((value - expected).abs() <= 0.002 * expected, "{value} is not {expected}");
+    }
+
+    #[test]
+    fn quartiles_lie_between_neighbors() {
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]);
+        assert_eq!((spread.low, spread.median, spread.high), (1.75, 2.5, 3.25));
+        assert_eq!(Spread::of(&[7.0]), Spread { low: 7.0, median: 7.0, high: 7.0 });
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn ranges_that_touch_overlap() {
+        let low = Spread { low: 1.0, median: 2.0, high: 3.0 };
+        let touching = Spread { low: 3.0, high: 9.0, ..low };
+        assert!(low.overlaps(&touching) && touching.overlaps(&low));
+        assert!(!low.overlaps(&Spread { low: 3.1, ..touching }));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::answer;
 use crate::operation::is_invalid;
 use crate::plan::Group;
 use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
-use crate::statistics::FEWEST_OF_P99;
+use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};
 
 /// What was measured, where, and what makes it doubtful.
@@ -266,7 +266,7 @@ pub fn matrix(matrix: &Matrix) -> String {
         show(least.0),
         least.1,
         least.2,
-        show(cells[cells.len() / 2].0),
+        show(statistics::median(&cells.iter().map(|cell| cell.0).collect::<Vec<_>>())),
         show(most.0),
         most.1,
         most.2,

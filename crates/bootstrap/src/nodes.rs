@@ -4,7 +4,6 @@
 //! a million PEs stay small. This is pure data: it never queries the machine.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,16 +31,11 @@ pub struct NodeMap {
 }
 
 /// Why a list of runs is no node map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE"
+)]
 pub struct InvalidNodes;
-
-impl fmt::Display for InvalidNodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE")
-    }
-}
-
-impl std::error::Error for InvalidNodes {}
 
 impl NodeMap {
     /// All of `n_pes` PEs on one node.

@@ -8,8 +8,6 @@
 //! body in postcard's format. The version stands in every frame, so that a library and an `oshrun`
 //! of different installations say so instead of misreading each other.
 
-use std::fmt;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -98,31 +96,20 @@ pub enum FromLauncher {
 }
 
 /// Why a stream of bytes stopped being a stream of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The other side speaks another version.
+    #[error(
+        "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one installation"
+    )]
     Version(u8),
     /// A body is said to be larger than this side takes.
+    #[error("a body of {0} bytes exceeds the limit")]
     TooLarge(usize),
     /// A body holds no message of this version.
-    Malformed,
+    #[error("its body is not a known message")]
+    Garbage,
 }
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameError::Version(version) => write!(
-                f,
-                "it has version {version} of the job protocol and this side has {VERSION}; use oshrun and librushmem of \
-                 one installation"
-            ),
-            FrameError::TooLarge(nbytes) => write!(f, "a body of {nbytes} bytes exceeds the limit"),
-            FrameError::Malformed => f.write_str("its body is not a known message"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
 
 /// The frame that carries `message`.
 ///

@@ -2,17 +2,23 @@
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
-use std::fmt;
 
 /// Why symmetric memory could not be had.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The sizes exceed what an address or a file offset can express.
+    #[error("it is larger than any address space")]
     TooLarge,
     /// The static data of the node's PE with this number cannot be where it says that they are.
+    #[error(
+        "PE {0} of this node says that its static data are where they cannot be in shared memory"
+    )]
     Misplaced(u32),
     /// The node's memory is larger than this process may make a file; both in bytes.
+    #[error(
+        "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
+    )]
     FileSize {
         /// What the node needs.
         needed: u64,
@@ -20,6 +26,7 @@ pub enum Error {
         limit: u64,
     },
     /// The kernel refused; with the operation that it refused.
+    #[error("{0} was refused: {1}")]
     Refused(&'static str, Errno),
 }
 
@@ -45,22 +52,3 @@ impl Error {
         }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::TooLarge => f.write_str("it is larger than any address space"),
-            Error::Misplaced(local) => write!(
-                f,
-                "PE {local} of this node says that its static data are where they cannot be in shared memory"
-            ),
-            Error::FileSize { needed, limit } => write!(
-                f,
-                "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
-            ),
-            Error::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

@@ -4,30 +4,21 @@
 use crate::formats::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt;
 
 /// Why bytes are no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// They are of another version, which comes second.
+    #[error(
+        "the {name} has version {1} there and {version} here: start all PEs with the same version of Rushmem",
+        name = .0.name,
+        version = .0.version
+    )]
     Version(Format, u8),
     /// They are of this version, but nothing that [`encode`] makes.
+    #[error("the {} is damaged", .0.name)]
     Damaged(Format),
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Version(Format { name, version }, theirs) => write!(
-                f,
-                "the {name} has version {theirs} there and {version} here: start all PEs with the same version of Rushmem"
-            ),
-            Error::Damaged(Format { name, .. }) => write!(f, "the {name} is damaged"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// A record as bytes.
 ///

@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
+use shmem_perf::statistics::Spread;
 use shmem_perf::{compile, load};
 use workbench::process;
 
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};
-use crate::stats::Spread;
 
 /// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
 /// PEs than processors, and a binding of its own would be in the way of the benchmark's. Others ignore
@@ -159,10 +159,7 @@ impl Contender {
 
     /// The spread of each row that was measured, by its name.
     pub fn spreads(&self) -> HashMap<&str, Spread> {
-        self.samples
-            .iter()
-            .filter_map(|(name, sample)| Some((name.as_str(), Spread::of(sample.clone())?)))
-            .collect()
+        self.samples.iter().map(|(name, sample)| (name.as_str(), Spread::of(sample))).collect()
     }
 }
 

@@ -27,6 +27,7 @@ use workbench::{needs, process};
 
 use crate::ours;
 use contender::Contender;
+use table::Row;
 
 const RUNS: usize = 15;
 /// The load below which nothing else is at work.
@@ -105,7 +106,10 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
         if peers.len() > 1 {
             println!("Theirs: {}\n", bin.display());
         }
-        println!("{}", table::of(suite.rows, suite.bare, &ours.spreads(), &theirs.spreads()));
+        println!(
+            "{}",
+            table::of(&Row::all(suite.rows), suite.bare, &ours.spreads(), &theirs.spreads())
+        );
     }
     let records = all.iter().flat_map(Contender::records);
     let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();

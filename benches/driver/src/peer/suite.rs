@@ -2,8 +2,6 @@
 //!
 //! It must never know which suites there are, nor how anything is measured.
 
-use super::table::{Aim, Row, Unit};
-
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
     /// What `--suite` calls it.
@@ -21,7 +19,8 @@ pub struct Suite {
     pub carrier: Option<&'static str>,
     /// Set for both contenders; each ignores what is meant for the other.
     pub environment: &'static [(&'static str, &'static str)],
-    pub rows: &'static [Row],
+    /// The rows of the table, as [`Row::all`] reads them.
+    pub rows: &'static str,
     /// What the rows call bare, as the table's heading has it.
     pub bare: &'static str,
 }
@@ -50,24 +49,4 @@ pub struct Launch {
 /// A launch that is part of each run.
 pub const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {
     Launch { row, program, pes, most: usize::MAX }
-}
-
-/// A time beside which the same program measures a bare one.
-pub const fn row(
-    name: &'static str,
-    title: &'static str,
-    bare: &'static str,
-    aims: &'static [Aim],
-) -> Row {
-    Row { name, title, unit: Unit::Time, bare: Some(bare), aims }
-}
-
-/// A row that has no bare one.
-pub const fn alone(
-    name: &'static str,
-    title: &'static str,
-    unit: Unit,
-    aims: &'static [Aim],
-) -> Row {
-    Row { name, title, unit, bare: None, aims }
 }

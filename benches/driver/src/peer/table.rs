@@ -4,17 +4,48 @@
 
 use std::collections::HashMap;
 
-use crate::stats::Spread;
+use shmem_perf::statistics::Spread;
 
 /// One line of the table.
 pub struct Row {
     /// The name under which its values were measured.
     pub name: &'static str,
-    pub title: &'static str,
-    pub unit: Unit,
-    /// The row that is measured with it as the least that it could take.
-    pub bare: Option<&'static str>,
-    pub aims: &'static [Aim],
+    title: &'static str,
+    unit: Unit,
+    /// The row that is measured with it as its lower bound.
+    bare: Option<&'static str>,
+    aims: Vec<Aim>,
+}
+
+impl Row {
+    /// The rows of a text: a line each, with its columns between `|`. Lines with `#` are comments.
+    pub fn all(text: &'static str) -> Vec<Self> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| Self::parse(line).unwrap_or_else(|| panic!("no row: {line}"))).collect()
+    }
+
+    fn parse(line: &'static str) -> Option<Self> {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let &[name, title, unit, bare, aims] = columns.as_slice() else { return None };
+        let unit = match unit {
+            "time" => Unit::Time,
+            "%" => Unit::Percent,
+            rate => Unit::Rate(rate),
+        };
+        let aim = |aim: &str| {
+            let mut words = aim.split(' ').skip(1);
+            let value = words.next()?.parse().ok()?;
+            match words.next() {
+                Some("theirs") => Some(Aim::OfTheirs(value)),
+                Some("bare") => Some(Aim::OfBare(value)),
+                Some(_) => None,
+                None => Some(Aim::Below(value)),
+            }
+        };
+        let aims = aims.split(", ").filter(|text| !text.is_empty()).map(aim);
+        let bare = Some(bare).filter(|bare| !bare.is_empty());
+        Some(Self { name, title, unit, bare, aims: aims.collect::<Option<_>>()? })
+    }
 }
 
 /// What a value counts, and with that whether less of it is better.

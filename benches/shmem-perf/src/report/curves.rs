@@ -1,11 +1,9 @@
-//! Series as curves: what they are called beside each other, their colours, their spread, and the legend that tells of these.
-//!
-//! This file must never know which charts there are.
+//! Series as curves: their names next to each other, their colors, their spread, and the legend.
 
-use super::chart::{Spot, Trace};
-use super::figure::Entry;
+use super::palette::{FLOOR, INK};
 use super::source::{Source, called_shortly};
-use super::style::colours;
+use super::style::{Entry, FLOOR_DASHES, colors};
+use super::trace::{Spot, Trace};
 use crate::naming::names;
 use crate::operation::is_invalid;
 use crate::record::{Ended, Measure, Point, Series, Summary};
@@ -37,8 +35,9 @@ pub fn named<'a>(series: &[(usize, &'a Series)]) -> (Vec<Named<'a>>, String) {
     (named.map(|((run, series), name)| Named { run: *run, series, name }).collect(), found.common)
 }
 
-/// Groups of at most so many names. The runs of a name stay together and follow each other.
-pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<Vec<Named<'a>>> {
+/// Groups of at most `most` names, and what tells the title of each from those of the others. The
+/// runs of a name stay together.
+pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, String)> {
     let mut names: Vec<&str> = Vec::new();
     for one in all {
         if !names.contains(&one.name.as_str()) {
@@ -49,11 +48,17 @@ pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<Vec<Named<'a>>> {
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
     let of = |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
-    names.chunks(in_group).map(|names| names.iter().flat_map(of).collect()).collect()
+    let groups = names.chunks(in_group).map(|names| names.iter().flat_map(of).collect());
+    let n_groups = names.chunks(in_group).len();
+    let part = |i: usize| match n_groups {
+        1 => String::new(),
+        n => format!(" ({} of {n})", i + 1),
+    };
+    groups.enumerate().map(|(i, group)| (group, part(i))).collect()
 }
 
-/// The curves of a group: a colour for each name, of an operation the same as in other charts of these operations.
-pub fn coloured(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<Trace> {
+/// The curves of a group: a color for each name, the same as in other charts of these operations.
+pub fn colored(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<Trace> {
     let mut firsts: Vec<&Named> = Vec::new();
     for one in group {
         if !firsts.iter().any(|first| first.name == one.name) {
@@ -61,15 +66,15 @@ pub fn coloured(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<
         }
     }
     let own: Vec<&str> = firsts.iter().map(|one| one.series.operation.as_str()).collect();
-    let colours = colours(&own, operations);
-    let colour = |one: &Named| {
-        firsts.iter().position(|first| first.name == one.name).map(|place| colours[place])
+    let colors = colors(&own, operations);
+    let color = |one: &Named| {
+        firsts.iter().position(|first| first.name == one.name).map(|place| colors[place])
     };
-    group.iter().map(|one| curve(one, colour(one), runs)).collect()
+    group.iter().map(|one| curve(one, color(one), runs)).collect()
 }
 
 /// A series as a curve.
-pub fn curve(one: &Named, colour: Option<usize>, runs: &[Source]) -> Trace {
+pub fn curve(one: &Named, color: Option<usize>, runs: &[Source]) -> Trace {
     let spot = |point: &Point| Spot {
         x: point.nbytes,
         value: point.summary.p50,
@@ -79,11 +84,11 @@ pub fn curve(one: &Named, colour: Option<usize>, runs: &[Source]) -> Trace {
         is_invalid: is_invalid(&runs[one.run].record.series, one.series, point),
     };
     let spots = one.series.points.iter().map(spot).collect();
-    Trace { name: one.name.clone(), colour, run: one.run, spots }
+    Trace { name: one.name.clone(), color, run: one.run, spots }
 }
 
-/// Between which figures most lie. Of times the few that are far above the median are what tells; of rates a single slow moment says
-/// little, and the medians of the batches say how steady they are.
+/// The range of most values. Of times, the few that are far above the median matter. Of rates, one
+/// slow moment matters little, and the medians of the batches show how steady they are.
 fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
@@ -93,7 +98,7 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     }
 }
 
-/// What some curves have in common, and what their signs mean.
+/// What some curves have in common, and the meaning of their signs.
 pub fn noted(common: &str, curves: &[Trace]) -> String {
     let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
     let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
@@ -102,28 +107,20 @@ pub fn noted(common: &str, curves: &[Trace]) -> String {
     [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// A colour for each name, and a kind of line for each run.
+/// A color for each name, and a kind of line for each run.
 pub fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Entry> {
-    let entry = |classes: &str, run, text: &str| Entry {
-        classes: classes.to_owned(),
-        run,
-        text: text.to_owned(),
-    };
     let mut legend: Vec<Entry> = Vec::new();
-    let mut present: Vec<usize> = Vec::new();
     for curve in curves {
         if !legend.iter().any(|entry| entry.text == curve.name) {
-            legend.push(entry(&curve.class(), None, &curve.name));
-        }
-        if !present.contains(&curve.run) {
-            present.push(curve.run);
+            let (color, text) = (curve.color(), curve.name.clone());
+            legend.push(Entry { color, dashes: None, run: None, text });
         }
     }
-    if runs.len() > 1 {
-        present.sort_unstable();
-        let of_run = |&run: &usize| entry("ink", Some(run), &called_shortly(runs, run));
-        legend.extend(present.iter().map(of_run));
-    }
-    legend.extend(has_floors.then(|| entry("floor", None, "what the machine itself takes")));
+    let is_present = |run: &usize| runs.len() > 1 && curves.iter().any(|curve| curve.run == *run);
+    let present = (0..runs.len()).filter(is_present);
+    legend.extend(present.map(|run| Entry::of_run(run, INK, called_shortly(runs, run))));
+    let text = "what the machine itself takes".to_owned();
+    let floors = Entry { color: FLOOR, dashes: Some(FLOOR_DASHES), run: None, text };
+    legend.extend(has_floors.then_some(floors));
     legend
 }

@@ -1,49 +1,108 @@
-//! What drawings consist of, and how large they are.
-//!
-//! This file must never know what is drawn.
+//! The elements of drawings.
 
-use super::markup::{Element, px};
+use maud::{Markup, html};
 
-/// A drawing of a known size.
+use super::palette::{GRID, SOFT};
+
+/// A drawing and its size.
 pub struct Drawing {
     pub width: f64,
     pub height: f64,
     /// What is drawn.
-    pub content: Element,
+    pub content: Markup,
+    /// What shows values under the pointer; only a page has it.
+    pub hits: Markup,
 }
+
+/// The font of drawings.
+pub const FONT: &str = "system-ui, 'DejaVu Sans', sans-serif";
 
 impl Drawing {
-    /// An empty one.
-    pub fn new(width: f64, height: f64) -> Drawing {
-        Drawing { width, height, content: Element::new("g") }
-    }
-
-    /// Appends an element.
-    pub fn child(self, child: Element) -> Drawing {
-        Drawing { content: self.content.child(child), ..self }
-    }
-
-    /// Appends elements.
-    pub fn children(self, children: impl IntoIterator<Item = Element>) -> Drawing {
-        Drawing { content: self.content.children(children), ..self }
-    }
-
-    /// It as an element of a page or of a picture.
-    pub fn svg(self) -> Element {
-        Element::new("svg")
-            .with("viewBox", format!("0 0 {} {}", px(self.width), px(self.height)))
-            .with("role", "img")
-            .child(self.content)
+    /// The drawing as a part of a page.
+    pub fn svg(&self, title: &str) -> Markup {
+        let size = format!("0 0 {} {}", px(self.width), px(self.height));
+        html! {
+            svg viewBox=(size) role="img" aria-label=(title) font-family=(FONT) font-size="12" {
+                (self.content) (self.hits)
+            }
+        }
     }
 }
 
-/// Text in a drawing.
-pub fn label(x: f64, y: f64, class: &str, text: &str) -> Element {
-    Element::new("text").class(class).with("x", px(x)).with("y", px(y)).text(text)
+/// A length or place to a tenth of a pixel.
+pub fn px(length: f64) -> f64 {
+    (length * 10.0).round() / 10.0
 }
 
-/// A straight line in a drawing.
-pub fn rule(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
-    let path = format!("M{} {}L{} {}", px(from.0), px(from.1), px(to.0), px(to.1));
-    Element::new("path").class(class).with("d", path)
+/// Text that starts, ends or has its middle (`anchor`) at a place.
+pub fn label((x, y): (f64, f64), anchor: &str, color: &str, text: &str) -> Markup {
+    html! { text x=(px(x)) y=(px(y)) text-anchor=(anchor) fill=(color) { (text) } }
+}
+
+/// Text that reads upwards and has its middle at a place.
+pub fn upright_label((x, y): (f64, f64), text: &str) -> Markup {
+    let placed = format!("translate({} {}) rotate(-90)", px(x), px(y));
+    html! { text text-anchor="middle" fill=(SOFT) transform=(placed) { (text) } }
+}
+
+/// A straight line.
+pub fn rule(color: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+    html! { path stroke=(color) d=(path([from, to])) {} }
+}
+
+/// The ticks of a horizontal axis with their grid lines.
+pub fn ticks_below(ticks: &[(f64, String)], (top, bottom): (f64, f64)) -> Markup {
+    html! {
+        @for (x, text) in ticks {
+            (rule(GRID, (*x, top), (*x, bottom)))
+            (label((*x, bottom + 17.0), "middle", SOFT, text))
+        }
+    }
+}
+
+/// The ticks of a vertical axis with their grid lines.
+pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Markup {
+    html! {
+        @for (y, text) in ticks {
+            (rule(GRID, (left, *y), (right, *y)))
+            (label((left - 7.0, y + 4.0), "end", SOFT, text))
+        }
+    }
+}
+
+/// A place that shows `tip` under the pointer.
+pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> Markup {
+    let (width, height) = (px(right - left), px(bottom - top));
+    html! {
+        rect .hit x=(px(left)) y=(px(top)) width=(width) height=(height) data-tip=(tip) {}
+    }
+}
+
+/// The path through some places.
+pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
+    let steps = places.into_iter().enumerate().map(|(i, (x, y))| {
+        let command = if i == 0 { 'M' } else { 'L' };
+        format!("{command}{} {}", px(x), px(y))
+    });
+    steps.collect()
+}
+
+/// Text in at most `letters` letters; an ellipsis stands for what was cut off.
+pub fn shortened(text: &str, letters: usize) -> String {
+    match text.chars().count() <= letters {
+        true => text.to_owned(),
+        false => text.chars().take(letters.saturating_sub(1)).chain(['\u{2026}']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_and_texts_are_short() {
+        assert_eq!([1.0, 0.25, 12.34].map(|x| px(x).to_string()), ["1", "0.3", "12.3"]);
+        assert_eq!(shortened("host", 4), "host");
+        assert_eq!(shortened("host-name", 5), "host\u{2026}");
+    }
 }

@@ -1,34 +1,22 @@
-//! A drawing with its title and legend: a part of the page, or a picture of its own that documents show.
-//!
-//! This file must never know what is drawn.
+//! A drawing with its title and legend: a part of the page, or an SVG file of its own.
 
-use super::concrete::concrete;
-use super::drawing::Drawing;
-use super::markup::{Element, px};
-use super::style::swatch;
+use maud::{Markup, html};
 
-/// Where the title of a picture stands, and the note below it.
+use super::drawing::{Drawing, FONT, px};
+use super::palette::{CARD, INK, SOFT};
+use super::printable;
+use super::style::Entry;
+
+/// Places in an SVG file: the title, the note below it, the margin, a line of the legend.
 const TITLE: f64 = 22.0;
 const NOTE: f64 = 40.0;
-/// The margin of a picture.
 const MARGIN: f64 = 12.0;
-/// The height of a line of its legend.
 const LEGEND_LINE: f64 = 22.0;
-/// A swatch with its distances, and about how wide a letter is.
+/// A swatch with its gaps, and the average width of a letter.
 const SWATCH: f64 = 56.0;
 const LETTER: f64 = 6.8;
 
-/// What a colour or a kind of line means.
-pub struct Entry {
-    /// The classes of the line.
-    pub classes: String,
-    /// The run whose kind of line it is, if it stands for one.
-    pub run: Option<usize>,
-    /// What it means.
-    pub text: String,
-}
-
-/// A drawing and what is said of it.
+/// A drawing, and the text around it.
 pub struct Figure {
     /// What is drawn.
     pub title: String,
@@ -36,94 +24,84 @@ pub struct Figure {
     pub note: String,
     /// The drawing.
     pub drawing: Drawing,
-    /// What its colours and lines mean.
+    /// The meaning of its colors and lines.
     pub legend: Vec<Entry>,
-    /// Sentences about what was found in it; `None` where nothing is looked for.
+    /// Sentences about what stands out; `None` where nothing is searched.
     pub found: Option<Vec<String>>,
 }
 
 impl Figure {
-    /// One in which nothing is looked for.
-    pub fn new(title: &str, note: &str, drawing: Drawing, legend: Vec<Entry>) -> Self {
-        Self { title: title.to_owned(), note: note.to_owned(), drawing, legend, found: None }
+    /// A figure in which nothing is searched.
+    pub fn new(title: String, note: String, drawing: Drawing, legend: Vec<Entry>) -> Self {
+        Self { title, note, drawing, legend, found: None }
     }
 
-    /// A part of the page.
-    pub fn part(self) -> Element {
-        let caption = Element::new("figcaption")
-            .child(Element::new("h3").text(&self.title))
-            .child(Element::new("p").class("note").text(&self.note));
-        let svg = self.drawing.svg().with("aria-label", &self.title);
-        let figure = Element::new("figure").child(caption).child(svg);
-        let entry = |Entry { classes, run, text }: Entry| {
-            Element::new("span").child(swatch(&classes, run)).text(text)
-        };
-        let figure = match self.legend.is_empty() {
-            true => figure,
-            false => figure.child(
-                Element::new("div").class("legend").children(self.legend.into_iter().map(entry)),
-            ),
-        };
-        match self.found.as_deref() {
-            None => figure,
-            Some([]) => figure
-                .child(Element::new("p").class("note").text("No node, PE or pair stands out.")),
-            Some(sentences) => {
-                let items = sentences.iter().map(|sentence| Element::new("li").text(sentence));
-                figure.child(Element::new("ul").class("found").children(items))
+    /// The figure as a part of the page.
+    pub fn part(&self) -> Markup {
+        html! {
+            figure {
+                figcaption {
+                    h3 { (self.title) }
+                    p .note { (self.note) }
+                }
+                (self.drawing.svg(&self.title))
+                @if !self.legend.is_empty() { (legend(&self.legend)) }
+                @match self.found.as_deref() {
+                    None => {}
+                    Some([]) => { p .note { "No node, PE or pair stands out." } }
+                    Some(sentences) => { ul .found { @for it in sentences { li { (it) } } } }
+                }
             }
         }
     }
 
-    /// A picture of its own, as the text of a file that needs no style sheet.
-    pub fn picture(self) -> String {
-        let width = self.drawing.width + 2.0 * MARGIN;
-        let text = |y: f64, class: &str, text: &str| {
-            let text = Element::new("text").class(class).text(text);
-            text.with("x", px(MARGIN)).with("y", px(y))
-        };
+    /// The figure as the text of an SVG file, which needs no style sheet.
+    pub fn picture(&self) -> String {
+        let Drawing { width: inner_width, height: inner_height, content, .. } = &self.drawing;
+        let width = inner_width + 2.0 * MARGIN;
         let top = if self.note.is_empty() { TITLE + MARGIN } else { NOTE + MARGIN };
-        let mut below = top + self.drawing.height + MARGIN;
-        let mut parts = vec![text(TITLE, "title", &self.title)];
-        parts.extend((!self.note.is_empty()).then(|| text(NOTE, "tick", &self.note)));
-        let (inner_width, inner_height) = (self.drawing.width, self.drawing.height);
-        parts.push(
-            self.drawing
-                .svg()
-                .with("x", px(MARGIN))
-                .with("y", px(top))
-                .with("width", px(inner_width))
-                .with("height", px(inner_height)),
-        );
+        let mut below = top + inner_height + MARGIN;
         let mut at = MARGIN;
-        let has_legend = !self.legend.is_empty();
-        for Entry { classes, run, text } in self.legend {
-            let room = SWATCH + LETTER * text.chars().count() as f64;
+        let mut entries = Vec::new();
+        for entry in &self.legend {
+            let room = SWATCH + LETTER * entry.text.chars().count() as f64;
             if at > MARGIN && at + room > width {
                 (at, below) = (MARGIN, below + LEGEND_LINE);
             }
-            parts.push(swatch(&classes, run).with("x", px(at)).with("y", px(below)));
-            let text = Element::new("text").text(text);
-            parts.push(text.with("x", px(at + 38.0)).with("y", px(below + 11.0)));
+            entries.push((entry, at, below));
             at += room;
         }
-        let height = if has_legend { below + LEGEND_LINE } else { below };
-        let size = format!("0 0 {} {}", px(width), px(height));
-        let back = Element::new("rect").class("card").with("width", "100%").with("height", "100%");
-        let picture = Element::new("svg")
-            .with("xmlns", "http://www.w3.org/2000/svg")
-            .with("viewBox", size)
-            .with("width", px(width))
-            .with("height", px(height))
-            .child(Element::new("title").text(&self.title))
-            .child(back)
-            .children(parts);
-        concrete(&format!("{picture}\n"))
+        let height = if entries.is_empty() { below } else { below + LEGEND_LINE };
+        let [width, height, inner_width, inner_height] =
+            [width, height, *inner_width, *inner_height].map(px);
+        let picture = html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
+                width=(width) height=(height) font-family=(FONT) font-size="12" {
+                title { (self.title) }
+                rect fill=(CARD) width="100%" height="100%" {}
+                text x=(MARGIN) y=(TITLE) fill=(INK) font-size="14" font-weight="600" { (self.title) }
+                @if !self.note.is_empty() { text x=(MARGIN) y=(NOTE) fill=(SOFT) { (self.note) } }
+                svg viewBox={ "0 0 " (inner_width) " " (inner_height) } role="img"
+                    x=(MARGIN) y=(top) width=(inner_width) height=(inner_height) { (content) }
+                @for (entry, x, y) in entries {
+                    (entry.swatch(x, y))
+                    text x=(px(x + 38.0)) y=(px(y + 11.0)) fill=(INK) { (entry.text) }
+                }
+            }
+        };
+        printable(picture) + "\n"
     }
 }
 
-/// Names of files for these figures: their titles without what files are not called, and numbers where titles are the same.
-pub fn file_names(figures: &[Figure]) -> Vec<String> {
+/// The legend of one drawing or several.
+pub fn legend(entries: &[Entry]) -> Markup {
+    html! {
+        div .legend { @for entry in entries { span { (entry.swatch(0.0, 0.0)) (entry.text) } } }
+    }
+}
+
+/// File names for figures: their titles in lower case, with numbers where titles are the same.
+pub fn file_names(figures: &[&Figure]) -> Vec<String> {
     let letter = |c: char| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' };
     let mut names: Vec<String> = Vec::new();
     for Figure { title, .. } in figures {

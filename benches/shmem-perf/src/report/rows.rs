@@ -1,13 +1,13 @@
-//! Values of one size: for each operation and run a row with a dot and its spread, on a logarithmic axis, on which a rate over TCP and
-//! one of shared memory are both seen.
-//!
-//! This file must never know which series a chart is made of.
+//! Values of one size: a row for each operation and run, with a dot and its spread, on a
+//! logarithmic axis.
+
+use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::chart::{Spot, Trace, WIDTH, mark, told};
-use super::drawing::{Drawing, label, rule};
-use super::markup::{Element, px, shortened};
-use super::style::letter;
+use super::chart::WIDTH;
+use super::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below};
+use super::palette::{INK, SOFT};
+use super::trace::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
 
@@ -15,93 +15,74 @@ const LEFT: f64 = 218.0;
 const RIGHT: f64 = WIDTH - 86.0;
 const TOP: f64 = 6.0;
 const ROW: f64 = 18.0;
-/// What lies between two operations.
+/// The gap between two operations.
 const GAP: f64 = 7.0;
 const LETTERS: usize = 30;
 
-/// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
+/// Draws some curves that have one value each. Curves of the same name follow each other.
 pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
-    let height = |group: &&[Trace]| group.len() as f64 * ROW + GAP;
-    let bottom = TOP + groups.iter().map(height).sum::<f64>();
+    let bottom = TOP + curves.len() as f64 * ROW + groups.len() as f64 * GAP;
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
-    let place = (LEFT, RIGHT);
-    let axis = Axis::log(spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]), place);
-    let mut svg = Drawing::new(WIDTH, bottom + 26.0);
-    for value in axis.ticks(48.0) {
-        let x = axis.at(value);
-        let text = label(x, bottom + 17.0, "tick", &units::tick(measure, value));
-        svg = svg
-            .child(rule("grid", (x, TOP), (x, bottom)))
-            .child(text.with("text-anchor", "middle"));
-    }
+    let values = spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
+    let axis = Axis::log(values, (LEFT, RIGHT));
+    let ticks = axis.ticks(48.0).into_iter();
+    let ticks: Vec<_> = ticks.map(|x| (axis.at(x), units::tick(measure, x))).collect();
+    let (mut names, mut rows) = (Vec::new(), Vec::new());
     let mut y = TOP + GAP / 2.0;
     for group in groups {
         let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
-        let name = label(LEFT - 10.0, middle, "name", &shortened(&group[0].name, LETTERS));
-        svg = svg.child(name.with("text-anchor", "end"));
+        names.push(label((LEFT - 10.0, middle), "end", INK, &shortened(&group[0].name, LETTERS)));
         for curve in group {
-            if let Some(spot) = curve.spots.first() {
-                svg = svg.children(row(measure, &axis, curve, spot, y, n_runs));
-            }
+            rows.extend(curve.spots.first().map(|spot| (curve, spot, y)));
             y += ROW;
         }
         y += GAP;
     }
-    svg.child(rule("frame", (LEFT, TOP), (LEFT, bottom)))
+    let content = html! {
+        (ticks_below(&ticks, (TOP, bottom)))
+        @for name in names { (name) }
+        @for (curve, spot, y) in &rows {
+            @let middle = y + ROW / 2.0;
+            @if axis.has(spot.value) { (dot(&axis, curve, spot, middle)) }
+            @let value = curve.lettered(&units::figure(measure, spot.value), n_runs);
+            (label((RIGHT + 10.0, middle + 4.0), "start", INK, &value))
+        }
+        (rule(SOFT, (LEFT, TOP), (LEFT, bottom)))
+    };
+    let hits = html! {
+        @for (curve, spot, y) in &rows {
+            (hit((0.0, WIDTH), (*y, y + ROW), &curve.words(measure, spot, n_runs)))
+        }
+    };
+    Drawing { width: WIDTH, height: bottom + 26.0, content, hits }
 }
 
-fn row(
-    measure: Measure,
-    axis: &Axis,
-    curve: &Trace,
-    spot: &Spot,
-    top: f64,
-    n_runs: usize,
-) -> Vec<Element> {
-    let (class, middle) = (curve.class(), top + ROW / 2.0);
-    let mut parts = Vec::new();
-    if axis.has(spot.value) {
-        let [low, high] = [spot.spread.0, spot.spread.1].map(|value| (axis.at(value), middle));
-        parts.push(rule(&format!("spread {class}"), low, high));
-        parts.push(mark(curve.run, (axis.at(spot.value), middle), spot, &class));
+fn dot(axis: &Axis, curve: &Trace, spot: &Spot, y: f64) -> Markup {
+    let [low, high] = [spot.spread.0, spot.spread.1].map(|value| px(axis.at(value)));
+    let spread = format!("M{low} {y}H{high}", y = px(y));
+    html! {
+        path stroke=(curve.color()) stroke-width="1.5" stroke-opacity="0.65" d=(spread) {}
+        (curve.mark((axis.at(spot.value), y), spot))
     }
-    let run = if n_runs > 1 { format!("{} ", letter(curve.run)) } else { String::new() };
-    let figure = format!("{run}{}", units::figure(measure, spot.value));
-    parts.push(label(RIGHT + 10.0, middle + 4.0, "value", &figure));
-    parts.push(
-        Element::new("rect")
-            .class("hit")
-            .with("x", 0)
-            .with("y", px(top))
-            .with("width", px(WIDTH))
-            .with("height", px(ROW))
-            .with("data-tip", told(measure, &curve.name, curve.run, spot, n_runs)),
-    );
-    parts
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::trace::tests::trace;
     use super::*;
 
-    fn curve(name: &str, run: usize, value: f64) -> Trace {
-        let spot = Spot { spread: (value * 0.9, value * 1.5), ..Spot::at(8, value) };
-        Trace { name: name.into(), colour: Some(1), run, spots: vec![spot] }
-    }
-
     fn drawn(measure: Measure, curves: &[Trace]) -> String {
-        draw(measure, curves, 2).svg().to_string()
+        draw(measure, curves, 2).svg("").into_string()
     }
 
     #[test]
     fn a_rate_that_is_a_thousandth_of_another_is_seen_with_its_spread() {
-        let text = drawn(Measure::MessageRate, &[curve("put", 0, 4e8), curve("put", 1, 4e5)]);
-        let places: Vec<f64> = text
-            .split("class=\"spread c1\" d=\"M")
-            .skip(1)
-            .map(|rest| rest.split(' ').next().expect("a place").parse().expect("a number"))
-            .collect();
+        let fast = Trace { run: 0, ..trace("put", &[(8, 4e8)]) };
+        let text = drawn(Measure::MessageRate, &[fast, trace("put", &[(8, 4e5)])]);
+        let spreads = text.split("stroke-opacity").skip(1);
+        let start = |rest: &str| rest.split(" d=\"M").nth(1)?.split(' ').next()?.parse().ok();
+        let places: Vec<f64> = spreads.filter_map(start).collect();
         assert_eq!(places.len(), 2, "{text}");
         assert!(LEFT < places[1] && places[1] + 100.0 < places[0], "{places:?}");
         assert!(text.contains(">B 400 k/s</text>"), "{text}");
@@ -109,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
-        let empty = Trace { spots: Vec::new(), ..curve("put", 0, 1.0) };
-        let text = drawn(Measure::Latency, &[empty, curve("get", 0, 0.0)]);
+        let curves = [trace("put", &[]), Trace { run: 0, ..trace("get", &[(8, 0.0)]) }];
+        let text = drawn(Measure::Latency, &curves);
         assert!(text.contains(">put</text>") && text.contains(">A 0 ns</text>"), "{text}");
         assert!(!drawn(Measure::Latency, &[]).contains("NaN"));
     }

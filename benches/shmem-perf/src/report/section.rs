@@ -1,13 +1,12 @@
-//! A part of the page under a heading of its own, and the pieces of which it consists.
-//!
-//! This file must never know which sections there are.
+//! A part of the page under a heading of its own.
+
+use maud::{Markup, html};
 
 use super::figure::Figure;
-use super::markup::Element;
 
 /// A part of the page.
 pub struct Section {
-    /// What links to it.
+    /// Its anchor.
     pub id: &'static str,
     /// Its title.
     pub title: &'static str,
@@ -17,30 +16,35 @@ pub struct Section {
 
 /// A piece of a section.
 pub enum Part {
-    /// Words or a table.
-    Text(Element),
-    /// Figures beside each other.
+    /// Text or a table.
+    Text(Markup),
+    /// Figures side by side.
     Figures(Vec<Figure>),
-    /// The same of small ones.
+    /// Small figures side by side.
     SmallFigures(Vec<Figure>),
 }
 
 impl Part {
-    /// It as a part of the page.
-    pub fn element(self) -> Element {
-        let (classes, figures) = match self {
-            Part::Text(text) => return text,
-            Part::Figures(figures) => ("charts", figures),
-            Part::SmallFigures(figures) => ("charts small", figures),
+    /// The piece as a part of the page.
+    pub fn markup(&self) -> Markup {
+        let class = match self {
+            Part::Text(text) => return text.clone(),
+            Part::Figures(_) => "charts",
+            Part::SmallFigures(_) => "charts small",
         };
-        Element::new("div").class(classes).children(figures.into_iter().map(Figure::part))
+        html! { div class=(class) { @for figure in self.figures() { (figure.part()) } } }
     }
 
     /// The figures in it.
-    pub fn figures(self) -> Vec<Figure> {
+    pub fn figures(&self) -> &[Figure] {
         match self {
-            Part::Text(_) => Vec::new(),
+            Part::Text(_) => &[],
             Part::Figures(figures) | Part::SmallFigures(figures) => figures,
         }
+    }
+
+    /// Less important text.
+    pub fn note(text: &str) -> Self {
+        Part::Text(html! { p .note { (text) } })
     }
 }

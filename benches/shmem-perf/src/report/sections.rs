@@ -1,4 +1,5 @@
-//! Which sections a report has, and which charts each: the series of all runs, by measure and kind of operation.
+//! The sections of a report, and the charts of each: the series of all runs by measure and by kind
+//! of operation.
 
 use super::by_size::by_size;
 use super::by_team::by_team;
@@ -9,7 +10,6 @@ use super::figure::Figure;
 use super::header::folded;
 use super::heat;
 use super::kinds::kinds;
-use super::markup::Element;
 use super::section::{Part, Section};
 use super::source::{Source, called};
 use super::table::figures;
@@ -43,28 +43,27 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
             let across = (measure != Measure::Event).then_some(Across::Bytes);
             all_charts.extend(charts(measure, &series, runs));
             let title = format!("Numbers of {}", units::name(measure).to_lowercase());
-            tables.push(folded(&title, figures(&series, across, runs)));
+            tables.push(Part::Text(folded(&title, &figures(&series, across, runs))));
         }
     }
     let note = match measures[0] {
         Measure::MessageRate => {
-            "Dots and lines are medians, dots at the smallest size; bands and thin lines reach over the medians of all batches."
+            "Dots and lines are medians, dots at the smallest size; bands and thin lines show the \
+             range of the medians of all batches."
         }
         Measure::Bandwidth | Measure::Overlap => {
-            "Lines are medians; bands reach over the medians of all batches."
+            "Lines are medians; bands show the range of the medians of all batches."
         }
-        Measure::Event => {
-            "Dots are medians; lines reach from the least to what 99 % are not above."
-        }
+        Measure::Event => "Dots are medians; lines extend from the minimum to the 99th percentile.",
         _ => {
-            "Lines and dots are medians; bands and thin lines reach from the least to what 99 % are not above."
+            "Lines and dots are medians; bands and thin lines extend from the minimum to the 99th \
+             percentile."
         }
     };
     let mut body = Vec::new();
     if !tables.is_empty() {
-        body.push(Part::Text(Element::new("p").class("note").text(note)));
-        body.push(Part::Figures(all_charts));
-        body.extend(tables.into_iter().map(Part::Text));
+        body.extend([Part::note(note), Part::Figures(all_charts)]);
+        body.extend(tables);
     }
     Section { id, title: units::name(measures[0]), body }
 }
@@ -97,18 +96,22 @@ fn maps(runs: &[Source]) -> Vec<Part> {
     let mut maps = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for matrix in &run.record.matrices {
-            let (svg, sentences) = heat::draw(matrix, &run.record.job);
+            let (drawing, sentences) = heat::draw(matrix, &run.record.job);
             let name = units::name(matrix.measure).to_lowercase();
             let title =
                 format!("{}, {} bytes: {name}", matrix.operation, units::size(matrix.nbytes));
-            let whose = if runs.len() > 1 { called(runs, i) } else { String::new() };
-            let figure = Figure::new(&title, &whose, svg, Vec::new());
+            let run = if runs.len() > 1 { called(runs, i) } else { String::new() };
+            let figure = Figure::new(title, run, drawing, Vec::new());
             maps.push(Figure { found: Some(sentences), ..figure });
         }
     }
     if maps.is_empty() {
         return Vec::new();
     }
-    let text = "Rows are the PE that issues, columns its target; lines divide nodes. Light is good, dark is bad: a long time or a small bandwidth. Red marks what is far slower than pairs of its kind.";
-    vec![Part::Text(Element::new("p").class("note").text(text)), Part::Figures(maps)]
+    let note = Part::note(
+        "Rows are the PEs that issue, columns their targets; lines separate nodes. Light is good, \
+         dark is bad: a long time or a low bandwidth. Red marks pairs that are far slower than \
+         others of their kind.",
+    );
+    vec![note, Part::Figures(maps)]
 }

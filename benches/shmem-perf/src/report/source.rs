@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::markup::shortened;
+use super::drawing::shortened;
 use super::style::letter;
 use crate::record::Record;
 

@@ -1,23 +1,18 @@
-//! What tells series apart: a colour for each operation, and for each run a kind of line and of marker.
-//!
-//! The colours themselves are in `drawing.css`, where they differ by light and dark. This file must never know what a figure is.
+//! What tells series apart: a color for each operation, and a line and a marker for each run.
 
-use super::markup::{Element, px};
+use maud::{Markup, html};
 
-/// The style sheet of all drawings.
-pub const DRAWINGS: &str = include_str!("drawing.css");
+use super::drawing::px;
+use super::palette::{CARD, SERIES};
 
-/// Colours that a chart can tell apart; they are the classes `c0` to `c5`.
-pub const N_COLOURS: usize = 6;
-
-/// Lengths of dashes and gaps, by run; further runs begin again, with other markers.
+/// Lengths of dashes and gaps by run; further runs begin again, with other markers.
 const DASHES: [&str; 5] = ["", "7 4", "2 3", "10 3 2 3", "14 5"];
-/// Kinds of markers, by run.
-const MARKERS: usize = 4;
+/// The dashes of floors.
+pub const FLOOR_DASHES: &str = "3 3";
 
-/// The dashes of a run's lines.
-pub fn dashes(run: usize) -> &'static str {
-    DASHES[run % DASHES.len()]
+/// The dashes of a run's lines; the first one has none.
+pub fn dashes(run: usize) -> Option<&'static str> {
+    Some(DASHES[run % DASHES.len()]).filter(|dashes| !dashes.is_empty())
 }
 
 /// The letter of a run.
@@ -30,51 +25,61 @@ pub fn letter(run: usize) -> String {
 }
 
 /// A run's marker: a circle, a square, a triangle or a diamond.
-pub fn marker(run: usize, x: f64, y: f64, colour: &str) -> Element {
-    let path = match run % MARKERS {
+pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> Markup {
+    let (fill, stroke) = if is_hollow { (CARD, Some(color)) } else { (color, None) };
+    let path = match run % 4 {
         0 => {
-            return Element::new("circle")
-                .class(format!("dot {colour}"))
-                .with("cx", px(x))
-                .with("cy", px(y))
-                .with("r", 2.6);
+            let (x, y) = (px(x), px(y));
+            return html! {
+                circle cx=(x) cy=(y) r="2.6" fill=(fill) stroke=[stroke] stroke-width="1.4" {}
+            };
         }
         1 => format!("M{} {}h5v5h-5z", px(x - 2.5), px(y - 2.5)),
         2 => format!("M{} {}l3.2 5.6h-6.4z", px(x), px(y - 3.5)),
         _ => format!("M{} {}l3.4 3.4l-3.4 3.4l-3.4-3.4z", px(x), px(y - 3.4)),
     };
-    Element::new("path").class(format!("dot {colour}")).with("d", path)
+    html! { path d=(path) fill=(fill) stroke=[stroke] stroke-width="1.4" {} }
 }
 
-/// A piece of line as a legend shows it.
-pub fn swatch(classes: &str, run: Option<usize>) -> Element {
-    let line = Element::new("path").class(format!("line {classes}")).with("d", "M1 7H31");
-    let line = match run.map(dashes) {
-        Some("") | None => line,
-        Some(dashes) => line.with("stroke-dasharray", dashes),
-    };
-    let svg = Element::new("svg")
-        .class("swatch")
-        .with("viewBox", "0 0 32 14")
-        .with("width", 32)
-        .with("height", 14)
-        .with("aria-hidden", true)
-        .child(line);
-    match run {
-        Some(run) => svg.child(marker(run, 16.0, 7.0, classes)),
-        None => svg,
+/// What a color or a kind of line means.
+pub struct Entry {
+    /// The color of the line.
+    pub color: &'static str,
+    /// The dashes of the line, if it has any.
+    pub dashes: Option<&'static str>,
+    /// The run whose marker the line has, if it stands for one.
+    pub run: Option<usize>,
+    /// The meaning.
+    pub text: String,
+}
+
+impl Entry {
+    /// The entry of a run.
+    pub fn of_run(run: usize, color: &'static str, text: String) -> Self {
+        Self { color, dashes: dashes(run), run: Some(run), text }
+    }
+
+    /// A piece of the line, with its upper left corner at this place of a picture.
+    pub fn swatch(&self, x: f64, y: f64) -> Markup {
+        let Self { color, dashes, run, .. } = self;
+        html! {
+            svg viewBox="0 0 32 14" x=(px(x)) y=(px(y)) width="32" height="14" aria-hidden="true" {
+                path stroke=(color) stroke-width="2" stroke-dasharray=[dashes] d="M1 7H31" {}
+                @if let Some(run) = run { (marker(*run, (16.0, 7.0), color, false)) }
+            }
+        }
     }
 }
 
-/// A colour for each name: that of its place among the names of its kind, so that an operation looks alike in all charts, unless two of
-/// them would look alike.
-pub fn colours(operations: &[&str], kind: &[String]) -> Vec<usize> {
+/// A color for each operation: that of its place among the operations of its kind, so that it looks
+/// the same in all charts, unless two would get the same.
+pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
     let place = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
-    let own: Vec<usize> = operations.iter().map(|name| place(name) % N_COLOURS).collect();
-    let is_own = |i: usize| own[..i].iter().all(|colour| *colour != own[i]);
+    let own: Vec<usize> = operations.iter().map(|name| place(name) % SERIES.len()).collect();
+    let is_own = |i: usize| own[..i].iter().all(|color| *color != own[i]);
     match (0..own.len()).all(is_own) {
         true => own,
-        false => (0..own.len()).map(|i| i % N_COLOURS).collect(),
+        false => (0..own.len()).map(|i| i % SERIES.len()).collect(),
     }
 }
 
@@ -83,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_keeps_its_colour_if_no_other_has_it() {
+    fn an_operation_keeps_its_color_if_no_other_has_it() {
         let kind = ["put", "get", "p", "g"].map(String::from);
-        assert_eq!(colours(&["get", "g"], &kind), [1, 3]);
-        assert_eq!(colours(&["get", "get"], &kind), [0, 1]);
+        assert_eq!(colors(&["get", "g"], &kind), [1, 3]);
+        assert_eq!(colors(&["get", "get"], &kind), [0, 1]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use crate::record::Matrix;
+use crate::statistics::{Spread, median, sorted};
 
 /// How many times the usual time makes a pair an outlier, at least.
 const OUTLIER: f64 = 1.5;
@@ -111,14 +112,12 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
 
 /// Those far above the upper quartile of all: by three times the distance of the quartiles, in logarithms.
 fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
-    let mut logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
-    logs.sort_by(f64::total_cmp);
+    let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
     if logs.len() < 4 {
         return Vec::new();
     }
-    let quantile = |part: f64| logs[(part * (logs.len() - 1) as f64).round() as usize];
-    let (median, upper) = (quantile(0.5), quantile(0.75));
-    let limit = (upper + 3.0 * (upper - quantile(0.25))).max(median + OUTLIER.ln());
+    let Spread { low, median, high } = Spread::of(&logs);
+    let limit = (high + 3.0 * (high - low)).max(median + OUTLIER.ln());
     let far = cells.filter(|cell| cell.cost.ln() > limit);
     far.map(|cell| Outlier { from: cell.from, to: cell.to, times: cell.cost / median.exp() })
         .collect()
@@ -140,15 +139,11 @@ fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
 }
 
 fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
-    let level = |mut line: Vec<f64>| {
-        line.sort_by(f64::total_cmp);
-        line.get(line.len().saturating_sub(1) / 4).copied()
-    };
+    let level = |line: Vec<f64>| sorted(&line).get(line.len().saturating_sub(1) / 4).copied();
     let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
-    let mut sorted: Vec<f64> = levels.iter().copied().flatten().collect();
-    sorted.sort_by(f64::total_cmp);
-    // Of two, nobody knows which is the usual one.
-    let usual = if sorted.len() > 2 { sorted[sorted.len() / 2] } else { f64::MAX };
+    let known: Vec<f64> = levels.iter().copied().flatten().collect();
+    // Of two, either may be the usual one.
+    let usual = if known.len() > 2 { median(&known) } else { f64::MAX };
     let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
     levels.into_iter().map(|level| much(level?)).collect()
 }

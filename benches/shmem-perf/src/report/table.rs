@@ -1,7 +1,8 @@
 //! Tables of numbers.
 
+use maud::{Markup, html};
+
 use super::chart::Across;
-use super::markup::Element;
 use super::source::{Source, called_shortly};
 use crate::naming::names;
 use crate::operation::is_invalid;
@@ -10,21 +11,24 @@ use crate::statistics::FEWEST_OF_P99;
 use crate::units;
 
 /// A table whose columns from `numbers` on are aligned at the right.
-pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Element {
-    let cells = |tag: &'static str, row: &[String]| {
-        let cell = |(column, text): (usize, &String)| match column >= numbers {
-            true => Element::new(tag).class("number").text(text),
-            false => Element::new(tag).text(text),
-        };
-        Element::new("tr").children(row.iter().enumerate().map(cell))
-    };
-    let head = Element::new("thead").child(cells("th", head));
-    let body = Element::new("tbody").children(rows.iter().map(|row| cells("td", row)));
-    Element::new("div").class("wide").child(Element::new("table").child(head).child(body))
+pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
+    let class = |column| (column >= numbers).then_some("number");
+    html! {
+        div .wide {
+            table {
+                thead { tr { @for (i, text) in head.iter().enumerate() { th class=[class(i)] { (text) } } } }
+                tbody {
+                    @for row in rows {
+                        tr { @for (i, text) in row.iter().enumerate() { td class=[class(i)] { (text) } } }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// All figures of some series, each with the place of its run.
-pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Source]) -> Element {
+pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Source]) -> Markup {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];
     head.extend((runs.len() > 1).then_some("run"));

@@ -1,5 +1,6 @@
 //! The diagram of the crates, docs/diagrams/crates.svg, drawn from what cargo knows.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use layout::backends::svg::SVGWriter;
@@ -21,12 +22,15 @@ pub fn draw(packages: &[Package]) -> String {
     let imports = imports(packages);
     let mut graph = VisualGraph::new(Orientation::TopToBottom);
     let mut boxes = BTreeMap::new();
-    for name in imports.keys() {
+    // Fewest arrows cross boxes where crates are placed from the top down.
+    let mut names: Vec<&str> = imports.keys().copied().collect();
+    names.sort_by_key(|name| Reverse(depth(&imports, name)));
+    for name in names {
         let size = Point::new(9.0 * name.len() as f64 + 16.0, 32.0);
         let style = StyleAttr::simple();
         let shape = ShapeKind::new_box(name);
         let element = Element::create(shape, style, Orientation::LeftToRight, size);
-        boxes.insert(*name, graph.add_node(element));
+        boxes.insert(name, graph.add_node(element));
     }
     for (from, targets) in &imports {
         for to in targets.iter().filter(|to| !is_implied(&imports, targets, to)) {
@@ -48,6 +52,11 @@ fn imports(packages: &[Package]) -> Imports<'_> {
             (package.folder.as_str(), folders.filter(|folder| is_drawn(folder)).collect())
         })
         .collect()
+}
+
+/// The length of the longest way down from a crate.
+fn depth(imports: &Imports<'_>, name: &str) -> usize {
+    imports[name].iter().map(|import| depth(imports, import) + 1).max().unwrap_or(0)
 }
 
 /// Whether another of `targets` imports `to`, directly or through others.

@@ -1,7 +1,6 @@
 //! Transfers of PEs that have a network alone: our own over TCP, UCX, libfabric.
 
-use super::super::suite::{Measured, Suite, alone, row};
-use super::super::table::{Aim, Unit};
+use super::super::suite::{Measured, Suite};
 
 /// PEs that have nothing but TCP over the loopback interface.
 pub const TCP: Suite = Suite {
@@ -25,52 +24,8 @@ pub const TCP: Suite = Suite {
     launches: &[],
     costs: &[("compute_cost", "compute")],
     carrier: Some("lo"),
-    environment: &[
-        ("SHMEM_ONNODE", "off"),
-        ("SHMEM_TRANSPORT", "tcp"),
-        ("UCX_TLS", "tcp,self"),
-        ("UCX_NET_DEVICES", "lo"),
-    ],
-    rows: &[
-        row(
-            "latency put 8 2",
-            "put + quiet of 8 bytes",
-            "latency socket round trip 8 2",
-            &[Aim::OfTheirs(0.7)],
-        ),
-        row(
-            "latency get 8 2",
-            "get of 8 bytes",
-            "latency socket round trip 8 2",
-            &[Aim::OfTheirs(0.9)],
-        ),
-        row(
-            "latency p round trip 8 2",
-            "flag ping-pong, round trip",
-            "latency socket round trip 8 2",
-            &[Aim::OfTheirs(0.6)],
-        ),
-        alone(
-            "rate put_nbi 8 2",
-            "nbi puts of 8 bytes, rate",
-            Unit::Rate("M/s"),
-            &[Aim::OfTheirs(10.0)],
-        ),
-        row(
-            "latency put 1048576 2",
-            "put + quiet of 1 MiB",
-            "time in a stream of socket 1048576 2",
-            &[Aim::OfTheirs(0.6)],
-        ),
-        alone(
-            "compute_cost",
-            "what an idle peer costs a PE that computes",
-            Unit::Percent,
-            &[Aim::Below(2.0)],
-        ),
-        alone("latency socket round trip 8 2", "plain socket, round trip", Unit::Time, &[]),
-        alone("bandwidth socket 1048576 2", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
-    ],
+    environment: &over("tcp"),
+    rows: include_str!("tcp.txt"),
     bare: "plain socket",
 };
 
@@ -79,46 +34,8 @@ pub const UCX: Suite = Suite {
     name: "ucx",
     costs: &[],
     sources: &[],
-    environment: &[
-        ("SHMEM_ONNODE", "off"),
-        ("SHMEM_TRANSPORT", "ucx"),
-        ("UCX_TLS", "tcp,self"),
-        ("UCX_NET_DEVICES", "lo"),
-    ],
-    rows: &[
-        row(
-            "latency put 8 2",
-            "put + quiet of 8 bytes",
-            "latency socket round trip 8 2",
-            &[Aim::OfTheirs(1.15)],
-        ),
-        row(
-            "latency get 8 2",
-            "get of 8 bytes",
-            "latency socket round trip 8 2",
-            &[Aim::OfTheirs(1.15)],
-        ),
-        row(
-            "latency p round trip 8 2",
-            "flag ping-pong, round trip",
-            "latency socket round trip 8 2",
-            &[],
-        ),
-        alone(
-            "rate put_nbi 8 2",
-            "nbi puts of 8 bytes, rate",
-            Unit::Rate("M/s"),
-            &[Aim::OfTheirs(2.0)],
-        ),
-        row(
-            "latency put 1048576 2",
-            "put + quiet of 1 MiB",
-            "time in a stream of socket 1048576 2",
-            &[Aim::OfTheirs(1.05)],
-        ),
-        alone("latency socket round trip 8 2", "plain socket, round trip", Unit::Time, &[]),
-        alone("bandwidth socket 1048576 2", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
-    ],
+    environment: &over("ucx"),
+    rows: include_str!("ucx.txt"),
     ..TCP
 };
 
@@ -142,40 +59,18 @@ pub const OFI: Suite = Suite {
     ],
     costs: &[],
     carrier: None,
-    environment: &[
-        ("SHMEM_ONNODE", "off"),
-        ("SHMEM_TRANSPORT", "ofi"),
-        ("UCX_TLS", "tcp,self"),
-        ("UCX_NET_DEVICES", "lo"),
-    ],
-    rows: &[
-        row(
-            "latency put 8 2",
-            "put + quiet of 8 bytes",
-            "latency fi_write 8 2",
-            &[Aim::OfBare(1.15)],
-        ),
-        row(
-            "time in a stream of put_nbi 8 2",
-            "put_nbi of 8 bytes, in a stream",
-            "time in a stream of fi_write 8 2",
-            &[Aim::OfBare(1.43)],
-        ),
-        row("latency get 8 2", "get of 8 bytes", "latency fi_read 8 2", &[Aim::OfBare(1.15)]),
-        row(
-            "latency put 1048576 2",
-            "put + quiet of 1 MiB",
-            "latency fi_write 1048576 2",
-            &[Aim::OfBare(1.05)],
-        ),
-        row(
-            "latency get 1048576 2",
-            "get of 1 MiB",
-            "latency fi_read 1048576 2",
-            &[Aim::OfBare(1.05)],
-        ),
-        row("latency fetch_add 8 2", "fetch_add, beside a read", "latency fi_read 8 2", &[]),
-    ],
+    environment: &over("ofi"),
+    rows: include_str!("ofi.txt"),
     bare: "libfabric",
     ..TCP
 };
+
+/// The environment in which both have nothing but a network, ours by this transport.
+const fn over(transport: &'static str) -> [(&'static str, &'static str); 4] {
+    [
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", transport),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ]
+}

@@ -1,7 +1,6 @@
 //! Whole jobs.
 
-use super::super::suite::{Launch, Suite, alone, launch};
-use super::super::table::{Aim, Unit};
+use super::super::suite::{Launch, Suite, launch};
 
 /// Jobs from their start to their end: init, a barrier, finalize. No program can see that of itself.
 pub const START: Suite = Suite {
@@ -20,13 +19,6 @@ pub const START: Suite = Suite {
     costs: &[],
     carrier: None,
     environment: &[],
-    rows: &[
-        alone("start_2", "2 PEs", Unit::Time, &[Aim::OfTheirs(0.1)]),
-        alone("start_16", "16 PEs", Unit::Time, &[Aim::OfTheirs(0.2)]),
-        alone("start_64", "64 PEs", Unit::Time, &[Aim::OfTheirs(0.15)]),
-        alone("start_256", "256 PEs", Unit::Time, &[Aim::OfTheirs(0.05)]),
-        alone("start_large", "2 PEs with 4 GiB of .bss", Unit::Time, &[]),
-        alone("launch_true", "oshrun -n 2 /bin/true", Unit::Time, &[]),
-    ],
+    rows: include_str!("start.txt"),
     bare: "bare",
 };

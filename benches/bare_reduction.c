@@ -1,9 +1,12 @@
 /* Times a max-reduction of 1 MiB over all PEs as the machine does it without a library.
  *
- * It runs on any number of PEs and prints `bare_max_large_N nanoseconds` for N of them. Where PEs share memory, that is the memory traffic
- * that the reduction cannot avoid: every PE copies its share of everybody's source to everybody's destination. Where they do not,
- * a power of two of them reduce over plain sockets: they exchange halves, then halves of these, and combine; then the results
- * go back. Other numbers of PEs print nothing. What shmem-perf measures without the library is between two PEs. It calls only routines of OpenSHMEM 1.4, so any implementation can build it unchanged.
+ * It runs on any number of PEs and prints `bare_max_large_N nanoseconds` for N of them. Where
+ * PEs share memory, that is the memory traffic that the reduction cannot avoid: every PE copies
+ * its share of everybody's source to everybody's destination. Where they do not, a power of two
+ * of them reduce over plain sockets: they exchange halves, then halves of these, and combine;
+ * then the results go back. Other numbers of PEs print nothing. What shmem-perf measures without
+ * the library is between two PEs. It calls only routines of OpenSHMEM 1.4, so any implementation
+ * can build it unchanged.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -27,7 +30,7 @@ static void copies(int me, long count)
     }
 }
 
-/* Sends as much as it receives. Whoever finds nothing to do lets others run, and sleeps when that was in vain. */
+/* Sends and receives the same number of bytes. Without progress it yields, and then sleeps. */
 static void exchange_plainly(int connection, long *from, long *to, int count)
 {
     char *out = (char *)from, *in = (char *)to;

@@ -1,7 +1,7 @@
 /* Times a loop in PE 0 that only computes, while the other PE sleeps in the kernel.
  *
- * The same loop in a job of one PE, which serves no peer, shows what the other PE costs. The program prints one line,
- * `compute nanoseconds`. shmem-perf has no second job to compare with.
+ * The same loop in a job of one PE, which serves no peer, shows what the other PE costs. The
+ * program prints one line, `compute nanoseconds`. shmem-perf has no second job to compare with.
  */
 #define _GNU_SOURCE
 #include "plain.h"

@@ -1,10 +1,12 @@
-/* Calls one routine COUNT times on another PE, or on the PE itself, for counting instructions under callgrind.
+/* Calls one routine COUNT times on another PE, or on the PE itself, for counting instructions
+ * under callgrind.
  *
  *     counts ROUTINE COUNT            as a job of one PE, without a launcher, or of two
- *     counts ROUTINE COUNT THREADS    in so many threads at once, each on a private context of its own: for a ctx routine
+ *     counts ROUTINE COUNT THREADS    for a ctx routine: in THREADS threads at once, each on its
+ *                                     own private context
  *
- * The path to PE 0 of a job of one is the same as to any PE of the same node. In a job of two nothing is in flight when the
- * next call begins.
+ * The path to PE 0 of a job of one is the same as to any PE of the same node. In a job of two
+ * nothing is in flight when the next call begins.
  */
 #include <pthread.h>
 #include <shmem.h>

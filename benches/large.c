@@ -1,7 +1,8 @@
-/* Times a fork in a job whose PEs have 4 GiB of static variables each: with almost none of them in use, and with some.
+/* Times a fork in a job whose PEs have 4 GiB of static variables each: with almost none of them
+ * in use, and with some.
  *
- * shmem-perf has few static variables, and calls nothing but the library. The linker places common variables behind all others, so
- * that the usual code model reaches their start.
+ * shmem-perf has few static variables, and calls nothing but the library. The linker places
+ * common variables after all others, so that the usual code model reaches their start.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -11,7 +12,8 @@ enum { USED = 64 << 20 };
 
 __attribute__((common)) char large[4l << 30];
 
-/* The time of one fork. Doubles the number of forks until they take a millisecond; the last loop counts. */
+/* The time of one fork. Doubles the number of forks until they take a millisecond; the last loop
+ * counts. */
 static double fork_time(void)
 {
     for (long count = 64;; count *= 2) {

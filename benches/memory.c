@@ -1,13 +1,16 @@
 /* Measures the memory that the library uses on each PE, and prints the maximum over the PEs.
  *
- * On a node: after a barrier and a split of the world into rows and columns. `private` is Private_Dirty of the kernel. `slice` is the
- * resident part of the PE's slice of the node's memory, in which the program has stored nothing by then. `tables` is the size of the
- * page tables, and `tables_touched` their size after every PE has touched all heaps.
+ * On a node: after a barrier and a split of the world into rows and columns. `private` is
+ * Private_Dirty of the kernel. `slice` is the resident part of the PE's slice of the node's
+ * memory, in which the program has stored nothing by then. `tables` is the size of the page
+ * tables, and `tables_touched` their size after every PE has touched all heaps.
  *
- * With the argument `pairs`: `first` is Private_Dirty after a barrier, and `private` once the PE has put a word to every other PE and
- * got one from it; `files` is the number of open descriptors then.
+ * With the argument `pairs`: `first` is Private_Dirty after a barrier, and `private` once the PE
+ * has put a word to every other PE and got one from it; `files` is the number of open
+ * descriptors then.
  *
- * With the argument `without`, the library is loaded but not initialised, which shows what the program uses anyway.
+ * With the argument `without`, the library is loaded but not initialized, which shows what the
+ * program uses anyway.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -41,7 +44,7 @@ static double page_tables(void)
     return bytes_of("/proc/self/status", "VmPTE:");
 }
 
-/* The bytes of a range that are in memory, whoever touched them. */
+/* The bytes of a range that are in memory, touched by any process. */
 static double resident(char *start, size_t nbytes)
 {
     static unsigned char there[PAGES_AT_A_TIME];
@@ -49,7 +52,7 @@ static double resident(char *start, size_t nbytes)
     while (nbytes > 0) {
         const size_t all = (size_t)PAGES_AT_A_TIME * PAGE, window = nbytes < all ? nbytes : all;
         if (mincore(start, window, there) != 0)
-            give_up("the kernel does not tell what is in memory");
+            give_up("the kernel does not report what is in memory");
         for (size_t page = 0; page < window / PAGE; page++)
             found += (there[page] & 1) * (double)PAGE;
         start += window;
@@ -58,7 +61,8 @@ static double resident(char *start, size_t nbytes)
     return found;
 }
 
-/* This PE's part of the node's memory: as long as it is from one PE's heap to the next one's, and aligned to that. */
+/* This PE's part of the node's memory: as long as it is from one PE's heap to the next one's,
+ * and aligned to that. */
 static double slice(char *heap)
 {
     const int me = shmem_my_pe();
@@ -69,8 +73,8 @@ static double slice(char *heap)
     return resident(heap - (uintptr_t)heap % stride, stride);
 }
 
-/* Write to all of the own heap, then look at every peer's: one page of each 2 MiB, which is what a page of
- * tables covers, makes all of them. */
+/* Write to all of the own heap, then look at every peer's: one page of each 2 MiB, which is what
+ * a page of tables covers, makes all of them. */
 static void touch(char *heap)
 {
     memset(heap, 1, HEAP);

@@ -8,7 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-/* To the other PE of a pair, over the loopback interface, with TCP_NODELAY. All PEs call it at once; `port` is a symmetric word. */
+/* To the other PE of a pair, over the loopback interface, with TCP_NODELAY. All PEs call it at
+ * once; `port` is a symmetric word. */
 static inline int connect_plainly(long *port, int other)
 {
     const int on = 1;

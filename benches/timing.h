@@ -1,6 +1,8 @@
-/* Common code of the programs of this folder, which measure what shmem-perf cannot: the clock, the processor of a PE, symmetric memory.
+/* Common code of the programs of this folder, which measure what shmem-perf cannot: the clock,
+ * the processor of a PE, symmetric memory.
  *
- * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes anything.
+ * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes
+ * anything.
  */
 #ifndef RUSHMEM_BENCHES_TIMING_H
 #define RUSHMEM_BENCHES_TIMING_H

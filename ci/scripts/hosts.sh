@@ -17,7 +17,7 @@ set -euo pipefail
 action=$1
 dir=$2
 hosts="1 2 3 4"
-# Names of namespaces are the machine's: that of the folder tells them apart.
+# Names of namespaces are the machine's: that of the folder distinguishes them.
 name="$(basename "$dir")h"
 bridge="$(basename "$dir")b"
 SSHD=${SSHD:-$(PATH=$PATH:/usr/sbin:/sbin command -v sshd || true)}

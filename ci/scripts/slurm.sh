@@ -10,7 +10,7 @@ set -euo pipefail
 
 action=$1
 dir=$2
-# Names of namespaces are the machine's: that of the folder tells them apart.
+# Names of namespaces are the machine's: that of the folder distinguishes them.
 host="slurm-$(basename "$dir")-"
 # Not `ip netns exec`, which mounts another /sys, without the cgroups that slurmd looks for.
 on() { nsenter --net="/run/netns/$host$1" "${@:2}"; }

@@ -1,9 +1,10 @@
-//! Calls one operation COUNT times on the own PE, for counting its instructions under callgrind beside those of C's
-//! (`cargo xtask counts`, benches/counts.c):
+//! Calls one operation COUNT times on the own PE, for counting its instructions under callgrind
+//! beside those of C's (`cargo xtask counts`, benches/counts.c):
 //!
 //!     counts OPERATION COUNT
 //!
-//! Each operation is compiled into a function of its own, which takes what a C routine takes and can be found by name.
+//! Each operation is compiled into a function of its own, which takes what a C routine takes and
+//! can be found by name.
 #![allow(unsafe_code)]
 
 use shmem::{Atomic, Shmem, SymRef, SymSlice};

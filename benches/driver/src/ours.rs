@@ -1,4 +1,5 @@
-//! The folder of our own programs that take part: the one that the caller names, or that of a fresh installation.
+//! The folder of our own programs that take part: the one that the caller names, or that of a fresh
+//! installation.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,11 @@
 //! `cargo xtask bench-size`: how time and memory grow with the number of PEs on this machine.
 //!
-//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
-//! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
-//! does not initialise it. Neither is a matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
-//! that is measured would be shmem-perf's own. It must never decide: the tables are for docs/scale.md.
+//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's
+//! start to its end (benches/start.c), and what the library takes of each PE's memory
+//! (benches/memory.c), less what the same program takes without initializing it. Neither is a
+//! matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
+//! that is measured would be shmem-perf's own. It must never decide: the tables are for
+//! docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ const PES_OFF_NODE: &[usize] = &[2, 4, 8, 16, 32, 64];
 const LIMIT: Duration = Duration::from_secs(300);
 /// Enough for what the program touches, so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
-/// What a PE may take: this, and so much more per PE of the job.
+/// The bytes that a PE may take: a constant, and a number for each PE of the job.
 const AIM: (f64, f64) = (1048576.0, 200.0);
 
 /// As a task, with its arguments.

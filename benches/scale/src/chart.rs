@@ -11,7 +11,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-const COLOURS: [RGBColor; 5] = [
+const COLORS: [RGBColor; 5] = [
     RGBColor(31, 119, 180),
     RGBColor(120, 120, 120),
     RGBColor(214, 39, 40),
@@ -62,11 +62,11 @@ fn draw(
         .light_line_style(WHITE)
         .label_style(("sans-serif", 14))
         .draw()?;
-    for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
+    for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         chart
-            .draw_series(LineSeries::new(curve.points.iter().copied(), colour.stroke_width(2)))?
+            .draw_series(LineSeries::new(curve.points.iter().copied(), color.stroke_width(2)))?
             .label(&curve.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], color.stroke_width(2)));
     }
     chart
         .configure_series_labels()
@@ -79,7 +79,8 @@ fn draw(
     Ok(())
 }
 
-/// The label of a time: none between 1, 2 and 5 times a power of ten, where labels would lie on each other.
+/// The label of a time: none between 1, 2 and 5 times a power of ten, where labels would lie on
+/// each other.
 fn label(time: f64) -> String {
     let leading = format!("{time:e}");
     match leading.split('e').next() {

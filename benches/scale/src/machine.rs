@@ -1,7 +1,8 @@
 //! A machine under LogGP: what a message costs, by who sends it to whom.
 //!
-//! A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman: LogGP: Incorporating long messages into the LogP model. Journal
-//! of Parallel and Distributed Computing 44 (1), 1997. Times are in microseconds.
+//! A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman: LogGP: Incorporating long messages
+//! into the LogP model. Journal of Parallel and Distributed Computing 44 (1), 1997. Times are in
+//! microseconds.
 
 /// What a message costs on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,7 +17,8 @@ pub struct Link {
     pub per_byte: f64,
 }
 
-/// A machine whose nodes form groups, as in a dragonfly: within a group any two nodes are one hop apart.
+/// A machine whose nodes form groups, as in a dragonfly: within a group any two nodes are one hop
+/// apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// In the tables.

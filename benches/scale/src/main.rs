@@ -1,8 +1,9 @@
-//! What the collectives would take on machines too large to be had.
+//! Estimates the time of the collectives on machines that are larger than any test machine.
 //!
-//! It runs the very plans that the library carries out, of every member, under the LogGP model of a machine. `--doc DIR` writes
-//! the table and the curves of `docs/scale.md` into a folder; without it the table is printed. It must never know how the
-//! library carries a plan out: what it says is what the plan costs.
+//! It runs the plans that the library executes, of every member, under the LogGP model of a
+//! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without
+//! it the table is printed. It does not depend on how the library executes a plan: it reports the
+//! cost of the plan.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -1,4 +1,5 @@
-//! The collectives that are looked at: their plans, what their parts are, and what no algorithm can go below.
+//! The collectives that are looked at: their plans, what their parts are, and what no algorithm can
+//! go below.
 
 use crate::machine::{Link, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
@@ -22,24 +23,25 @@ pub struct Operation {
     plan: fn(u32, u32) -> Plan,
     /// In how many parts of the plan its bytes are.
     parts: u32,
-    /// Whether a plan has as many steps as there are members, so that only teams of a few thousand can be run.
+    /// Whether the number of steps of a plan is that of members, so that only teams of a few
+    /// thousand can be run.
     pub is_linear: bool,
 }
 
 /// What is done, of how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
-    /// Nobody leaves before everybody has entered.
+    /// No member leaves before all have entered.
     Sync,
-    /// So many bytes of one member to all.
+    /// This number of bytes of one member to all.
     Broadcast(usize),
-    /// Vectors of so many bytes are combined, to all.
+    /// Vectors of this number of bytes are combined, to all.
     Reduce(usize),
-    /// A scan over vectors of so many bytes.
+    /// A scan over vectors of this number of bytes.
     Scan(usize),
-    /// So many bytes of each member to all.
+    /// This number of bytes of each member to all.
     Collect(usize),
-    /// So many bytes of each member to each.
+    /// This number of bytes of each member to each.
     AllToAll(usize),
 }
 
@@ -124,7 +126,7 @@ impl Operation {
         (self.plan)(n, me)
     }
 
-    /// Bytes of so many parts.
+    /// Bytes of this number of parts.
     pub fn nbytes(&self, parts: u32) -> usize {
         self.collective.part() * parts as usize / self.parts as usize
     }
@@ -180,8 +182,8 @@ impl Collective {
         }
     }
 
-    /// What no algorithm can go below on a team of `n`: a word of one member must reach all, and a member must receive what it
-    /// does not have.
+    /// What no algorithm can go below on a team of `n`: a word of one member must reach all, and a
+    /// member must receive what it does not have.
     pub fn lower_bound(self, machine: &Machine, n: u32) -> f64 {
         let local = machine.link(0, 0);
         let slowest = machine.slowest(n);
@@ -202,14 +204,16 @@ impl Collective {
     }
 }
 
-/// The shortest time in which a word of one member reaches `n`, when whoever has it sends it on as fast as it can.
+/// The shortest time in which a word of one member reaches `n`, when each member that has it sends
+/// it on as fast as it can.
 ///
-/// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP model. Symposium on Parallel
-/// Algorithms and Architectures (SPAA), 1993.
+/// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP
+/// model. Symposium on Parallel Algorithms and Architectures (SPAA), 1993.
 fn broadcast_bound(link: Link, n: u32) -> f64 {
     let hop = link.latency + 2.0 * link.overhead;
     let interval = link.gap.max(link.overhead);
-    // Arrivals in the order of time: of those that were sent first by a member, and of those that follow each of them.
+    // Arrivals in the order of time: of those that were sent first by a member, and of those that
+    // follow each of them.
     let (mut first, mut next) = (VecDeque::from([hop]), VecDeque::new());
     let mut last = 0.0;
     for _ in 1..n {

@@ -1,7 +1,8 @@
 //! Runs the plans of all members of a team, and says what they took.
 //!
-//! A member carries out its steps one after the other at its own time; a message arrives when the model says. Members wait for
-//! given messages alone, so the order in which they are run here changes nothing.
+//! A member carries out its steps one after the other at its own time; a message arrives when the
+//! model says. Members wait for given messages alone, so the order in which they are run here
+//! changes nothing.
 
 use crate::machine::Machine;
 use crate::operation::{Operation, Plan};

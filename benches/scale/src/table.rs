@@ -7,7 +7,7 @@ use crate::run::run;
 use anyhow::Result;
 use std::fmt::Write as _;
 
-/// The largest team whose plans of as many steps as it has members are run.
+/// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
 /// The sizes of the table.
 const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
@@ -16,7 +16,8 @@ const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 pub struct Row {
     operation: Operation,
     n: u32,
-    /// Messages and bytes of the busiest member, and the flags that one needs, as far as they were counted.
+    /// Messages and bytes of the busiest member, and the flags that one needs, as far as they were
+    /// counted.
     counted: Option<(u64, u64, usize)>,
     /// Microseconds and the lower bound, for each machine.
     times: Vec<Option<(f64, f64)>>,
@@ -79,7 +80,8 @@ pub fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// For each collective a file name, a title, and the time of each algorithm over the machine of nodes in groups.
+/// For each collective a file name, a title, and the time of each algorithm over the machine of
+/// nodes in groups.
 ///
 /// # Errors
 /// When plans do not fit together.

@@ -1,7 +1,8 @@
-/* Operations that one PE issues and that need no other PE's help, and what they cost without a library where memory is shared.
+/* Operations that one PE issues and that need no other PE's help, and what they cost without a
+ * library where memory is shared.
  *
- * It calls only routines of OpenSHMEM 1.4. Each operation is a loop of its own, by the default context or by others, so that
- * nothing but the call is timed.
+ * It calls only routines of OpenSHMEM 1.4. Each operation is a loop of its own, by the default
+ * context or by others, so that nothing but the call is timed.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -31,7 +32,7 @@ static volatile long sink; /* what is fetched ends here */
 static long *lock;         /* symmetric */
 static uint64_t n_issued;  /* operations of each thread since the buffers were filled */
 static __thread uint64_t place; /* where the next buffers begin */
-static volatile long *is_ended; /* symmetric: tells a target that computes to stop */
+static volatile long *is_ended; /* symmetric: stops a target that computes */
 
 static inline void complete(const struct lane *lane)
 {
@@ -39,7 +40,7 @@ static inline void complete(const struct lane *lane)
         shmem_ctx_quiet(lane->contexts[i]);
 }
 
-/* A loop of an operation: EACH stands before each CALL, and COMPLETE ends a window. */
+/* A loop of an operation: EACH precedes each CALL, and COMPLETE ends a window. */
 #define LOOP(NAME, EACH, CALL, COMPLETE)                                                                                \
     static void NAME(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)                        \
     {                                                                                                                   \
@@ -72,7 +73,8 @@ static inline void complete(const struct lane *lane)
         place = next_place(lane->task, place);                                                                          \
     }
 
-/* The two loops of an operation, by the default context and by others: CALL and WITH are its calls. */
+/* The two loops of an operation, by the default context and by others: CALL and WITH are its
+ * calls. */
 #define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
     LOOP(NAME##_by_default, (void)0, CALL, COMPLETE)                                                                    \
     LOOP(NAME##_by_contexts, NEXT, WITH, COMPLETE_ALL)                                                                  \

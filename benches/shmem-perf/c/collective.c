@@ -1,8 +1,8 @@
-/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by active sets; some by active sets always,
- * which every library has.
+/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by
+ * active sets; some by active sets always, which every library has.
  *
- * Calls in a row use two targets in turn, so that none writes into a buffer that another member still needs. A single call is
- * timed after all members have met.
+ * Calls in a row use two targets in turn, so that none writes into a buffer that another member
+ * still needs. A single call is timed after all members have met.
  */
 #define _GNU_SOURCE
 #include "perf.h"
@@ -18,7 +18,7 @@
 static int size;          /* members; PEs from there on take no part */
 static uint64_t half;     /* bytes of each of the two targets */
 static unsigned turn;     /* which of them is next */
-static uint64_t place;    /* where the next data lies in each of them and in the source */
+static uint64_t place;    /* offset of the next data in each of them and in the source */
 static long n_cpus;
 
 /* Active sets. Their synchronization words and work areas are used in turn, too. */

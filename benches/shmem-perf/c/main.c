@@ -1,4 +1,5 @@
-/* The job as the Rust half of shmem-perf sees it: joining it, memory, and telling other PEs something.
+/* The job as the Rust half of shmem-perf sees it: joining it, memory, and posting data for other
+ * PEs.
  *
  * It calls only routines of OpenSHMEM 1.4, and times nothing but the clock and the start.
  */
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *control; /* symmetric: what this PE tells the others */
+static char *control; /* symmetric: what this PE posts for the others */
 
 static int64_t init(int32_t several_threads)
 {

@@ -1,4 +1,5 @@
-/* What the C half of shmem-perf, which calls the library that is measured, gives to the Rust half, which calls no library.
+/* What the C half of shmem-perf, which calls the library that is measured, gives to the Rust
+ * half, which calls no library.
  *
  * The Rust half declares the same types in src/library.rs. No type of <shmem.h> may appear here.
  */
@@ -10,7 +11,7 @@
 #include <time.h>
 
 enum {
-    CONTROL_BYTES = 256 * 1024, /* what a PE can tell the others at once */
+    CONTROL_BYTES = 256 * 1024, /* what a PE can post at once */
     STATIC_BYTES = 4 << 20,     /* of the static target */
     MOST_LANES = 64,            /* contexts or threads of a PE */
 };
@@ -44,27 +45,33 @@ struct perf_task {
     uint64_t nbytes;
     uint64_t window;  /* operations before each completion */
     uint64_t compute; /* turns of the loop of perf_compute between issue and completion */
-    uint64_t off_cache; /* bytes through which buffers move, so that none is in the cache; 0: they stay where they are */
+    /* bytes through which buffers move, so that none is in the cache; 0: they do not move */
+    uint64_t off_cache;
 };
 
 struct perf_operation {
     const char *name;
     int32_t kind;
-    uint32_t least, most;     /* bytes; most is 0 where there is no limit; both are 0 where there is no size */
+    /* bytes; most is 0 where there is no limit; both are 0 where there is no size */
+    uint32_t least, most;
     int32_t blocks_by_member; /* whether its buffers hold a block for each member */
-    int32_t is_rooted;        /* whether a member may leave before the others have entered, so that calls in a row overlap */
+    /* whether a member may leave before the others have entered, so that calls in a row overlap */
+    int32_t is_rooted;
     int32_t overlaps;         /* whether it can compute between issue and completion */
     int32_t moves;            /* enum moves */
-    /* Times `samples` times `batch` windows; nanoseconds go to `times`, for each thread after those of the one before. */
+    /* Times `samples` times `batch` windows; nanoseconds go to `times`, for each thread after
+     * those of the one before. */
     void (*run)(const struct perf_task *, uint64_t samples, uint64_t batch, uint64_t *times);
-    /* The peer's part: of round trips the answers, otherwise to compute if it shall, until the PE that issues ends it. */
+    /* The peer's part: of round trips the answers, otherwise to compute if it shall, until the
+     * PE that issues ends it. */
     void (*follow)(const struct perf_task *);
     void (*end)(const struct perf_task *);
 };
 
 /* All that the Rust half calls. */
 struct perf_library {
-    /* Joins the job; the nanoseconds that it took, or -1 if the library does not let several threads call it. */
+    /* Joins the job; the nanoseconds that it took, or -1 if the library does not let several
+     * threads call it. */
     int64_t (*init)(int32_t several_threads);
     /* Allocates targets of `nbytes`, on all PEs; 0, or -1 if there is no room. */
     int32_t (*allocate)(uint64_t nbytes);
@@ -86,11 +93,13 @@ struct perf_library {
     /* Whether loads and stores reach the memory of that PE. */
     int32_t (*maps)(int32_t pe);
     int32_t (*operation)(int32_t index, struct perf_operation *);
-    /* Makes the contexts and the team of a task, on all PEs, in place of those before; 0, or -1 if the library refuses. */
+    /* Makes the contexts and the team of a task, on all PEs, in place of those before; 0, or -1
+     * if the library refuses. */
     int32_t (*prepare)(const struct perf_task *);
     /* Fills the buffers of a task before it is measured, on all PEs. */
     void (*fill)(const struct perf_task *);
-    /* The first byte that was not moved as it should, or -1; for the PE that issues, the one that receives, or both. */
+    /* The first byte that was not moved as it should, or -1; for the PE that issues, the one
+     * that receives, or both. */
     int64_t (*verify)(const struct perf_task *, int32_t issues, int32_t receives);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
@@ -117,7 +126,8 @@ int64_t perf_verify(const struct perf_operation *, const struct perf_task *, int
 void forget_issued(void);
 uint64_t issued(void);  /* operations of each thread since then */
 uint64_t fetched(void); /* what was fetched last */
-char *last_result(int before); /* of collectives: the target of the last call, or of the one before */
+/* of collectives: the target of the last call, or of the one before */
+char *last_result(int before);
 
 extern char *heap_target;  /* symmetric: twice the bytes */
 extern char *heap_source;  /* symmetric */
@@ -143,7 +153,8 @@ static inline uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The compiler may neither keep memory in registers across this nor know what `value` holds after it. */
+/* The compiler may neither keep memory in registers across this nor know what `value` holds
+ * after it. */
 #define UNKNOWN(value) __asm__ volatile("" : "+r"(value) : : "memory")
 
 static inline void perf_compute(uint64_t turns)

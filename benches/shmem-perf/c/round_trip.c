@@ -1,4 +1,5 @@
-/* Operations in which two PEs answer each other. The one that leads decides when they end; the other one follows.
+/* Operations in which two PEs answer each other. The one that leads decides when they end; the
+ * other one follows.
  *
  * It calls only routines of OpenSHMEM 1.4, and those of 1.5 where the header has them.
  */
@@ -13,7 +14,7 @@ enum { END = -1 };
 static long *flag;        /* symmetric: the number of the round, or END */
 static uint64_t *signals; /* symmetric: the same for puts with signal */
 static long turn;         /* the last number that this PE sent as leader */
-static uint64_t place;    /* where the next data lies in its buffers */
+static uint64_t place;    /* offset of the next data in its buffers */
 
 int allocate_round_trips(void)
 {
@@ -121,7 +122,7 @@ static void put_signal_follow(const struct perf_task *task)
 }
 #endif
 
-/* A word of memory, without the library. Whoever waits long lets others run. */
+/* A word of memory, without the library. A long wait yields the CPU. */
 static long await_plainly(long seen)
 {
     for (long polls = 1;; polls++) {

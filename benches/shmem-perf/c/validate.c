@@ -1,4 +1,5 @@
-/* --validate: known words in the buffers before a measurement, and whether it has moved what it should.
+/* --validate: known words in the buffers before a measurement, and whether it has moved what it
+ * should.
  *
  * It calls only routines of OpenSHMEM 1.4.
  */
@@ -8,7 +9,8 @@
 
 enum { ABSENT = 0xee, LANE = 128 };
 
-/* The word of that place in memory that a PE has filled. Sums of those of all PEs do not overflow. */
+/* The word of that place in memory that a PE has filled. Sums of those of all PEs do not
+ * overflow. */
 static uint64_t word_of(int pe, uint64_t place)
 {
     return (uint64_t)(pe + 1) * 1000003u + place * 7919u;
@@ -107,7 +109,8 @@ static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
     }
 }
 
-/* The first of `nbytes` bytes that differs from the words of a PE, or -1. Words lie `to` words apart here, and `from` words there. */
+/* The first of `nbytes` bytes that differs from the words of a PE, or -1. Words lie `to` words
+ * apart here, and `from` words there. */
 static int64_t first_wrong(const char *found, int pe, uint64_t nbytes, uint64_t to, uint64_t from)
 {
     for (uint64_t at = 0; at < nbytes; at += 8) {

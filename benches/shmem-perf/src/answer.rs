@@ -1,4 +1,5 @@
-//! What a run answers: how long an operation takes, what is possible on this machine, and the likely reasons of the gap.
+//! What a run answers: how long an operation takes, what is possible on this machine, and the
+//! likely reasons of the gap.
 //!
 //! This file must never know how anything is measured or drawn.
 
@@ -6,7 +7,8 @@ use crate::operation::{NOISE, bound, is_invalid};
 use crate::record::{Ended, Job, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
-/// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the largest.
+/// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the
+/// largest.
 const KEYS: [(Measure, &str); 7] = [
     (Measure::Latency, "put"),
     (Measure::Latency, "get"),
@@ -77,7 +79,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
     let gaps = gaps.filter(|(_, ratio)| *ratio >= LEAST);
     match gaps.clone().max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         Some((row, ratio)) if ratio >= GAP => reasons.push(format!(
-            "The largest gap is that of {}: what lies between it and its floor is the library's own work, and that of the PE \
+            "The largest gap is that of {}: the difference from its floor is the library's own work, and that of the PE \
              which answers.",
             row[0]
         )),

@@ -1,4 +1,5 @@
-//! The bar that shows on a terminal how far a run is. It is nowhere else: neither in a pipe nor in a file.
+//! The bar that shows on a terminal how far a run is. It is nowhere else: neither in a pipe nor in
+//! a file.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -12,7 +13,8 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// On the terminal of standard error, or of that of the launcher, which passes on what PEs print.
+    /// On the terminal of standard error, or of that of the launcher, which passes on what PEs
+    /// print.
     pub fn new(is_wanted: bool) -> Self {
         let launchers = format!("/proc/{}/fd/2", parent_id());
         let places = ["/proc/self/fd/2", &launchers];

@@ -1,8 +1,9 @@
 //! `shmem-perf compare`: says which figures of two runs differ beyond noise.
 //!
-//! A figure differs if its values do by a two-sided Mann-Whitney test at 5 %, corrected for the number of comparisons by the method of
-//! Benjamini and Hochberg, and if its median differs by more than a threshold. With several records of each side the values are those of
-//! runs; with one, of batches. This file must never know how a figure is drawn.
+//! A figure differs if its values do by a two-sided Mann-Whitney test at 5 %, corrected for the
+//! number of comparisons by the method of Benjamini and Hochberg, and if its median differs by more
+//! than a threshold. With several records of each side the values are those of runs; with one, of
+//! batches. This file must never know how a figure is drawn.
 
 mod judge;
 mod mann_whitney;
@@ -16,7 +17,8 @@ use crate::print::print;
 use crate::record::Record;
 use crate::{flags, load};
 
-/// Percent by which medians must differ, where the test knows how runs differ, and where it does not.
+/// Percent by which medians must differ, where the test knows how runs differ, and where it does
+/// not.
 const AMONG_RUNS: f64 = 5.0;
 const OF_ONE_RUN: f64 = 50.0;
 
@@ -25,16 +27,19 @@ const OF_ONE_RUN: f64 = 50.0;
 ///   shmem-perf compare BEFORE.json AFTER.json
 ///   shmem-perf compare BEFORE.json... --with AFTER.json...
 ///
-/// A figure counts as different if a two-sided Mann-Whitney test says so at 5 %, corrected for the number of comparisons by the method of
-/// Benjamini and Hochberg, and if its median differs by more than the threshold.
+/// A figure counts as different if a two-sided Mann-Whitney test says so at 5 %, corrected for the
+/// number of comparisons by the method of Benjamini and Hochberg, and if its median differs by more
+/// than the threshold.
 ///
-/// With several records of each side, best made in turn, the test is between runs: each has one value, its median. 4 runs of each side are the
-/// least; one slower figure among 100 is found with 8. With one record of each side the test is between the batches of one run and
-/// those of the other, and how much runs of the same differ is not known: the threshold stands for that.
+/// With several records of each side, best made in turn, the test is between runs: each has one
+/// value, its median. 4 runs of each side are the least; one slower figure among 100 is found with
+/// 8. With one record of each side the test is between the batches of one run and those of the
+/// other, and the variation between runs is not known: a larger threshold allows for it.
 ///
-/// Floors are compared as well, but only to tell whether the machine was the same.
+/// Floors are compared as well, but only to show whether the machine was the same.
 ///
-/// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared, such as one of a run that did not come to its end.
+/// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared,
+/// such as one of a run that did not come to its end.
 #[derive(Parser)]
 #[command(name = "shmem-perf compare", verbatim_doc_comment)]
 struct CompareFlags {
@@ -44,7 +49,8 @@ struct CompareFlags {
     /// Records to judge
     #[arg(long, num_args = 1.., value_name = "AFTER.json")]
     with: Vec<PathBuf>,
-    /// Percent by which a median must differ to count; by default 5 with several records of each side, and 50 with one
+    /// Percent by which a median must differ to count; by default 5 with several records of each
+    /// side, and 50 with one
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     threshold: Option<f64>,
     /// Also list what is equal
@@ -59,7 +65,7 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Carries the subcommand out, and returns its exit status. `args` is what stands behind `compare`.
+/// Runs the subcommand with the arguments after `compare`, and returns its exit status.
 ///
 /// # Errors
 /// One sentence; the exit status is then 2.
@@ -163,7 +169,7 @@ mod tests {
         };
         assert_eq!(of(&files, &slow), Ok(1));
         assert_eq!(of(&slow, &files), Ok(0));
-        // Runs of the same may differ so much.
+        // Two runs of the same program may differ by that.
         assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
         let torn = folder.path().join("torn").display().to_string();

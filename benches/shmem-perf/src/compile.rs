@@ -1,4 +1,5 @@
-//! `shmem-perf build`: builds this program for another OpenSHMEM library, by that library's own compiler wrapper.
+//! `shmem-perf build`: builds this program for another OpenSHMEM library, by that library's own
+//! compiler wrapper.
 //!
 //! The sources in C and the Rust half as a static library are installed beside this program.
 
@@ -32,7 +33,7 @@ struct BuildFlags {
     show: bool,
 }
 
-/// Carries the subcommand out, and returns its exit status. `args` is what stands behind `build`.
+/// Runs the subcommand with the arguments after `build`, and returns its exit status.
 ///
 /// # Errors
 /// One sentence; the exit status is then 2.

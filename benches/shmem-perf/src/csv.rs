@@ -1,4 +1,5 @@
-//! A record as a table of comma-separated values: one line for each size of each series, and for each pair of a matrix.
+//! A record as a table of comma-separated values: one line for each size of each series, and for
+//! each pair of a matrix.
 
 use crate::plan::Subject;
 use crate::record::{Measure, Record};

@@ -20,7 +20,7 @@ pub unsafe extern "C" fn shmem_perf_main(
     let argument = |index: usize| {
         // SAFETY: there are `argc` arguments.
         let at = unsafe { argv.add(index) };
-        // SAFETY: the same.
+        // SAFETY: `at` points to one of the `argc` arguments.
         let text = unsafe { *at };
         // SAFETY: each is a string.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()

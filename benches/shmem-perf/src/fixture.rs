@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 use crate::record::*;
+use crate::statistics::{quantile, sorted};
 
 /// Hosts of the runs, the last with a name longer than any chart has room for.
 pub const HOSTS: [&str; 4] =
@@ -12,7 +13,8 @@ pub const N_PES: u32 = 16;
 /// Index in [`HOSTS`] of the one whose NIC is slow.
 pub const SLOW: usize = 2;
 
-/// Puts, gets, AMOs, rates, collectives, events, floors and matrices. Times are `factor` times as long as those of a run with 1.
+/// Puts, gets, AMOs, rates, collectives, events, floors and matrices. Times are `factor` times as
+/// long as those of a run with 1.
 pub fn run(seed: u64, factor: f64) -> Record {
     let rng = &mut Rng::with_seed(seed);
     Record {
@@ -128,17 +130,6 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         ended: Ended::Narrow,
     };
     Point { nbytes, summary, histogram, by_pe: None, samples: Vec::new() }
-}
-
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let at = part * sorted.len().saturating_sub(1) as f64;
-    sorted.get(at.round() as usize).copied().unwrap_or(0.0)
 }
 
 /// Around 1, a few percent, with a long tail above.
@@ -263,7 +254,7 @@ fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
         [("put", 8e6), ("get", 5e6), ("p", 9e6), ("inc", 3e6), ("fetch_add", 1.1e6)]
     {
         for threads in [1, 4] {
-            let shape = Shape { threads, contexts: threads, window: 64, ..pair("neighbours", 16) };
+            let shape = Shape { threads, contexts: threads, window: 64, ..pair("neighbors", 16) };
             let rate = f64::from(threads).powf(0.8) * rate / factor;
             let medians = [(8, rate), (64, rate * 0.97), (512, rate * 0.6), (4096, rate * 0.15)];
             let n_sizes = if ["inc", "fetch_add", "p"].contains(&operation) { 1 } else { 4 };

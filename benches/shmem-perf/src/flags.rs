@@ -5,10 +5,10 @@ use clap::error::ErrorKind;
 
 use crate::print::print;
 
-/// The flags, or nothing where help was asked for and given.
+/// The flags, or nothing after `--help`.
 ///
 /// # Errors
-/// One sentence for whoever gave the flags.
+/// One sentence for the user.
 pub fn parse<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
     let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
     match T::try_parse_from(all) {

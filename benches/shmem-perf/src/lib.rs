@@ -1,11 +1,12 @@
-//! `shmem-perf`: measures an OpenSHMEM library, and shows what it found.
+//! `shmem-perf`: measures an OpenSHMEM library, and shows the results.
 //!
-//! The loops that are timed are C, so that the `oshcc` of any library can build them with its own header. Everything else is
-//! here: the flags, what is measured for how long, the statistics, and the output. A run leaves a [`record::Record`]; reports and
-//! comparisons read such records and nothing else.
+//! The timed loops are C, so that the `oshcc` of any library can build them with its own header.
+//! Everything else is here: the flags, the plan, the statistics, and the output. A run writes a
+//! [`record::Record`]; reports and comparisons read only such records.
 
 mod answer;
 mod bar;
+mod columns;
 pub mod compare;
 pub mod compile;
 mod csv;

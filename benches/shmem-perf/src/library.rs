@@ -1,7 +1,7 @@
 //! The C half: the functions that call the library that is measured, as safe Rust.
 //!
-//! C gives a table of functions, so this half links to no library and knows none of its types. The types here are those of
-//! `c/perf.h`. This file must never know what is measured for how long.
+//! C gives a table of functions, so this half links to no library and knows none of its types. The
+//! types here are those of `c/perf.h`. This file must never know what is measured for how long.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -215,12 +215,13 @@ impl Joined<'_> {
         Ok(())
     }
 
-    /// Symmetric memory of zeros, if there is room, for what goes on beside the library. All PEs call it.
+    /// Symmetric memory of zeros, if there is room, for what goes on beside the library. All PEs
+    /// call it.
     pub fn reserve(&self, n_words: usize) -> Option<&'static [AtomicU64]> {
         // SAFETY: the job is joined.
         let memory = unsafe { (self.routines.raw.reserve)(8 * n_words as u64) };
-        // SAFETY: so many words, aligned and zeroed, that nobody frees before the process ends; all access to them is atomic or
-        // by a network.
+        // SAFETY: `n_words` aligned words of zeros that are never freed; every access to them is
+        // atomic or by a network.
         (!memory.is_null()).then(|| unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
     }
 
@@ -306,8 +307,8 @@ impl Joined<'_> {
         }
     }
 
-    /// Runs `samples` times `batch` windows of a task that was prepared; the nanoseconds of each sample, of each thread after
-    /// those of the one before.
+    /// Runs `samples` times `batch` windows of a task that was prepared; the nanoseconds of each
+    /// sample, of each thread after those of the one before.
     pub fn run(&self, task: &Task, samples: u64, batch: u64) -> Vec<u64> {
         self.check(task);
         let mut times = vec![0; (samples * task.threads as u64) as usize];
@@ -342,7 +343,8 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.fill)(task) }
     }
 
-    /// The first byte that a task has not moved as it should, if there is one, at a PE that issues, one that receives, or both.
+    /// The first byte that a task has not moved as it should, if there is one, at a PE that issues,
+    /// one that receives, or both.
     pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
         self.check(task);
         // SAFETY: all that a task says is in range.
@@ -350,13 +352,13 @@ impl Joined<'_> {
         u64::try_from(wrong).ok()
     }
 
-    /// Computes for so many turns.
+    /// Computes for this number of turns.
     pub fn compute(&self, turns: u64) {
         // SAFETY: it only counts.
         unsafe { (self.routines.raw.compute)(turns) }
     }
 
-    /// Reads the clock so often in a row.
+    /// Reads the clock `n` times in a row.
     pub fn read_clock(&self, n: usize) -> Vec<u64> {
         let mut readings = vec![0; n];
         // SAFETY: there is room for all readings.
@@ -364,7 +366,8 @@ impl Joined<'_> {
         readings
     }
 
-    /// Moves this thread to the CPU of an index among those that it may use, and says whether there is one.
+    /// Moves this thread to the CPU of an index among those that it may use, and says whether there
+    /// is one.
     pub fn bind(&self, index: u32) -> bool {
         // SAFETY: any index is allowed.
         unsafe { (self.routines.raw.bind)(index as i32) == 0 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Host, Job, PeInfo, Setting};
 
-/// Beginnings of variables that choose or tune a library and what is below it.
+/// Prefixes of variables that configure a library and the libraries below it.
 const SETTINGS: &[&str] =
     &["SHMEM_", "SMA_", "UCX_", "FI_", "OMPI_MCA_", "OSHMEM_", "GLIBC_TUNABLES"];
-/// Beginnings of those by which launchers tell a PE its place.
+/// Prefixes of those by which launchers pass a PE its place.
 const OF_LAUNCHERS: &[&str] = &[
     "SHMEM_LOCAL_ID",
     "OMPI_MCA_orte_",
@@ -90,7 +90,8 @@ pub fn job(all: Vec<Own>) -> Job {
     job
 }
 
-/// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has too few.
+/// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has
+/// too few.
 pub fn places(job: &Job) -> Vec<Option<u32>> {
     let mut taken = vec![0; job.hosts.len()];
     let mut places = Vec::new();
@@ -105,12 +106,12 @@ pub fn places(job: &Job) -> Vec<Option<u32>> {
     places
 }
 
-/// The settings that the library tells of, and the environment, as far as it chooses something.
-pub fn settings(told: Vec<Setting>) -> Vec<Setting> {
+/// The settings that the library reports, and the variables that configure it or a library below.
+pub fn settings(reported: Vec<Setting>) -> Vec<Setting> {
     let is_one = |name: &String| {
         SETTINGS.iter().any(|start| name.starts_with(start))
             && !OF_LAUNCHERS.iter().any(|start| name.starts_with(start))
-            && !told.iter().any(|setting| setting.name == *name)
+            && !reported.iter().any(|setting| setting.name == *name)
     };
     let mut settings: Vec<Setting> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -122,10 +123,11 @@ pub fn settings(told: Vec<Setting>) -> Vec<Setting> {
         })
         .collect();
     settings.sort_by(|a, b| a.name.cmp(&b.name));
-    [told, settings].concat()
+    [reported, settings].concat()
 }
 
-/// The transport that is open, or else the one that a setting names, with the provider that a setting names.
+/// The transport that is open, or else the one that a setting names, with the provider that a
+/// setting names.
 pub fn transport(open: Option<String>, settings: &[Setting], job: &Job) -> Option<String> {
     // One node needs none.
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
@@ -142,7 +144,8 @@ pub fn transport(open: Option<String>, settings: &[Setting], job: &Job) -> Optio
     }
 }
 
-/// The command of the launcher, without the program's own: that of the parent, if it ends with the program's.
+/// The command of the launcher, without the program's own: that of the parent, if it ends with the
+/// program's.
 pub fn launcher(command: &[String]) -> Vec<String> {
     let words = |file: &str| -> Vec<String> {
         let bytes = fs::read(file).unwrap_or_default();
@@ -153,7 +156,7 @@ pub fn launcher(command: &[String]) -> Vec<String> {
     before(words(&format!("/proc/{parent}/cmdline")), command)
 }
 
-/// What stands before a command.
+/// The words before a command.
 fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     let at = words.len().saturating_sub(command.len());
     // Launchers may look the program's name up.
@@ -208,31 +211,7 @@ pub fn warnings(job: &Job) -> Vec<String> {
 
 /// The time in UTC as RFC 3339 has it.
 pub fn date() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date_of(since.as_secs())
-}
-
-fn date_of(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (mut year, mut day) = (1970, days);
-    let is_leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    while day >= 365 + u64::from(is_leap(year)) {
-        day -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 /// The value of the first line `name: value` of a file.
@@ -293,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_library_tells_is_not_repeated() {
-        let told = vec![setting("SHMEM_X", "1")];
-        assert_eq!(settings(told.clone()).first(), told.first());
+    fn what_the_library_reports_is_not_repeated() {
+        let reported = vec![setting("SHMEM_X", "1")];
+        assert_eq!(settings(reported.clone()).first(), reported.first());
     }
 
     #[test]
@@ -307,13 +286,6 @@ mod tests {
         assert_eq!(launched("oshrun -n 2 shmem-perf --time 4"), "");
         assert_eq!(launched("bash -l"), "");
         assert_eq!(launched("shmem-perf --time 3"), "");
-    }
-
-    #[test]
-    fn dates_are_right() {
-        assert_eq!(date_of(0), "1970-01-01T00:00:00Z");
-        assert_eq!(date_of(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(date_of(1_798_761_599), "2026-12-31T23:59:59Z");
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Each PE with each other one: latency and bandwidth, on which a wrong NIC, NUMA node or cable stands out.
+//! Each PE with each other one: latency and bandwidth, on which a wrong NIC, NUMA node or cable
+//! stands out.
 //!
-//! One PE after the other measures with all others, which answer whoever asks: PEs meet once for each row, not for each pair. Only
-//! where PEs outnumber CPUs they meet for each pair, since those that waited for their turn would keep the pair from running.
+//! One PE after the other measures with all others, which answer any PE: PEs meet once for
+//! each row, not for each pair. Only where PEs outnumber CPUs they meet for each pair, since those
+//! that waited for their turn would keep the pair from running.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,8 @@ const WINDOW: u64 = 8;
 const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
-/// Both matrices, within about `time`; `done` is told after each row how many of how many are there. All PEs call it.
+/// Both matrices, within about `time`; calls `done` after each row with the number of rows so far
+/// and in all. All PEs call it.
 pub fn matrices(
     world: &World<'_>,
     time: Duration,
@@ -82,7 +85,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The median nanoseconds of a sample from `from` to each PE, on that PE; on others nothing that counts.
+    /// The median nanoseconds of a sample from `from` to each PE, on that PE; on others nothing
+    /// that counts.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
         let (library, me) = (&self.world.library, self.world.me);
         let start = Instant::now();

@@ -1,7 +1,8 @@
-//! Carries out one point of the plan: who issues, who answers, who waits, and who decides how often.
+//! Executes one point of the plan: which PE issues, which one answers, which ones wait, and which
+//! one decides the number of repetitions.
 //!
-//! Where one PE issues, it decides alone, and the others answer it or wait in a barrier until it has finished. Where several take part,
-//! PE 0 decides, and tells the others before each batch.
+//! If one PE issues, it decides alone, and the others answer it or wait in a barrier until it has
+//! finished. If several issue, PE 0 decides, and announces each batch to the others.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures one size for about so long. All PEs call it and get the same.
+    /// Measures one size for about `time`. All PEs call it and get the same result.
     pub fn point(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         match subject.call {
             Call::Init => self.init(),
@@ -68,7 +69,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// An operation of the library. With `--validate`, all PEs end if it has not moved what it should.
+    /// An operation of the library. With `--validate`, all PEs end if it has not moved what it
+    /// should.
     fn checked(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {

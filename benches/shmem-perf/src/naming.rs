@@ -1,6 +1,7 @@
-//! What series are called beside each other: the operation, and of its shape only what tells it from the others.
+//! The names of series next to each other: the operation, and the parts of its shape that differ
+//! from the others.
 //!
-//! This file must never know what is done with the names.
+//! It does not depend on the use of the names.
 
 use crate::record::{Series, Shape};
 
@@ -18,14 +19,14 @@ pub fn names(series: &[&Series]) -> Names {
     let shapes: Vec<Vec<String>> = series.iter().map(|series| words(&series.shape)).collect();
     let n_words = shapes.first().map_or(0, Vec::len);
     let is_common = |word: usize| shapes.iter().all(|shape| shape[word] == shapes[0][word]);
-    let (common, telling): (Vec<usize>, Vec<usize>) = (0..n_words).partition(|&w| is_common(w));
+    let (common, distinct): (Vec<usize>, Vec<usize>) = (0..n_words).partition(|&w| is_common(w));
     let join = |shape: &[String], words: &[usize]| {
         let words = words.iter().map(|&word| shape[word].as_str()).filter(|word| !word.is_empty());
         words.collect::<Vec<_>>().join(", ")
     };
-    let name = |series: &Series, shape: &[String]| match join(shape, &telling) {
+    let name = |series: &Series, shape: &[String]| match join(shape, &distinct) {
         nothing if nothing.is_empty() => series.operation.clone(),
-        telling => format!("{}, {telling}", series.operation),
+        distinct => format!("{}, {distinct}", series.operation),
     };
     Names {
         common: shapes.first().map_or(String::new(), |shape| join(shape, &common)),
@@ -33,7 +34,8 @@ pub fn names(series: &[&Series]) -> Names {
     }
 }
 
-/// The parts of a shape in words; a part that goes without saying is empty. Every shape has the same number of parts.
+/// The parts of a shape in words; a part that goes without saying is empty. Every shape has the
+/// same number of parts.
 fn words(shape: &Shape) -> Vec<String> {
     let many = |n: u32, what: &str| match n {
         0 | 1 => String::new(),
@@ -42,7 +44,7 @@ fn words(shape: &Shape) -> Vec<String> {
     let pairs = match shape.pairs.as_str() {
         "" => String::new(),
         "one" => "one pair".into(),
-        "neighbours" => "pairs of neighbours".into(),
+        "neighbors" => "pairs of neighbors".into(),
         pairs => format!("{pairs} pairs"),
     };
     vec![

@@ -1,8 +1,11 @@
-//! What UCX and libfabric take by themselves between two PEs: the floors of a library that is connected by them.
+//! What UCX and libfabric take by themselves between two PEs: the floors of a library that is
+//! connected by them.
 //!
-//! The one that leads writes and reads memory of the other one, which lets the network work meanwhile. A word there, which the leader
-//! writes last, ends both. Nothing is ever closed: that would need the other PE once more, and the kernel does it when the process ends.
-//! Both libraries are opened at run time; where one is missing there is no floor. This file must never know what their functions are called.
+//! The one that leads writes and reads memory of the other one, which lets the network work
+//! meanwhile. A word there, which the leader writes last, ends both. Nothing is ever closed: that
+//! would need the other PE once more, and the kernel does it when the process ends. Both libraries
+//! are opened at run time; where one is missing there is no floor. This file must never know what
+//! their functions are called.
 
 mod device;
 mod libfabric;
@@ -35,7 +38,8 @@ impl Network {
     /// Each.
     pub const ALL: [Self; 2] = [Self::Ucx, Self::Libfabric];
 
-    /// The one that a path of Rushmem's goes over, such as `shared memory on a node, ucx between nodes`.
+    /// The one that a path of Rushmem's goes over, such as `shared memory on a node, ucx between
+    /// nodes`.
     pub fn of_path(path: &str) -> Option<Self> {
         path.split([' ', ':']).find_map(|word| match word {
             "ucx" => Some(Self::Ucx),
@@ -53,7 +57,8 @@ impl Network {
     }
 }
 
-/// How long the leader lets the network carry its last word, which nobody confirms: the other PE no longer works for it.
+/// How long the leader lets the network carry its last word, which is not acknowledged: the other
+/// PE no longer works for it.
 const LAST_WORD: Duration = Duration::from_millis(1);
 
 /// Two PEs, connected by a network.
@@ -66,8 +71,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects two PEs for transfers of at most so many bytes. PEs that do not spin let others run between two looks. All PEs call it;
-    /// those that are not of the pair, and all if it fails, get no connection. All get the same sentence on what it goes over, or why it fails.
+    /// Connects two PEs for transfers of at most `most` bytes. PEs that do not spin let others run
+    /// between two looks. All PEs call it; those that are not of the pair, and all if it fails, get
+    /// no connection. All get the same sentence on what it goes over, or why it fails.
     pub fn open(
         world: &World<'_>,
         (from, to): (u32, u32),
@@ -116,15 +122,16 @@ impl Connection {
     }
 }
 
-/// What the PEs of a pair have, or why one of them has nothing. All PEs call it; the others have nothing to tell.
+/// What the PEs of a pair have, or why one of them has nothing. All PEs call it; the others have
+/// no result.
 fn of_both<T: Serialize + DeserializeOwned>(
     world: &World<'_>,
     (from, to): (u32, u32),
     own: Option<Result<T, String>>,
 ) -> Result<[T; 2], String> {
     let of = |pe| -> Result<T, String> {
-        let told: Option<Result<T, String>> = world.share(pe, Some(&own));
-        told.unwrap_or_else(|| Err(format!("PE {pe} has none")))
+        let shared: Option<Result<T, String>> = world.share(pe, Some(&own));
+        shared.unwrap_or_else(|| Err(format!("PE {pe} has none")))
     };
     let (first, second) = (of(from), of(to));
     Ok([first?, second?])

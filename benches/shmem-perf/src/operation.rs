@@ -51,7 +51,8 @@ pub fn bounds(floor: &str, operation: &str) -> bool {
     }
 }
 
-/// A floor of an operation at a size: its name, its point, and how many times as long the operation takes.
+/// A floor of an operation at a size: its name, its point, and how many times as long the operation
+/// takes.
 pub struct Bound<'a> {
     /// The floor's name.
     pub floor: &'a str,
@@ -61,8 +62,8 @@ pub struct Bound<'a> {
     pub ratio: f64,
 }
 
-/// The highest floor of a point among the series of its run that is not above it, or else the lowest. What several PEs or threads do
-/// at once has none.
+/// The highest floor of a point among the series of its run that is not above it, or else the
+/// lowest. What several PEs or threads do at once has none.
 pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| of.measure.cost(point.summary.p50);
     let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;

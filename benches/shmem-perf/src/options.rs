@@ -10,7 +10,8 @@ use clap::{Parser, ValueEnum};
 use crate::library::MOST_LANES;
 use crate::network::Network;
 
-/// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside what the machine itself takes.
+/// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside
+/// what the machine itself takes.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "shmem-perf",
@@ -33,11 +34,13 @@ use crate::network::Network;
                   oshrun -n 16 shmem-perf --matrix               Each PE with each other one"
 )]
 pub struct Options {
-    /// Operations, by the names in the tables; all: every one; by default those that most programs use
+    /// Operations, by the names in the tables; all: every one; by default those that most programs
+    /// use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub operations: Vec<String>,
 
-    /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by default all
+    /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by
+    /// default all
     #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true)]
     pub measures: Vec<What>,
 
@@ -57,7 +60,8 @@ pub struct Options {
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = nbytes, conflicts_with_all = ["min_bytes", "max_bytes", "growth"])]
     pub sizes: Vec<u64>,
 
-    /// Pairs of PEs that are active at once: one, neighbours, random, or all, which is the first half with the second half
+    /// Pairs of PEs that are active at once: one, neighbors, random, or all, which is the first
+    /// half with the second half
     #[arg(long, value_name = "PAIRS", default_value = "one", hide_possible_values = true)]
     pub pairs: Pairs,
 
@@ -81,7 +85,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub window: u32,
 
-    /// Where the target lies: heap or static
+    /// Memory of the target: heap or static
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
     pub memory: Memory,
 
@@ -93,7 +97,8 @@ pub struct Options {
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub team_sizes: Vec<u32>,
 
-    /// Also what these take by themselves: ucx, libfabric; by default the one that connects the pair, where the library tells it
+    /// Also what these take by themselves: ucx, libfabric; by default the one that connects the
+    /// pair, if the library reports it
     #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true)]
     pub floors: Vec<Network>,
 
@@ -101,7 +106,8 @@ pub struct Options {
     #[arg(long)]
     pub bind: bool,
 
-    /// Measure each PE with each other one, and nothing else unless --operations or --measures asks for it
+    /// Measure each PE with each other one, and nothing else unless --operations or --measures asks
+    /// for it
     #[arg(long)]
     pub matrix: bool,
 
@@ -109,16 +115,18 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     pub time: Duration,
 
-    /// Operations before each measurement that are not counted; by default those of a 50th of its time
+    /// Operations before each measurement that are not counted; by default those of a 50th of its
+    /// time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
     pub warm_up: Option<u64>,
 
-    /// Operations (of bandwidths and rates windows) of each measurement, however long they take; by default until the median is known
-    /// to 2 % or the time is over
+    /// Operations (of bandwidths and rates windows) of each measurement, however long they take; by
+    /// default until the median is known to 2 % or the time is over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
 
-    /// Move buffers through this many bytes, one after the other, which should be more than the caches hold
+    /// Move buffers through this many bytes, one after the other, which should be more than the
+    /// caches hold
     #[arg(long, value_name = "BYTES", value_parser = nbytes)]
     pub off_cache: Option<u64>,
 
@@ -160,7 +168,7 @@ pub enum Pairs {
     /// One pair.
     One,
     /// PEs 0 and 1, 2 and 3, and so on.
-    Neighbours,
+    Neighbors,
     /// Drawn by chance.
     Random,
     /// The first half with the second half.
@@ -172,7 +180,7 @@ impl Pairs {
     pub fn name(self) -> &'static str {
         match self {
             Self::One => "one",
-            Self::Neighbours => "neighbours",
+            Self::Neighbors => "neighbors",
             Self::Random => "random",
             Self::All => "all",
         }
@@ -249,7 +257,8 @@ impl Options {
             .collect()
     }
 
-    /// The bytes that a buffer may have: of the largest size, and room for a block of the smallest for each of so many members.
+    /// The bytes that a buffer may have: of the largest size, and room for `n_blocks` blocks of the
+    /// smallest.
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
         let of = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);

@@ -1,4 +1,5 @@
-//! The files that a run leaves: they are written as it goes on, so that what was measured is kept whatever happens.
+//! The files that a run leaves: they are written as it goes on, so that what was measured is kept
+//! whatever happens.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +19,8 @@ impl Output {
         Self { path: path.to_owned() }
     }
 
-    /// Writes all of it. A file that was there is replaced only by a whole one; a device is written into.
+    /// Writes all of it. A file that was there is replaced only by a whole one; a device is written
+    /// into.
     ///
     /// # Errors
     /// One sentence with the file's name.

@@ -1,4 +1,5 @@
-//! What is measured, in which order: groups, each a table of subjects. All PEs make the same plan of the same flags.
+//! What is measured, in which order: groups, each a table of subjects. All PEs make the same plan
+//! of the same flags.
 //!
 //! This file must never know how anything is measured.
 
@@ -302,7 +303,8 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
     }
 }
 
-/// What the machine takes for the same, for one pair: the floors that bound a subject, at its sizes.
+/// What the machine takes for the same, for one pair: the floors that bound a subject, at its
+/// sizes.
 fn floors(
     options: &Options,
     facts: Facts,

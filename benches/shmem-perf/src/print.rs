@@ -1,4 +1,5 @@
-//! Standard output: what cannot be printed is an error with a sentence, where the standard library's macros end the program.
+//! Standard output: what cannot be printed is an error with a sentence, where the standard
+//! library's macros end the program.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! What a run has found, with everything that is needed to do it again: the JSON that `shmem-perf` writes and reads.
+//! The results of a run, and everything that is needed to repeat it: the JSON that `shmem-perf`
+//! writes and reads.
 //!
 //! This file must never know how anything is measured or drawn.
 
@@ -99,7 +100,8 @@ pub struct Host {
     /// The CPUs of each NUMA node, as the kernel lists them.
     #[serde(default)]
     pub numa_nodes: Vec<String>,
-    /// Its RDMA devices, and the NUMA node of each where the kernel knows it, such as `mlx5_0 (NUMA node 1)`.
+    /// Its RDMA devices, and the NUMA node of each where the kernel knows it, such as `mlx5_0 (NUMA
+    /// node 1)`.
     #[serde(default)]
     pub nics: Vec<String>,
 }
@@ -159,7 +161,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// How long the same work takes, up to a factor. Of overlap it is a transfer and as long a computation together.
+    /// How long the same work takes, up to a factor. Of overlap it is a transfer and as long a
+    /// computation together.
     pub fn cost(self, value: f64) -> f64 {
         match self {
             Self::Latency | Self::Collective | Self::Event => value,
@@ -174,9 +177,11 @@ impl Measure {
 pub struct Series {
     /// What the figures are.
     pub measure: Measure,
-    /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such as `memcpy`.
+    /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such
+    /// as `memcpy`.
     pub operation: String,
-    /// Not a routine of the library, but what bounds it: plain loads and stores, `memcpy`, a socket.
+    /// Not a routine of the library, but what bounds it: plain loads and stores, `memcpy`, a
+    /// socket.
     pub is_floor: bool,
     /// How it was measured, where that is not the default.
     pub shape: Shape,
@@ -189,7 +194,8 @@ pub struct Series {
 pub struct Shape {
     /// PEs that took part.
     pub n_pes: u32,
-    /// Pairs of PEs that were active at once: `one`, `neighbours`, `random`, `all`; empty for collectives.
+    /// Pairs of PEs that were active at once: `one`, `neighbors`, `random`, `all`; empty for
+    /// collectives.
     pub pairs: String,
     /// Members of the team of a collective.
     pub team_size: Option<u32>,
@@ -201,7 +207,8 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
-    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a barrier.
+    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a
+    /// barrier.
     #[serde(default)]
     pub target_computes: bool,
 }
@@ -213,7 +220,8 @@ pub struct Point {
     pub nbytes: u64,
     /// What was found, in the unit of the measure.
     pub summary: Summary,
-    /// How often each value was seen, growing values: (value, count). Empty where single operations were not timed.
+    /// How often each value was seen, growing values: (value, count). Empty where single operations
+    /// were not timed.
     pub histogram: Vec<(f64, u64)>,
     /// Of a collective, each member's mean time: the least, the mean, and the greatest of these.
     #[serde(default)]
@@ -242,7 +250,8 @@ pub struct Summary {
     pub p999: Option<f64>,
     /// The greatest.
     pub max: f64,
-    /// The interval of confidence of the median, 95 %, from batches of repetitions; of fewer than six batches there is none.
+    /// The interval of confidence of the median, 95 %, from batches of repetitions; of fewer than
+    /// six batches there is none.
     pub interval: Option<(f64, f64)>,
     /// The medians of these batches, in the order of time: what a comparison tests.
     pub batches: Vec<f64>,

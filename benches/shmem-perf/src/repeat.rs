@@ -1,6 +1,8 @@
-//! Repeats a measurement until the interval of confidence of its median is narrow, its time is up, or it was repeated as often as wanted.
+//! Repeats a measurement until the interval of confidence of its median is narrow, its time is up,
+//! or it was repeated as often as wanted.
 //!
-//! Whoever drives a measurement calls this: the PE that issues, or PE 0 for all. It must never know who else takes part.
+//! The PE that issues calls it, or PE 0 for several. It does not depend on which other PEs take
+//! part.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Ended, Point};
 use crate::statistics::{Seen, median};
 
-/// A sample lasts at least so many readings of the clock; shorter operations are timed in groups.
+/// The least duration of a sample, in readings of the clock; shorter operations are timed in
+/// groups.
 const READINGS: f64 = 20.0;
 /// Operations that are timed together at most.
 const LARGEST_GROUP: u64 = 1 << 20;
@@ -50,8 +53,8 @@ pub struct Batch {
     pub warms_up: bool,
 }
 
-/// Repeats. `times` runs a batch and returns the nanoseconds of one operation for each sample that it counts; `value` turns these into
-/// what is reported.
+/// Repeats. `times` runs a batch and returns the nanoseconds of one operation for each sample that
+/// it counts; `value` turns these into what is reported.
 pub fn repeat(
     nbytes: u64,
     limits: &Limits,

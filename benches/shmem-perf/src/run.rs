@@ -19,7 +19,7 @@ use crate::wire::Wire;
 use crate::world::World;
 use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text};
 
-/// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
+/// The exit statuses of a run whose record could not be written, and of wrong flags.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 /// However long others took, each size has at least its share of the time divided by this.
@@ -149,7 +149,8 @@ fn bind(job: &World<'_>) -> Result<(), Refused> {
     }
 }
 
-/// Which networks' floors are measured between the two PEs: those that the flags name, or else what the library itself goes over.
+/// Which networks' floors are measured between the two PEs: those that the flags name, or else what
+/// the library itself goes over.
 fn networks(
     options: &Options,
     job: &World<'_>,
@@ -200,9 +201,9 @@ impl<'a> Measurement<'a> {
             Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
             None => (path.filter(|path| !path.is_empty()), None),
         };
-        let told = if job.me == 0 { rushmem::ask(&name) } else { None };
-        let below = told.as_ref().map(rushmem::Told::below).unwrap_or_default();
-        let settings = machine::settings(told.map(|told| told.settings).unwrap_or_default());
+        let info = if job.me == 0 { rushmem::query(&name) } else { None };
+        let below = info.as_ref().map(rushmem::Info::below).unwrap_or_default();
+        let settings = machine::settings(info.map(|info| info.settings).unwrap_or_default());
         let record = Record {
             format: FORMAT,
             tool: env!("CARGO_PKG_VERSION").into(),
@@ -328,7 +329,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The connections that floors need, and what they go over, in sentences; where there can be none, they are left out.
+    /// The connections that floors need, and what they go over, in sentences; where there can be
+    /// none, they are left out.
     fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
         let spins = !is_oversubscribed(&self.record.job);
         let mut paths = Vec::new();

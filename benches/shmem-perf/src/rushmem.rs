@@ -1,6 +1,8 @@
-//! What Rushmem says of a job beyond the standard: its settings with their origin, and what it found below it.
+//! What Rushmem reports beyond the standard: its settings with their origin, and the libraries that
+//! its transports use.
 //!
-//! `shmem-info` prints both; it lies beside this program or on the search path. Other libraries say nothing of this.
+//! `shmem-info` prints both; it is in the folder of this program or on the search path. Other
+//! libraries report neither.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// What `shmem-info --json` prints.
 #[derive(Debug, Deserialize)]
-pub struct Told {
+pub struct Info {
     name: String,
     /// Settings that have a value.
     pub settings: Vec<Setting>,
@@ -29,7 +31,7 @@ struct Transport {
     found: Option<String>,
 }
 
-impl Told {
+impl Info {
     /// What the transports found, with the versions of their libraries.
     pub fn below(&self) -> Vec<String> {
         let found = |one: &Transport| Some(format!("{}: {}", one.name, one.found.as_ref()?));
@@ -37,8 +39,8 @@ impl Told {
     }
 }
 
-/// Asks `shmem-info`; there is no answer if there is none of this library.
-pub fn ask(library: &str) -> Option<Told> {
+/// Runs `shmem-info`; the result is none if it is missing or of another library.
+pub fn query(library: &str) -> Option<Info> {
     let own = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("shmem-info")));
     let beside = own.filter(|path| path.exists());
     let mut child = Command::new(beside.unwrap_or_else(|| PathBuf::from("shmem-info")))
@@ -60,11 +62,11 @@ pub fn ask(library: &str) -> Option<Told> {
     }
     let mut text = String::new();
     child.stdout.take()?.read_to_string(&mut text).ok()?;
-    told(&text, library)
+    parsed(&text, library)
 }
 
-fn told(text: &str, library: &str) -> Option<Told> {
-    serde_json::from_str(text).ok().filter(|told: &Told| told.name == library)
+fn parsed(text: &str, library: &str) -> Option<Info> {
+    serde_json::from_str(text).ok().filter(|info: &Info| info.name == library)
 }
 
 #[cfg(test)]
@@ -76,9 +78,11 @@ mod tests {
         "transports": [{ "name": "ucx", "found": "UCX 1.13.1" }, { "name": "ofi", "missing": "no library" }] }"#;
 
     #[test]
-    fn only_the_same_library_is_believed() {
-        let found = told(TEXT, "Rushmem 1.0").expect("it is the same");
+    fn only_the_same_library_counts() {
+        let found = parsed(TEXT, "Rushmem 1.0").expect("it is the same");
         assert_eq!((found.settings.len(), found.below()), (1, vec!["ucx: UCX 1.13.1".to_owned()]));
-        assert!(told(TEXT, "Rushmem 2.0").is_none() && told("no JSON", "Rushmem 1.0").is_none());
+        assert!(
+            parsed(TEXT, "Rushmem 2.0").is_none() && parsed("no JSON", "Rushmem 1.0").is_none()
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! What a TCP connection between two PEs of a host takes: the floor of a library whose PEs share no memory.
+//! What a TCP connection between two PEs of a host takes: the floor of a library whose PEs share no
+//! memory.
 //!
-//! The one that leads sends messages, of which the other one answers each window: with as many bytes in a round trip, with one byte
-//! after a stream. The first byte of a message ends both.
+//! The leader sends messages. The other PE answers each window: in a round trip by the same number
+//! of bytes, after a stream by one byte. The first byte of a message can end the measurement.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,7 +23,8 @@ const END: u8 = 2;
 const YIELDING: u32 = 100;
 
 impl Socket {
-    /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get nothing.
+    /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get
+    /// nothing.
     pub fn connect(world: &World<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener = (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
         let listener = listener.flatten();
@@ -73,7 +75,8 @@ impl Socket {
     }
 }
 
-/// Lets other programs run after many polls, since the other PE may be among those that wait for this CPU.
+/// Lets other programs run after many polls, since the other PE may be among those that wait for
+/// this CPU.
 fn poll_again(polls: &mut u32) {
     *polls += 1;
     match *polls % YIELDING {

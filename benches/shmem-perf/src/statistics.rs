@@ -1,6 +1,6 @@
-//! From many values to a few: percentiles, the interval of confidence of the median, a histogram.
+//! Statistics: quantiles, percentiles, the confidence interval of the median, a histogram.
 //!
-//! This file must never know what the values are.
+//! It does not depend on what the values are.
 
 use hdrhistogram::Histogram;
 
@@ -8,7 +8,7 @@ use crate::record::{Ended, Summary};
 
 /// Figures are kept in thousandths, with three significant digits.
 const SCALE: f64 = 1000.0;
-/// A bar of the histogram of a record is so much wider than its least value.
+/// The ratio of the upper to the lower edge of a bar of the histogram in a record.
 const BAR: f64 = 1.02;
 /// An interval is narrow if it is at most this part of the median.
 const NARROW: f64 = 0.02;
@@ -20,7 +20,7 @@ const FEWEST_OF_INTERVAL: usize = 6;
 pub const FEWEST_OF_P99: u64 = 100;
 const FEWEST_OF_P999: u64 = 1000;
 
-/// What was seen so far, in batches.
+/// The values of a measurement so far, in batches.
 pub(crate) struct Seen {
     histogram: Histogram<u64>,
     sum: f64,
@@ -63,8 +63,8 @@ impl Seen {
 
     /// All of it. Something must have been seen.
     pub fn summary(&self, ended: Ended) -> Summary {
-        // The median is of the same values as its interval, the medians of the batches: that of all values may lie outside,
-        // where batches differ, and the histogram rounds it up.
+        // The median is of the same values as its interval, the medians of the batches: that of all
+        // values may lie outside, where batches differ, and the histogram rounds it up.
         let p50 = median(&self.medians);
         let at = |quantile: f64| {
             let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
@@ -145,8 +145,8 @@ impl Spread {
     }
 }
 
-/// The interval that holds the median with 95 %, whatever the distribution: as many values lie below it as a fair coin
-/// shows heads. Few values have none.
+/// The 95 % confidence interval of the median for any distribution: the number of values below the
+/// median is that of the heads of a fair coin. Too few values have none.
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();
@@ -221,7 +221,8 @@ mod tests {
     fn a_median_lies_within_its_interval_and_between_the_percentiles() {
         let rng = &mut fastrand::Rng::with_seed(4);
         for n_batches in 6..60 {
-            // Half of the values of a batch are of one path and half of another, and the batches drift.
+            // Half of the values of a batch are of one path and half of another, and the batches
+            // drift.
             let mut seen = Seen::new();
             for batch in 0..n_batches {
                 let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
@@ -236,7 +237,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_many_values_is_narrow() {
-        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all cases.
+        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all
+        // cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
         assert_eq!(interval(&values), Some((4.0, 13.0)));
     }

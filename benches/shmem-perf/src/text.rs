@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer;
+use crate::columns::aligned;
 use crate::operation::is_invalid;
 use crate::plan::Group;
 use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
@@ -78,14 +79,17 @@ fn listed(pairs: &[(u32, u32)]) -> String {
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
-        text += &aligned(&by_size(series, |of, point| cell(all, of, point), true));
+        text += &aligned("  ", &by_size(series, |of, point| cell(all, of, point), true), 1);
         if series.iter().any(|of| of.points.iter().any(|point| point.by_pe.is_some())) {
             text += "Each PE's mean: least, mean, most\n";
-            text +=
-                &aligned(&by_size(series, |of, point| by_pe(of.measure, point).join(", "), false));
+            text += &aligned(
+                "  ",
+                &by_size(series, |of, point| by_pe(of.measure, point).join(", "), false),
+                1,
+            );
         }
     } else {
-        text += &aligned(&by_operation(series, all));
+        text += &aligned("  ", &by_operation(series, all), 1);
     }
     for (sign, note) in SIGNS {
         if text.contains(sign) {
@@ -95,7 +99,7 @@ pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     text
 }
 
-/// What signs behind a figure mean.
+/// The meaning of the signs after a figure.
 const SIGNS: [(char, &str); 2] = [
     ('*', "the time limit (--time) came before the median was known to 2 %"),
     ('!', "invalid as a floor: above what it should bound"),
@@ -146,7 +150,8 @@ fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
     point.by_pe.map(of).unwrap_or_default()
 }
 
-/// A row for each size, with a column for each operation, and, if that is wanted, one of how many values these are.
+/// A row for each size, with a column for each operation, and, if that is wanted, one of how many
+/// values these are.
 fn by_size(
     series: &[Series],
     cell: impl Fn(&Series, &Point) -> String,
@@ -186,7 +191,8 @@ fn cell(all: &[Series], of: &Series, point: &Point) -> String {
     }
 }
 
-/// What the run says of three questions: how long it takes, what is possible, and why there is a gap.
+/// What the run says of three questions: how long it takes, what is possible, and why there is a
+/// gap.
 pub fn answers(record: &Record) -> String {
     let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
     let rows: Vec<_> =
@@ -201,7 +207,7 @@ pub fn answers(record: &Record) -> String {
     };
     format!(
         "\nWhat it takes, and what is possible here\n{}Likely reasons\n{}{checked}",
-        aligned(&rows),
+        aligned("  ", &rows, 1),
         reasons.collect::<String>()
     )
 }
@@ -211,33 +217,6 @@ fn name(series: &Series) -> String {
     let team = series.shape.team_size.filter(|&size| size != series.shape.n_pes);
     let team = team.map_or(String::new(), |size| format!(" of {size}"));
     format!("{floor}{}{team}", series.operation)
-}
-
-/// The first column begins at the left, all others end at the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..n_columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::from("  ");
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            line += &match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("  {cell:>width$}"),
-            };
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 /// A matrix; of many PEs, what stands out.
@@ -281,20 +260,13 @@ pub fn matrix(matrix: &Matrix) -> String {
         let cell = |value: &Option<f64>| value.map_or("-".to_owned(), show);
         rows.push(std::iter::once(from.to_string()).chain(row.iter().map(cell)).collect());
     }
-    format!("{title}\n{}{summary}", aligned(&rows))
+    format!("{title}\n{}{summary}", aligned("  ", &rows, 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
-
-    #[test]
-    fn columns_are_aligned() {
-        let rows = [["", "bytes"], ["put", "8"], ["get_nbi", "64"]];
-        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(aligned(&rows), "           bytes\n  put          8\n  get_nbi     64\n");
-    }
 
     #[test]
     fn figures_say_how_many_they_are_and_what_they_are_worth() {

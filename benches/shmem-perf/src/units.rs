@@ -1,6 +1,6 @@
-//! Figures and sizes as people read them: three digits and a unit.
+//! Figures and sizes for people: three digits and a unit.
 //!
-//! This file must never know where a figure stands.
+//! It does not depend on where a figure is shown.
 
 use crate::record::Measure;
 

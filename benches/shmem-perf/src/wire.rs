@@ -1,6 +1,8 @@
-//! What two PEs exchange without the library that is measured: the floors of a library whose PEs share no memory.
+//! What two PEs exchange without the library that is measured: the floors of a library whose PEs
+//! share no memory.
 //!
-//! One leads and the other one follows until it is ended. This file must never know what carries the bytes.
+//! One leads and the other one follows until it is ended. This file must never know what carries
+//! the bytes.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! A job whose PEs tell each other something: all carry out the same plan, and PE 0 reports.
+//! Communication between the PEs of a measurement: all execute the same plan, and PE 0 reports.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -27,7 +27,7 @@ impl<'a> World<'a> {
         job
     }
 
-    /// Tells all PEs what `root` has. All PEs call it.
+    /// Broadcasts a value of `root`. All PEs call it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
         let bytes = value.filter(|_| self.me == root).map(written).unwrap_or_default();
         let mut all = Vec::new();
@@ -53,7 +53,7 @@ impl<'a> World<'a> {
         serde_json::from_slice(&all).expect("what was written")
     }
 
-    /// Tells PE 0 what each PE has; other PEs get nothing. All PEs call it.
+    /// Gathers a value of each PE at PE 0; other PEs get nothing. All PEs call it.
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
         let bytes = written(own);
         assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
@@ -63,7 +63,7 @@ impl<'a> World<'a> {
             .collect()
     }
 
-    /// Tells PE 0 the numbers of each PE; other PEs get nothing. All PEs call it.
+    /// Gathers the numbers of each PE at PE 0; other PEs get nothing. All PEs call it.
     pub fn gather_numbers(&self, own: &[u64]) -> Vec<Vec<u64>> {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
@@ -104,7 +104,8 @@ fn clock(library: &Joined<'_>) -> Clock {
     let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
     let resolution = steps.iter().copied().find(|&step| step > 0).unwrap_or(1);
-    // Steps of a coarse clock are mostly 0, but not their mean. The tenth that is largest is of other causes.
+    // Steps of a coarse clock are mostly 0, but not their mean. The tenth that is largest is of
+    // other causes.
     let usual = &steps[..steps.len() * 9 / 10];
     let overhead = usual.iter().sum::<u64>() as f64 / usual.len() as f64;
     let resolution = resolution.min(

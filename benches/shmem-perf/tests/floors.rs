@@ -50,7 +50,7 @@ fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[
     }
 }
 
-/// Skips where a library is not here; the programs that tell are of the same packages.
+/// Skips if a library is missing, which the programs of its package show.
 fn needs(program: &str) {
     if !Path::new("/usr/bin").join(program).exists() {
         absent(format!("{program} is not here"));

@@ -1,4 +1,5 @@
-//! The installed `shmem-perf` in jobs: what it measures, what it writes, and how it ends when something is wrong.
+//! The installed `shmem-perf` in jobs: what it measures, what it writes, and how it ends when
+//! something is wrong.
 //!
 //! No test looks at how fast anything is.
 
@@ -172,7 +173,7 @@ fn a_record_says_how_to_do_it_again() {
 
 fn every_operation_can_be_measured() {
     let words =
-        ["--operations", "all", "--max-bytes", "16", "--growth", "2", "--pairs", "neighbours"];
+        ["--operations", "all", "--max-bytes", "16", "--growth", "2", "--pairs", "neighbors"];
     let words = words.into_iter().chain(["--team-sizes", "1,2,3"]);
     let (record, _) = record("all.json", short(3, &words.collect::<Vec<_>>()));
     has(&record, Measure::Latency, &["iget", "fetch_xor", "lock", "fetch_add_nbi"]);
@@ -242,7 +243,7 @@ fn a_table_of_values_has_a_line_for_each_point() {
 
 fn moved_data_is_checked() {
     for words in [
-        &["--operations", "all", "--sizes", "8,24", "--pairs", "neighbours"][..],
+        &["--operations", "all", "--sizes", "8,24", "--pairs", "neighbors"][..],
         &["--operations", "put,get,p,add,iput,fetch_xor", "--sizes", "8,24", "--threads", "2"],
         &["--operations", "put,iget,fetch_or", "--sizes", "24", "--memory", "static"],
     ] {

@@ -69,8 +69,8 @@ pub(crate) fn semantics(member: &Member) {
             let around = end.get(peer, at - 16, 40);
             let word = &around[16..16 + width.nbytes()];
             assert_eq!(word, &value.to_le_bytes()[..width.nbytes()]);
-            let mut neighbours = around[..16].iter().chain(&around[16 + width.nbytes()..]);
-            assert!(neighbours.all(|&byte| byte == 0xC3), "the neighbours of a word stay");
+            let mut neighbors = around[..16].iter().chain(&around[16 + width.nbytes()..]);
+            assert!(neighbors.all(|&byte| byte == 0xC3), "the neighbors of a word stay");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The PEs of a case as processes, seen by the test that starts them.
 //!
-//! Three variables fit the suite to where it runs, such as a virtual machine without hardware support:
-//! `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_TEST_SLOWDOWN` multiplies time
-//! limits (of every test), and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the command in its arguments on
-//! another machine, with standard input carried both ways: it starts every second PE.
+//! Three variables fit the suite to where it runs, such as a virtual machine without hardware
+//! support: `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_TEST_SLOWDOWN` multiplies
+//! time limits (of every test), and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the
+//! command in its arguments on another machine, with standard input carried both ways: it starts
+//! every second PE.
 
 use super::side;
 use std::env;

@@ -110,7 +110,13 @@ impl Member {
         End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
-    /// Another transport, as that of this PE in a job of so many, that is not connected.
+    /// The endpoint of a runtime itself, or another one.
+    pub(crate) fn internal_endpoint(&self) -> End<'_> {
+        let endpoint = self.transport.internal_endpoint();
+        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+    }
+
+    /// Another transport, as that of this PE in a job of `n_pes`, that is not connected.
     pub(crate) fn open_beside(&self, n_pes: u32) -> Box<dyn Transport> {
         let with = Open { n_pes, ..self.opened_with.clone() };
         (self.open)(&with).expect("the provider opens")
@@ -130,7 +136,8 @@ impl Member {
         self.side.barrier();
     }
 
-    /// Meet all others but the last PE, which has died, outside the transport. It is the last meeting.
+    /// Meet all others but the last PE, which has died, outside the transport. It is the last
+    /// meeting.
     pub fn barrier_without_the_last(&self) {
         self.side.barrier_without_the_last();
     }
@@ -170,7 +177,7 @@ impl Member {
         self.internal.read(offset, nbytes)
     }
 
-    /// The word of its own heap at `offset`, whole, whoever changes it.
+    /// The word of its own heap at `offset`, whole, also while a peer changes it.
     pub fn fetch<T: Amo>(&self, offset: usize) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
@@ -194,8 +201,8 @@ pub(crate) fn internal(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
 }
 
-/// An endpoint in a test: buffers of non-blocking operations live as long as it does, which completes
-/// them when it is dropped, and every error ends the test. (Never leak one.)
+/// An endpoint in a test: buffers of non-blocking operations live as long as it does, which
+/// completes them when it is dropped, and every error ends the test. (Never leak one.)
 pub struct End<'a> {
     endpoint: Box<dyn Endpoint>,
     lifetime: PhantomData<&'a mut [u8]>,
@@ -235,7 +242,7 @@ impl<'a> End<'a> {
         fine(unsafe { self.endpoint.put(pe(to), put) });
     }
 
-    /// Get so many bytes.
+    /// Get `nbytes` bytes.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
         fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));

@@ -20,7 +20,7 @@ fn length(random: &mut Random) -> usize {
     }
 }
 
-/// Each PE sends rounds to its right neighbour; `send` puts the round's data and raises the flag.
+/// Each PE sends rounds to its right neighbor; `send` puts the round's data and raises the flag.
 fn rounds<'a>(
     member: &'a Member,
     sources: &'a [Vec<u8>],

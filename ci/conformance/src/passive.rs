@@ -8,7 +8,8 @@ use rushmem_transport::AmoWidth::{Eight, Four};
 const ROOM: usize = 1 << 20;
 const COUNTER: usize = 4 << 20;
 
-/// PE 0 computes and never calls until the others, who use it all the while, say that they are done.
+/// PE 0 computes and never calls until the others, who use it all the while, say that they are
+/// done.
 pub(crate) fn target(member: &Member) {
     for round in 0..5u64 {
         if member.me() == 0 {
@@ -46,7 +47,7 @@ pub(crate) fn target(member: &Member) {
     }
 }
 
-/// Every PE issues without completing and then computes until its neighbour has seen everything.
+/// Every PE issues without completing and then computes until its neighbor has seen everything.
 pub(crate) fn origin(member: &Member) {
     for round in 1..=5u64 {
         let seed = |origin: usize| round * 8 + origin as u64;
@@ -56,7 +57,7 @@ pub(crate) fn origin(member: &Member) {
         end.put_nbi(member.right(), ROOM, &large);
         // The last one is the kind that a provider may hold back.
         end.put(member.right(), 64, &small);
-        // Nothing more is called: the neighbour's memory must change all the same.
+        // Nothing more is called: the neighbor's memory must change all the same.
         while member.fetch::<u64>(0) < round {
             std::thread::yield_now();
         }

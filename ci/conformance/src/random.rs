@@ -1,7 +1,7 @@
 //! Random operations of all PEs on all PEs, against a model.
 //!
-//! Every origin owns a room in every PE's heap and knows what must be in it; all of them work at once.
-//! Operations within a batch touch places that do not overlap; a quiet ends the batch.
+//! Every origin owns a room in every PE's heap and knows what must be in it; all of them work at
+//! once. Operations within a batch touch places that do not overlap; a quiet ends the batch.
 
 use super::atomic::{cut, model};
 use super::member::{End, Member};
@@ -69,7 +69,10 @@ impl Room {
                 }
             }
         }
-        let mut end = member.endpoint();
+        let mut end = match self.random.below(2) {
+            0 => member.endpoint(),
+            _ => member.internal_endpoint(),
+        };
         for (peer, start, data) in &puts {
             match self.random.below(2) {
                 0 => end.put(*peer, self.start + start, data),
@@ -171,7 +174,7 @@ pub(crate) fn back_pressure(member: &Member) {
     }
     room.check(member);
     member.barrier();
-    // Nobody answers before it has asked: everyone puts and gets megabytes at once.
+    // No PE answers before it has issued its own: all of them put and get megabytes at once.
     let data = vec![member.me() as u8 + 1; ROOM];
     let mut copies = vec![vec![0; ROOM]; member.n_pes()];
     let mut end = member.endpoint();

@@ -37,7 +37,7 @@ pub(crate) fn sizes(member: &Member) {
                 assert_eq!(seen[GUARD..GUARD + nbytes], data(origin), "{nbytes} from PE {origin}");
                 let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
                 assert!(guards.eq(&[0x5A; 2 * GUARD]), "{nbytes} bytes from PE {origin}, no more");
-                // What every PE put to a peer is read from there by its neighbour.
+                // What every PE put to a peer is read from there by its neighbor.
                 let put_by = (member.me() + 1) % member.n_pes();
                 assert_eq!(end.get(origin, place(put_by), nbytes), data(put_by), "get of {nbytes}");
             }

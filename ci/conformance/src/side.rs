@@ -30,7 +30,8 @@ impl Side {
         self.exchange(&[]);
     }
 
-    /// Wait for all but the last PE, which is gone: the parent asks in the order of PEs, and closes then.
+    /// Wait for all but the last PE, which is gone: the parent asks in the order of PEs, and closes
+    /// then.
     pub(crate) fn barrier_without_the_last(&self) {
         self.announce(&[]);
         let answered = self.link().read(&mut [0]).expect("the parent's end");

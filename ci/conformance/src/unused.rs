@@ -12,7 +12,8 @@ const MANY: u32 = 1 << 18;
 /// What a peer that is not used may take: nothing, but libraries allocate a megabyte by chance.
 const BYTES_PER_PEER: u64 = 8;
 
-/// Of a small job, and of a large one, only the first two PEs are there, and they use each other: both take about the same.
+/// Of a small job, and of a large one, only the first two PEs are there, and they use each other:
+/// both take about the same.
 pub(crate) fn peers(member: &Member) {
     without_huge_pages();
     let mut used = [0u64; 8];
@@ -24,7 +25,7 @@ pub(crate) fn peers(member: &Member) {
     assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
 }
 
-/// A transport of a job of so many PEs, and what it takes when one was used.
+/// A transport of a job of `n_pes` PEs, and what it takes when one was used.
 fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
     let before = private_bytes();
     let mut transport = member.open_beside(n_pes);
@@ -52,8 +53,8 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     (transport, opened + private_bytes().saturating_sub(before))
 }
 
-/// From now on the kernel gives this process small pages. Where all memory gets huge ones, one peer that is used takes as much as 2 MiB
-/// of each table, which tells nothing of the others.
+/// From now on the kernel gives this process small pages. Where all memory gets huge ones, one peer
+/// that is used takes as much as 2 MiB of each table, which says nothing of the others.
 fn without_huge_pages() {
     // SAFETY: takes numbers.
     let code = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
@@ -62,7 +63,7 @@ fn without_huge_pages() {
 
 /// Memory that this process alone has.
 fn private_bytes() -> u64 {
-    let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel tells");
+    let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
     let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).map(str::parse::<u64>);
     kib.expect("a line of it").expect("a number") << 10

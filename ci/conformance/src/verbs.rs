@@ -1,4 +1,5 @@
-//! Verbs of an endpoint that return only when their local memory is done with, as safe functions for tests.
+//! Verbs of an endpoint that return only when their local memory is done with, as safe functions
+//! for tests.
 #![allow(unsafe_code)]
 
 use rushmem_transport::{

@@ -5,7 +5,7 @@ static long number, sum;
 
 long sum_in_c(long mine, long *inbox)
 {
-    /* Where the library is initialised already, this is counted, and so is its end. */
+    /* Where the library is initialized already, this is counted, and so is its end. */
     shmem_init();
     number = mine;
     shmem_barrier_all();

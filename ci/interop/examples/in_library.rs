@@ -1,5 +1,5 @@
-//! A shared library in Rust for a program that has no part in the job (c/loads.c): what the library allocates is symmetric, and its
-//! static variables are not.
+//! A shared library in Rust for a program that has no part in the job (c/loads.c): what the library
+//! allocates is symmetric, and its static variables are not.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
@@ -9,7 +9,7 @@ shmem::symmetric! {
     static OF_LIBRARY: u64;
 }
 
-/// Use the memory of a job, and also a static variable if that is asked for.
+/// Use the memory of a job, and also a static variable if that is requested.
 // SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn run_in_library(with_static: c_int) {

@@ -1,5 +1,5 @@
-//! A program with two copies of the library, as if a C library of its own were linked with librushmem.so: the second one that is
-//! initialised ends the job with a message.
+//! A program with two copies of the library, as if a C library of its own were linked with
+//! librushmem.so: the second one that is initialized ends the job with a message.
 //!
 //!     two_copies LIBRUSHMEM
 #![allow(unsafe_code)]

@@ -1,4 +1,5 @@
-//! A program in Rust that calls a function in C, which is in the same job and reaches the same memory.
+//! A program in Rust that calls a function in C, which is in the same job and reaches the same
+//! memory.
 #![allow(unsafe_code)]
 
 use core::ffi::c_long;

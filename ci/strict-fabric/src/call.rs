@@ -1,22 +1,23 @@
-//! libfabric's calls on an endpoint: each becomes a request to its engine.
+//! The data transfer functions of an endpoint. Each passes a request to the engine.
 //!
-//! Their symbols begin with `strict_fi_`, as that of reading a queue does: who counts instructions leaves them out by
-//! these names.
+//! Their symbols, and that of reading a queue, begin with `strict_fi_`, so that instruction counts
+//! can exclude them.
 #![allow(unsafe_code)]
 
-use crate::done::Done;
+use crate::atomic::AtomicOp;
+use crate::completions::Completions;
 use crate::endpoint::{self, Calls, Endpoint, Ready};
 use crate::engine::Engine;
 use crate::operation::{Kind, Request};
 use crate::queue::Inner;
-use crate::word::Amo;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 type Ep = *mut fi::fid_ep;
-type Bytes = *mut c_void;
-type From = *const c_void;
+type Buf = *mut c_void;
+type ConstBuf = *const c_void;
+type Addr = fi::fi_addr_t;
 
 static REMOTE: fi::fi_ops_rma = fi::fi_ops_rma {
     size: size_of::<fi::fi_ops_rma>(),
@@ -69,230 +70,227 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     let calls = Calls { messages: &MESSAGES, remote: &REMOTE, atomic: &ATOMIC };
-    // SAFETY: libfabric's contract.
+    // SAFETY: the contract of `fi_endpoint`, which both functions have.
     unsafe { endpoint::open(&calls, domain, info, ep, context) }
 }
 
-/// Hands something to an endpoint's engine.
+/// Calls a function with the engine of an endpoint, locked.
+///
+/// # Safety
+/// `ep` is an open endpoint of this provider.
 #[inline]
-unsafe fn engine<T>(ep: Ep, act: impl FnOnce(&Endpoint, &mut Engine, &mut Done) -> T) -> T {
-    // SAFETY: an open endpoint of this provider, by libfabric's contract.
+unsafe fn with_engine<T>(
+    ep: Ep,
+    act: impl FnOnce(&Endpoint, &mut Engine, &mut Completions) -> T,
+) -> T {
+    // SAFETY: `ep` is an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<Endpoint>() };
     let Ready { queue, index } = endpoint.ready();
-    let mut inner = queue.inner.enter();
-    let Inner { done, engines } = &mut *inner;
+    let mut inner = queue.inner.lock();
+    let Inner { completions, engines } = &mut *inner;
     match &mut engines[*index] {
-        Some(engine) => act(endpoint, engine, done),
-        None => endpoint.domain.broken("fi_close", "an operation was posted to a closed endpoint"),
+        Some(engine) => act(endpoint, engine, completions),
+        None => {
+            endpoint.domain.violation("fi_close", "an operation was posted to a closed endpoint")
+        }
     }
 }
 
-/// How many of a list there are, as a slice.
+/// An array of C as a slice.
 ///
 /// # Safety
-/// Null, or so many of them, valid during the borrow.
-unsafe fn list<'a, T>(first: *const T, count: usize) -> &'a [T] {
+/// `first` is null, or points to `count` elements that are valid for `'a`.
+unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
     match first.is_null() {
         true => &[],
-        // SAFETY: by contract.
+        // SAFETY: `first` points to `count` valid elements, by contract.
         false => unsafe { std::slice::from_raw_parts(first, count) },
     }
 }
 
-/// One piece of memory.
-fn piece(base: From, nbytes: usize) -> fi::iovec {
+fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
     fi::iovec { iov_base: base.cast_mut(), iov_len: nbytes }
 }
 
+/// Posts a request. Without `flags`, the endpoint's flags apply, and the request has a completion.
+///
+/// # Safety
+/// `ep` is an open endpoint of this provider, and the memory of the request is valid until
+/// completion.
 #[inline]
 unsafe fn post(ep: Ep, request: Request<'_>, flags: Option<u64>) -> isize {
-    // SAFETY: by libfabric's contract.
+    // SAFETY: `ep` is an open endpoint of this provider, by contract.
     unsafe {
-        engine(ep, |endpoint, engine, done| {
+        with_engine(ep, |endpoint, engine, completions| {
             let flags = flags.unwrap_or(endpoint.op_flags | fi::FI_COMPLETION);
-            engine.post(&Request { flags: request.flags | flags, ..request }, done)
+            engine.post(&Request { flags: request.flags | flags, ..request }, completions)
         })
     }
 }
 
-/// A request of so many pieces; those that are no injection complete if they are asked to.
 fn request<'a>(
     kind: Kind,
     pieces: &'a [fi::iovec],
     descs: &'a [*mut c_void],
-    (to, address, key): (fi::fi_addr_t, u64, u64),
+    (to, address, key): (Addr, u64, u64),
     context: *mut c_void,
 ) -> Request<'a> {
     Request { kind, pieces, descs, to, address, key, context, flags: 0, amo: None, silent: false }
 }
 
-#[unsafe(export_name = "strict_fi_write")]
-unsafe extern "C" fn write(
-    ep: Ep,
-    from: From,
-    nbytes: usize,
-    desc: Bytes,
-    to: fi::fi_addr_t,
-    address: u64,
-    key: u64,
-    context: Bytes,
-) -> isize {
-    let (pieces, descs) = ([piece(from, nbytes)], [desc]);
-    let request = request(Kind::Write, &pieces, &descs, (to, address, key), context);
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, None) }
-}
-
-#[unsafe(export_name = "strict_fi_writev")]
-unsafe extern "C" fn writev(
-    ep: Ep,
-    iov: *const fi::iovec,
-    desc: *mut Bytes,
-    count: usize,
-    to: fi::fi_addr_t,
-    address: u64,
-    key: u64,
-    context: Bytes,
-) -> isize {
-    // SAFETY: so many, by libfabric's contract.
-    let pieces = unsafe { list(iov, count) };
-    // SAFETY: as above.
-    let descs = unsafe { list(desc, count) };
-    let request = request(Kind::Write, pieces, descs, (to, address, key), context);
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, None) }
-}
-
-/// A message of remote memory access as a request.
+/// Posts a request with an array of local pieces.
 ///
 /// # Safety
-/// libfabric's contract.
-unsafe fn described<'a>(kind: Kind, message: &fi::fi_msg_rma) -> Request<'a> {
-    let &fi::fi_msg_rma { msg_iov, desc, iov_count, addr, rma_iov, context, .. } = message;
-    // SAFETY: so many, by contract.
-    let pieces = unsafe { list(msg_iov, iov_count) };
-    // SAFETY: as above.
-    let descs = unsafe { list(desc, iov_count) };
-    // SAFETY: one, by contract.
-    let &fi::fi_rma_iov { addr: address, key, .. } = unsafe { &*rma_iov };
-    request(kind, pieces, descs, (addr, address, key), context)
+/// The contract of [`post`]; `iov` and `desc` are null or have `count` elements.
+unsafe fn post_vector(
+    ep: Ep,
+    kind: Kind,
+    (iov, desc, count): (*const fi::iovec, *mut Buf, usize),
+    remote: (Addr, u64, u64),
+    (context, flags): (Buf, Option<u64>),
+) -> isize {
+    // SAFETY: null, or `count` elements, by contract.
+    let pieces = unsafe { slice(iov, count) };
+    // SAFETY: null, or `count` elements, by contract.
+    let descs = unsafe { slice(desc, count) };
+    // SAFETY: the contract of `post`.
+    unsafe { post(ep, request(kind, pieces, descs, remote, context), flags) }
 }
 
-#[unsafe(export_name = "strict_fi_writemsg")]
-unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
-    // SAFETY: a message, by libfabric's contract.
-    let message = unsafe { &*message };
-    // SAFETY: as above.
-    let request = unsafe { described(Kind::Write, message) };
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, Some(flags)) }
+/// Defines the three forms of reading or writing remote memory.
+macro_rules! rma {
+    ($kind:expr, $buf:ty, $one:ident = $one_symbol:literal, $vector:ident = $vector_symbol:literal,
+     $msg:ident = $msg_symbol:literal) => {
+        #[unsafe(export_name = $one_symbol)]
+        unsafe extern "C" fn $one(
+            ep: Ep,
+            buf: $buf,
+            nbytes: usize,
+            desc: Buf,
+            peer: Addr,
+            address: u64,
+            key: u64,
+            context: Buf,
+        ) -> isize {
+            let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
+            let request = request($kind, &pieces, &descs, (peer, address, key), context);
+            // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+            unsafe { post(ep, request, None) }
+        }
+
+        #[unsafe(export_name = $vector_symbol)]
+        unsafe extern "C" fn $vector(
+            ep: Ep,
+            iov: *const fi::iovec,
+            desc: *mut Buf,
+            count: usize,
+            peer: Addr,
+            address: u64,
+            key: u64,
+            context: Buf,
+        ) -> isize {
+            let (local, remote) = ((iov, desc, count), (peer, address, key));
+            // SAFETY: an open endpoint and valid arrays, by the contract of libfabric.
+            unsafe { post_vector(ep, $kind, local, remote, (context, None)) }
+        }
+
+        #[unsafe(export_name = $msg_symbol)]
+        unsafe extern "C" fn $msg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
+            // SAFETY: a valid message, by the contract of libfabric.
+            let message = unsafe { &*message };
+            let &fi::fi_msg_rma { msg_iov, desc, iov_count, addr, rma_iov, context, .. } = message;
+            // SAFETY: a message has one remote range, by the limit that this provider offers.
+            let &fi::fi_rma_iov { addr: address, key, .. } = unsafe { &*rma_iov };
+            let (local, remote) = ((msg_iov, desc, iov_count), (addr, address, key));
+            // SAFETY: an open endpoint and valid arrays, by the contract of libfabric.
+            unsafe { post_vector(ep, $kind, local, remote, (context, Some(flags))) }
+        }
+    };
+}
+
+rma!(
+    Kind::Write,
+    ConstBuf,
+    write = "strict_fi_write",
+    writev = "strict_fi_writev",
+    writemsg = "strict_fi_writemsg"
+);
+rma!(
+    Kind::Read,
+    Buf,
+    read = "strict_fi_read",
+    readv = "strict_fi_readv",
+    readmsg = "strict_fi_readmsg"
+);
+
+/// Posts a request that is injected and has no completion.
+///
+/// # Safety
+/// `ep` is an open endpoint of this provider, and `buf` is valid for reads of `nbytes` bytes.
+unsafe fn post_inject(
+    ep: Ep,
+    kind: Kind,
+    (buf, nbytes): (ConstBuf, usize),
+    remote: (Addr, u64, u64),
+) -> isize {
+    let pieces = [piece(buf, nbytes)];
+    let request = Request { silent: true, ..request(kind, &pieces, &[], remote, null_mut()) };
+    // SAFETY: an open endpoint, by contract, and memory that the call copies.
+    unsafe { post(ep, request, Some(fi::FI_INJECT)) }
 }
 
 #[unsafe(export_name = "strict_fi_inject_write")]
 unsafe extern "C" fn inject_write(
     ep: Ep,
-    from: From,
+    buf: ConstBuf,
     nbytes: usize,
-    to: fi::fi_addr_t,
+    peer: Addr,
     address: u64,
     key: u64,
 ) -> isize {
-    let pieces = [piece(from, nbytes)];
-    let request = request(Kind::Write, &pieces, &[], (to, address, key), null_mut());
-    let request = Request { silent: true, ..request };
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, Some(fi::FI_INJECT)) }
+    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    unsafe { post_inject(ep, Kind::Write, (buf, nbytes), (peer, address, key)) }
 }
 
-#[unsafe(export_name = "strict_fi_read")]
-unsafe extern "C" fn read(
-    ep: Ep,
-    to: Bytes,
-    nbytes: usize,
-    desc: Bytes,
-    from: fi::fi_addr_t,
-    address: u64,
-    key: u64,
-    context: Bytes,
-) -> isize {
-    let (pieces, descs) = ([piece(to, nbytes)], [desc]);
-    let request = request(Kind::Read, &pieces, &descs, (from, address, key), context);
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, None) }
-}
-
-#[unsafe(export_name = "strict_fi_readv")]
-unsafe extern "C" fn readv(
-    ep: Ep,
-    iov: *const fi::iovec,
-    desc: *mut Bytes,
-    count: usize,
-    from: fi::fi_addr_t,
-    address: u64,
-    key: u64,
-    context: Bytes,
-) -> isize {
-    // SAFETY: so many, by libfabric's contract.
-    let pieces = unsafe { list(iov, count) };
-    // SAFETY: as above.
-    let descs = unsafe { list(desc, count) };
-    let request = request(Kind::Read, pieces, descs, (from, address, key), context);
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, None) }
-}
-
-#[unsafe(export_name = "strict_fi_readmsg")]
-unsafe extern "C" fn readmsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
-    // SAFETY: a message, by libfabric's contract.
-    let message = unsafe { &*message };
-    // SAFETY: as above.
-    let request = unsafe { described(Kind::Read, message) };
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, Some(flags)) }
+#[unsafe(export_name = "strict_fi_inject")]
+unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) -> isize {
+    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    unsafe { post_inject(ep, Kind::Send, (buf, nbytes), (peer, 0, 0)) }
 }
 
 #[unsafe(export_name = "strict_fi_send")]
 unsafe extern "C" fn send(
     ep: Ep,
-    from: From,
+    buf: ConstBuf,
     nbytes: usize,
-    desc: Bytes,
-    to: fi::fi_addr_t,
-    context: Bytes,
+    desc: Buf,
+    peer: Addr,
+    context: Buf,
 ) -> isize {
-    let (pieces, descs) = ([piece(from, nbytes)], [desc]);
-    let request = request(Kind::Send, &pieces, &descs, (to, 0, 0), context);
-    // SAFETY: by libfabric's contract.
+    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
+    let request = request(Kind::Send, &pieces, &descs, (peer, 0, 0), context);
+    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, None) }
-}
-
-#[unsafe(export_name = "strict_fi_inject")]
-unsafe extern "C" fn inject(ep: Ep, from: From, nbytes: usize, to: fi::fi_addr_t) -> isize {
-    let pieces = [piece(from, nbytes)];
-    let request = request(Kind::Send, &pieces, &[], (to, 0, 0), null_mut());
-    let request = Request { silent: true, ..request };
-    // SAFETY: by libfabric's contract.
-    unsafe { post(ep, request, Some(fi::FI_INJECT)) }
 }
 
 #[unsafe(export_name = "strict_fi_recv")]
 unsafe extern "C" fn recv(
     ep: Ep,
-    to: Bytes,
+    buf: Buf,
     nbytes: usize,
-    desc: Bytes,
-    _from: fi::fi_addr_t,
-    context: Bytes,
+    desc: Buf,
+    _from: Addr,
+    context: Buf,
 ) -> isize {
-    // SAFETY: by libfabric's contract.
-    unsafe { engine(ep, |_, engine, _| engine.receive(&piece(to, nbytes), desc, context)) }
+    // SAFETY: an open endpoint of this provider, by the contract of libfabric.
+    unsafe { with_engine(ep, |_, engine, _| engine.receive(&piece(buf, nbytes), desc, context)) }
 }
 
-/// An atomic operation with its operand, which may be none, its condition, and where the old value goes.
-struct Asked {
-    operand: From,
-    condition: From,
-    old: Bytes,
+/// The arguments of an atomic operation. `operand`, `condition` and `old` may be null.
+struct AtomicArgs {
+    operand: ConstBuf,
+    condition: ConstBuf,
+    old: Buf,
     count: usize,
     datatype: fi::fi_datatype,
     op: fi::fi_op,
@@ -301,168 +299,164 @@ struct Asked {
 /// Posts an atomic operation on one word.
 ///
 /// # Safety
-/// libfabric's contract.
-unsafe fn update(
+/// `ep` is an open endpoint of this provider, and the buffers are null or valid for a word.
+unsafe fn post_atomic(
     ep: Ep,
-    asked: &Asked,
-    descs: [Bytes; 3],
-    remote: (fi::fi_addr_t, u64, u64),
-    (context, flags, silent): (Bytes, Option<u64>, bool),
+    args: &AtomicArgs,
+    descs: [Buf; 3],
+    remote: (Addr, u64, u64),
+    (context, flags, silent): (Buf, Option<u64>, bool),
 ) -> isize {
     // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<Endpoint>() };
-    let &Asked { operand, condition, old, count, datatype, op } = asked;
+    let &AtomicArgs { operand, condition, old, count, datatype, op } = args;
     let width = endpoint.profile.width(datatype, op);
     let Some(width) = width.filter(|_| count == 1) else { return -(fi::FI_EOPNOTSUPP as isize) };
-    let word = |at: From| {
+    let word = |at: ConstBuf| {
         let mut word = 0u64;
         if !at.is_null() {
+            let to = (&raw mut word).cast();
             // SAFETY: a word of this width, by contract.
-            unsafe {
-                std::ptr::copy_nonoverlapping(at.cast::<u8>(), (&raw mut word).cast(), width)
-            };
+            unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), to, width) };
         }
         word
     };
-    // An operation that reads alone has no operand to look at.
+    // FI_ATOMIC_READ ignores its operand.
     let operand_word = if op == fi::FI_ATOMIC_READ { 0 } else { word(operand) };
-    let amo = Amo { op, width, operand: operand_word, condition: word(condition) };
-    // All the memory that it uses, the old value's last.
+    let amo = AtomicOp { op, width, operand: operand_word, condition: word(condition) };
+    // All local buffers; that of the old value is the last.
     let all = [operand, condition, old.cast_const()].map(|at| piece(at, width));
-    let used = |i: &usize| !all[*i].iov_base.is_null() && (*i > 0 || op != fi::FI_ATOMIC_READ);
-    let chosen: Vec<usize> = (0..3).filter(used).collect();
-    let (pieces, descs): (Vec<_>, Vec<_>) = chosen.iter().map(|&i| (all[i], descs[i])).unzip();
+    let is_used = |i: &usize| !all[*i].iov_base.is_null() && (*i > 0 || op != fi::FI_ATOMIC_READ);
+    let (pieces, descs): (Vec<_>, Vec<_>) =
+        (0..3).filter(is_used).map(|i| (all[i], descs[i])).unzip();
     let kind = if old.is_null() { Kind::Update } else { Kind::Fetch };
     let request = request(kind, &pieces, &descs, remote, context);
-    let request = Request { amo: Some(amo), silent, ..request };
-    // SAFETY: by contract.
-    unsafe { post(ep, request, flags) }
+    // SAFETY: an open endpoint and valid buffers, by contract.
+    unsafe { post(ep, Request { amo: Some(amo), silent, ..request }, flags) }
 }
 
 #[unsafe(export_name = "strict_fi_atomic")]
 unsafe extern "C" fn atomic(
     ep: Ep,
-    operand: From,
+    operand: ConstBuf,
     count: usize,
-    desc: Bytes,
-    to: fi::fi_addr_t,
+    desc: Buf,
+    peer: Addr,
     address: u64,
     key: u64,
     datatype: fi::fi_datatype,
     op: fi::fi_op,
-    context: Bytes,
+    context: Buf,
 ) -> isize {
-    let (condition, old) = (std::ptr::null(), null_mut());
-    let asked = Asked { operand, condition, old, count, datatype, op };
+    let args = AtomicArgs { operand, condition: null(), old: null_mut(), count, datatype, op };
     let descs = [desc, null_mut(), null_mut()];
-    // SAFETY: libfabric's contract.
-    unsafe { update(ep, &asked, descs, (to, address, key), (context, None, false)) }
+    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
 }
 
 #[unsafe(export_name = "strict_fi_inject_atomic")]
 unsafe extern "C" fn inject_atomic(
     ep: Ep,
-    operand: From,
+    operand: ConstBuf,
     count: usize,
-    to: fi::fi_addr_t,
+    peer: Addr,
     address: u64,
     key: u64,
     datatype: fi::fi_datatype,
     op: fi::fi_op,
 ) -> isize {
-    let (condition, old) = (std::ptr::null(), null_mut());
-    let asked = Asked { operand, condition, old, count, datatype, op };
+    let args = AtomicArgs { operand, condition: null(), old: null_mut(), count, datatype, op };
     let how = (null_mut(), Some(fi::FI_INJECT), true);
-    // SAFETY: libfabric's contract.
-    unsafe { update(ep, &asked, [null_mut(); 3], (to, address, key), how) }
+    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    unsafe { post_atomic(ep, &args, [null_mut(); 3], (peer, address, key), how) }
 }
 
 #[unsafe(export_name = "strict_fi_fetch_atomic")]
 unsafe extern "C" fn fetch_atomic(
     ep: Ep,
-    operand: From,
+    operand: ConstBuf,
     count: usize,
-    desc: Bytes,
-    old: Bytes,
-    old_desc: Bytes,
-    to: fi::fi_addr_t,
+    desc: Buf,
+    old: Buf,
+    old_desc: Buf,
+    peer: Addr,
     address: u64,
     key: u64,
     datatype: fi::fi_datatype,
     op: fi::fi_op,
-    context: Bytes,
+    context: Buf,
 ) -> isize {
-    let asked = Asked { operand, condition: std::ptr::null(), old, count, datatype, op };
+    let args = AtomicArgs { operand, condition: null(), old, count, datatype, op };
     let descs = [desc, null_mut(), old_desc];
-    // SAFETY: libfabric's contract.
-    unsafe { update(ep, &asked, descs, (to, address, key), (context, None, false)) }
+    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
 }
 
 #[unsafe(export_name = "strict_fi_compare_atomic")]
 unsafe extern "C" fn compare_atomic(
     ep: Ep,
-    operand: From,
+    operand: ConstBuf,
     count: usize,
-    desc: Bytes,
-    condition: From,
-    condition_desc: Bytes,
-    old: Bytes,
-    old_desc: Bytes,
-    to: fi::fi_addr_t,
+    desc: Buf,
+    condition: ConstBuf,
+    condition_desc: Buf,
+    old: Buf,
+    old_desc: Buf,
+    peer: Addr,
     address: u64,
     key: u64,
     datatype: fi::fi_datatype,
     op: fi::fi_op,
-    context: Bytes,
+    context: Buf,
 ) -> isize {
-    let asked = Asked { operand, condition, old, count, datatype, op };
+    let args = AtomicArgs { operand, condition, old, count, datatype, op };
     let descs = [desc, condition_desc, old_desc];
-    // SAFETY: libfabric's contract.
-    unsafe { update(ep, &asked, descs, (to, address, key), (context, None, false)) }
+    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
 }
 
-/// The first of a list of words, where there is one.
+/// The first element of an array of buffers, and its descriptor; null if there is none.
 ///
 /// # Safety
-/// Null, or so many of them.
-unsafe fn first<T: Copy>(of: *const T, count: usize) -> Option<T> {
-    // SAFETY: by contract.
-    unsafe { list(of, count) }.first().copied()
+/// Both are null, or have `count` elements.
+unsafe fn first(words: *const fi::fi_ioc, descs: *const Buf, count: usize) -> (Buf, Buf) {
+    // SAFETY: null, or `count` elements, by contract.
+    let word = unsafe { slice(words, count) }.first();
+    // SAFETY: null, or `count` elements, by contract.
+    let desc = unsafe { slice(descs, count) }.first();
+    (word.map_or(null_mut(), |word| word.addr), desc.copied().unwrap_or(null_mut()))
 }
 
-/// Posts an atomic operation as a message describes it.
+/// Posts the atomic operation of a message.
 ///
 /// # Safety
-/// libfabric's contract.
-unsafe fn update_by(
+/// The contract of [`post_atomic`], and the message is valid.
+unsafe fn post_atomic_message(
     ep: Ep,
     message: *const fi::fi_msg_atomic,
-    condition: (Option<fi::fi_ioc>, Option<Bytes>),
-    old: (Option<fi::fi_ioc>, Option<Bytes>),
+    (condition, condition_desc): (Buf, Buf),
+    (old, old_desc): (Buf, Buf),
     flags: u64,
 ) -> isize {
-    // SAFETY: a message, by contract.
+    // SAFETY: a valid message, by contract.
     let message = unsafe { &*message };
-    // SAFETY: so many, by contract.
-    let operand = unsafe { first(message.msg_iov, message.iov_count) };
-    // SAFETY: as above.
-    let desc = unsafe { first(message.desc, message.iov_count) };
-    // SAFETY: one, by contract.
+    // SAFETY: a valid message has `iov_count` elements in both arrays.
+    let (operand, desc) = unsafe { first(message.msg_iov, message.desc, message.iov_count) };
+    // SAFETY: a message has one remote range, by the limit that this provider offers.
     let &fi::fi_rma_ioc { addr: address, count, key } = unsafe { &*message.rma_iov };
-    let at = |word: Option<fi::fi_ioc>| word.map_or(null_mut(), |word| word.addr);
     let &fi::fi_msg_atomic { addr, datatype, op, context, .. } = message;
-    let (from, to) = (at(operand).cast_const(), at(old.0));
-    let condition_at = at(condition.0).cast_const();
-    let asked = Asked { operand: from, condition: condition_at, old: to, count, datatype, op };
-    let descs = [desc, condition.1, old.1].map(|desc| desc.unwrap_or(null_mut()));
-    // SAFETY: by contract.
-    unsafe { update(ep, &asked, descs, (addr, address, key), (context, Some(flags), false)) }
+    let args = AtomicArgs { operand, condition, old, count, datatype, op };
+    let descs = [desc, condition_desc, old_desc];
+    // SAFETY: an open endpoint and valid buffers, by contract.
+    unsafe { post_atomic(ep, &args, descs, (addr, address, key), (context, Some(flags), false)) }
 }
+
+const NONE: (Buf, Buf) = (null_mut(), null_mut());
 
 #[unsafe(export_name = "strict_fi_atomicmsg")]
 unsafe extern "C" fn atomicmsg(ep: Ep, message: *const fi::fi_msg_atomic, flags: u64) -> isize {
-    // SAFETY: libfabric's contract.
-    unsafe { update_by(ep, message, (None, None), (None, None), flags) }
+    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
+    unsafe { post_atomic_message(ep, message, NONE, NONE, flags) }
 }
 
 #[unsafe(export_name = "strict_fi_fetch_atomicmsg")]
@@ -470,16 +464,14 @@ unsafe extern "C" fn fetch_atomicmsg(
     ep: Ep,
     message: *const fi::fi_msg_atomic,
     old: *mut fi::fi_ioc,
-    old_desc: *mut Bytes,
+    old_desc: *mut Buf,
     old_count: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: so many, by libfabric's contract.
-    let at = unsafe { first(old, old_count) };
-    // SAFETY: as above.
-    let old = (at, unsafe { first(old_desc, old_count) });
-    // SAFETY: libfabric's contract.
-    unsafe { update_by(ep, message, (None, None), old, flags) }
+    // SAFETY: arrays of `old_count` elements, by the contract of libfabric.
+    let old = unsafe { first(old, old_desc, old_count) };
+    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
+    unsafe { post_atomic_message(ep, message, NONE, old, flags) }
 }
 
 #[unsafe(export_name = "strict_fi_compare_atomicmsg")]
@@ -487,33 +479,33 @@ unsafe extern "C" fn compare_atomicmsg(
     ep: Ep,
     message: *const fi::fi_msg_atomic,
     condition: *const fi::fi_ioc,
-    condition_desc: *mut Bytes,
+    condition_desc: *mut Buf,
     condition_count: usize,
     old: *mut fi::fi_ioc,
-    old_desc: *mut Bytes,
+    old_desc: *mut Buf,
     old_count: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: so many, by libfabric's contract.
-    let at = unsafe { first(condition, condition_count) };
-    // SAFETY: as above.
-    let condition = (at, unsafe { first(condition_desc, condition_count) });
-    // SAFETY: as above.
-    let at = unsafe { first(old, old_count) };
-    // SAFETY: as above.
-    let old = (at, unsafe { first(old_desc, old_count) });
-    // SAFETY: libfabric's contract.
-    unsafe { update_by(ep, message, condition, old, flags) }
+    // SAFETY: arrays of `condition_count` elements, by the contract of libfabric.
+    let condition = unsafe { first(condition, condition_desc, condition_count) };
+    // SAFETY: arrays of `old_count` elements, by the contract of libfabric.
+    let old = unsafe { first(old, old_desc, old_count) };
+    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
+    unsafe { post_atomic_message(ep, message, condition, old, flags) }
 }
 
+/// Whether an endpoint has an atomic operation; if so, stores its maximum count.
+///
+/// # Safety
+/// `ep` is an open endpoint of this provider, and `count` is null or valid for writes.
 unsafe fn valid(ep: Ep, datatype: fi::fi_datatype, op: fi::fi_op, count: *mut usize) -> c_int {
-    // SAFETY: an open endpoint of this provider.
+    // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<Endpoint>() };
     if endpoint.profile.width(datatype, op).is_none() {
         return -fi::FI_EOPNOTSUPP;
     }
     if !count.is_null() {
-        // SAFETY: a number, by libfabric's contract.
+        // SAFETY: valid for writes, by contract.
         unsafe { *count = 1 };
     }
     0
@@ -528,7 +520,7 @@ unsafe extern "C" fn atomicvalid(
     if op == fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: libfabric's contract.
+    // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
     unsafe { valid(ep, datatype, op, count) }
 }
 
@@ -541,6 +533,6 @@ unsafe extern "C" fn compare_atomicvalid(
     if op != fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: libfabric's contract.
+    // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
     unsafe { valid(ep, datatype, op, count) }
 }

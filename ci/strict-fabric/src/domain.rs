@@ -1,14 +1,13 @@
-//! libfabric's domain: what all objects that are opened in it share.
-//!
-//! It must never know what these objects are.
+//! The domain of libfabric: the state that all objects opened in it share.
 #![allow(unsafe_code)]
 
-use crate::gate::Gate;
-use crate::known::Known;
+use crate::local_regions::LocalRegions;
+use crate::object::Fid;
 use crate::profile::Profile;
-use crate::raw;
-use crate::rule::broken;
+use crate::raw_key;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
+use crate::spinlock::SpinLock;
+use crate::violation::violated;
 use libfabric_sys as fi;
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,31 +18,23 @@ use std::sync::Arc;
 /// An open domain.
 #[repr(C)]
 pub(crate) struct Domain {
-    _fid: fi::fid_domain,
+    _fid: Fid<fi::fid_domain>,
     pub(crate) profile: &'static Profile,
     pub(crate) pid: u32,
     pub(crate) segment: Arc<Segment>,
     file: File,
-    /// Segments by their process and descriptor.
-    segments: Gate<HashMap<(u32, u32), Arc<Segment>>>,
-    /// Numbers that nobody has.
-    pub(crate) regions: Gate<Vec<u32>>,
-    pub(crate) endpoints: Gate<Vec<u32>>,
-    pub(crate) known: Known,
-    pub(crate) mapped: raw::MappedKeys,
+    /// Open segments by process and descriptor.
+    segments: SpinLock<HashMap<(u32, u32), Arc<Segment>>>,
+    /// Unused numbers.
+    pub(crate) regions: SpinLock<Vec<u32>>,
+    pub(crate) endpoints: SpinLock<Vec<u32>>,
+    pub(crate) local_regions: LocalRegions,
+    pub(crate) mapped: raw_key::MappedKeys,
     _fabric: Arc<()>,
 }
 
-// SAFETY: what libfabric reads of it does not change; the rest can be shared.
-unsafe impl Send for Domain {}
-// SAFETY: as above.
-unsafe impl Sync for Domain {}
-
 impl Domain {
-    /// A domain of a profile's, which keeps its fabric in use.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Creates a domain, which keeps its fabric in use.
     pub(crate) fn new(
         fid: fi::fid_domain,
         profile: &'static Profile,
@@ -53,33 +44,33 @@ impl Domain {
         let (pid, segment) = (std::process::id(), Arc::new(segment));
         let own = (pid, file.as_raw_fd().unsigned_abs());
         Ok(Domain {
-            _fid: fid,
+            _fid: Fid(fid),
             profile,
             pid,
-            segments: Gate::new(HashMap::from([(own, Arc::clone(&segment))])),
+            segments: SpinLock::new(HashMap::from([(own, Arc::clone(&segment))])),
             segment,
             file,
-            regions: Gate::new((0..REGIONS as u32).rev().collect()),
-            endpoints: Gate::new((0..ENDPOINTS as u32).rev().collect()),
-            known: Known::default(),
-            mapped: raw::MappedKeys::default(),
+            regions: SpinLock::new((0..REGIONS as u32).rev().collect()),
+            endpoints: SpinLock::new((0..ENDPOINTS as u32).rev().collect()),
+            local_regions: LocalRegions::default(),
+            mapped: raw_key::MappedKeys::default(),
             _fabric: Arc::clone(fabric),
         })
     }
 
-    /// A rule was broken.
-    pub(crate) fn broken(&self, rule: &str, what: impl std::fmt::Display) -> ! {
-        broken(self.profile.text(), rule, what)
+    /// Reports the violation of a rule.
+    pub(crate) fn violation(&self, rule: &str, what: impl std::fmt::Display) -> ! {
+        violated(self.profile.text(), rule, what)
     }
 
-    /// By which descriptor peers find the segment.
+    /// The descriptor through which peers open the segment.
     pub(crate) fn fd(&self) -> u32 {
         self.file.as_raw_fd().unsigned_abs()
     }
 
-    /// The segment of a process.
+    /// Returns the segment of a process; opens it on first use.
     pub(crate) fn segment_of(&self, pid: u32, fd: u32) -> io::Result<Arc<Segment>> {
-        let mut segments = self.segments.enter();
+        let mut segments = self.segments.lock();
         if let Some(segment) = segments.get(&(pid, fd)) {
             return Ok(Arc::clone(segment));
         }

@@ -1,24 +1,25 @@
-//! What an endpoint does with its operations: when each is carried out, and who learns of it.
+//! The engine of an endpoint: performs operations and reports their completion.
 //!
-//! Messages, and the requests whose targets carry them out, go through the target's inbox; the request itself stays in a slot of
-//! the origin's segment until it is done. Where the profile is not `copy`, operations begin when the queue is read, some at a time, in
-//! any order that the profile allows, and what is posted is refused now and then. It must never know how an application calls.
+//! Messages, and operations that the target performs, go through the target's inbox. The request is
+//! in a slot of the origin's segment until it is done. Except in the profile `copy`, operations
+//! start when the queue is read, a random number at a time, in a random order that the profile
+//! permits; and posts fail at random with `FI_EAGAIN`.
 #![allow(unsafe_code)]
 
+use crate::address_vector::AddressVector;
+use crate::atomic::AtomicOp;
+use crate::completions::{Completion, Completions};
 use crate::domain::Domain;
-use crate::done::{Done, Entry};
-use crate::lent::{Contexts, Lent};
-use crate::letter::{fill, pieces_of, unpacked};
-use crate::memory::{self, is_there, store};
-use crate::offer::OP_FLAGS;
+use crate::info::OP_FLAGS;
+use crate::memory::{self, is_running, store};
 use crate::operation::{Kind, Operation, Request};
 use crate::order::must_wait;
-use crate::pattern::Pattern;
-use crate::profile::{Carrier, Profile};
-use crate::reach::{Place, Route, of_own};
-use crate::segment::{DONE, INLINE, Letter, PIECES, POSTED, SLOTS, Slot, TAKEN};
-use crate::table::Table;
-use crate::word::Amo;
+use crate::profile::{Profile, RmaMode};
+use crate::random::Random;
+use crate::remote::{RemotePeer, Target, own_memory};
+use crate::reuse::{Contexts, ReuseCheck};
+use crate::segment::{DONE, INLINE, PIECES, POSTED, RequestRef, SLOTS, Slot, TAKEN};
+use crate::slot::{gather, read_data, remote_pieces, write_request};
 use libfabric_sys as fi;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -26,60 +27,60 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Requests that are taken from an inbox at once.
-const AT_ONCE: usize = 64;
-/// Operations among which the next one to begin is chosen.
+/// Maximum number of requests that are read from an inbox at once.
+const MAX_REQUESTS: usize = 64;
+/// The number of pending operations from which the next one to start is selected.
 const CHOICE: usize = 8;
-/// Polls in a row that find nothing new before the peers are checked.
+/// Consecutive polls without a completion after which the peers are checked.
 const MAX_IDLE_POLLS: u32 = 4096;
 
-/// An operation that has not begun.
+/// An operation that has not started.
 struct Pending {
     operation: Operation,
-    lent: Lent,
-    /// Its bytes, where they are no longer the application's.
+    reuse: ReuseCheck,
+    /// The data, if they were copied from the source.
     bytes: Option<Box<[u8]>>,
-    /// It may have its entry before it has reached its target.
-    early: bool,
+    /// Whether it may complete before it has reached its target.
+    may_complete_early: bool,
 }
 
-/// A buffer that waits for a message.
+/// A posted receive buffer.
 struct Receive {
     piece: fi::iovec,
     context: usize,
-    lent: Lent,
+    reuse: ReuseCheck,
 }
 
-/// A request that its target has, or will find.
+/// A request that was submitted to its target.
 struct Sent {
     slot: u32,
     operation: Operation,
-    lent: Lent,
+    reuse: ReuseCheck,
 }
 
-/// One endpoint at work.
+/// The state of an enabled endpoint.
 pub(crate) struct Engine {
     domain: Arc<Domain>,
     profile: &'static Profile,
     number: u32,
-    table: Arc<Table>,
+    av: Arc<AddressVector>,
     selective: bool,
     tx_size: usize,
-    routes: Vec<Option<Route>>,
+    remotes: Vec<Option<RemotePeer>>,
     pending: VecDeque<Pending>,
-    /// Slots that nobody has.
+    /// Unused slots.
     slots: Vec<u32>,
     sent: Vec<Sent>,
     receives: VecDeque<Receive>,
-    /// Messages for which there is no buffer.
-    waiting: VecDeque<Letter>,
+    /// Messages without a receive buffer.
+    unexpected: VecDeque<RequestRef>,
     contexts: Contexts,
-    pattern: Pattern,
-    /// Polls since the last one that found something completed.
+    random: Random,
+    /// Polls since the last completion of a submitted request.
     idle_polls: u32,
 }
 
-// SAFETY: addresses of the application's, which it lends until an operation is over.
+// SAFETY: the pointers are only used while the engine is locked, and are valid on all threads.
 unsafe impl Send for Engine {}
 
 const AGAIN: isize = -(fi::FI_EAGAIN as isize);
@@ -88,11 +89,11 @@ impl Engine {
     pub(crate) fn new(
         domain: &Arc<Domain>,
         number: u32,
-        table: Arc<Table>,
+        av: Arc<AddressVector>,
         selective: bool,
         tx_size: usize,
     ) -> Engine {
-        // What a closed endpoint of this number has sent may not be there yet.
+        // Targets may not have read the requests of a closed endpoint with the same number yet.
         let is_free = |slot: &u32| {
             let slot = &domain.segment.slots[number as usize][*slot as usize];
             ![POSTED, TAKEN].contains(&slot.state.load(Ordering::Acquire))
@@ -100,63 +101,63 @@ impl Engine {
         Engine {
             profile: domain.profile,
             number,
-            table,
+            av,
             selective,
             tx_size: tx_size.min(SLOTS),
-            routes: Vec::new(),
+            remotes: Vec::new(),
             pending: VecDeque::new(),
             slots: (0..SLOTS as u32).rev().filter(is_free).collect(),
             sent: Vec::new(),
             receives: VecDeque::new(),
-            waiting: VecDeque::new(),
+            unexpected: VecDeque::new(),
             contexts: Contexts::default(),
-            pattern: Pattern::new(u64::from(number) + 1),
+            random: Random::new(u64::from(number) + 1),
             idle_polls: 0,
             domain: Arc::clone(domain),
         }
     }
 
-    /// Takes a request; libfabric's number.
+    /// Posts a request. Returns a result of libfabric.
     #[inline]
-    pub(crate) fn post(&mut self, request: &Request<'_>, done: &mut Done) -> isize {
+    pub(crate) fn post(&mut self, request: &Request<'_>, completions: &mut Completions) -> isize {
         let completes =
             !request.silent && (!self.selective || request.flags & fi::FI_COMPLETION != 0);
-        let under_way = self.sent.len() + self.pending.len();
-        if under_way >= self.tx_size {
+        let in_flight = self.sent.len() + self.pending.len();
+        if in_flight >= self.tx_size {
             return AGAIN;
         }
-        if completes && done.room() <= under_way {
-            return self.is_full();
+        if completes && completions.room() <= in_flight {
+            return self.queue_full();
         }
-        let peer = self.table.index(request.to);
-        if !self.profile.at_once {
-            return self.post_later(request, peer, completes);
+        let peer = self.av.index(request.to);
+        if !self.profile.immediate {
+            return self.post_deferred(request, peer, completes);
         }
         if request.kind != Kind::Send {
-            self.carry_out_now(request, peer, completes, done);
+            self.perform_now(request, peer, completes, completions);
             return 0;
         }
-        let operation = self.taken(request, peer, completes);
-        let packed = request.flags & fi::FI_INJECT != 0;
-        match self.hand_over(&operation, packed) {
+        let operation = self.operation_of(request, peer, completes);
+        let inlined = request.flags & fi::FI_INJECT != 0;
+        match self.submit(&operation, inlined) {
             Some(slot) => {
-                self.sent.push(Sent { slot, operation, lent: Lent::default() });
+                self.sent.push(Sent { slot, operation, reuse: ReuseCheck::default() });
                 0
             }
             None => AGAIN,
         }
     }
 
-    /// There is no room for one more entry in the queue.
+    /// The result if the completion queue has no room.
     #[cold]
-    fn is_full(&self) -> isize {
+    fn queue_full(&self) -> isize {
         if self.profile.resource_mgmt == fi::FI_RM_DISABLED {
-            self.domain.broken("FI_RM_DISABLED", "the completion queue may overrun");
+            self.domain.violation("FI_RM_DISABLED", "the completion queue may overrun");
         }
         AGAIN
     }
 
-    fn taken(&self, request: &Request<'_>, peer: usize, completes: bool) -> Operation {
+    fn operation_of(&self, request: &Request<'_>, peer: usize, completes: bool) -> Operation {
         let &Request { kind, address, key, context, amo, .. } = request;
         let (nbytes, n_pieces) = (request.nbytes(), request.pieces.len());
         let mut pieces = [fi::iovec { iov_base: null_mut(), iov_len: 0 }; PIECES];
@@ -165,125 +166,127 @@ impl Engine {
         Operation { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
     }
 
-    /// Takes a request that begins some time later.
-    fn post_later(&mut self, request: &Request<'_>, peer: usize, completes: bool) -> isize {
+    /// Posts a request that starts later.
+    fn post_deferred(&mut self, request: &Request<'_>, peer: usize, completes: bool) -> isize {
         let (domain, profile) = (Arc::clone(&self.domain), self.profile);
         self.check(request);
-        if self.pattern.once_in(profile.refuses_one_of) {
+        if self.random.one_in(profile.eagain_one_in) {
             return AGAIN;
         }
-        let mut operation = self.taken(request, peer, completes);
-        if profile.asks(fi::FI_MR_RAW) && request.kind != Kind::Send {
+        let mut operation = self.operation_of(request, peer, completes);
+        if profile.requires(fi::FI_MR_RAW) && request.kind != Kind::Send {
             let Some(key) = domain.mapped.key(request.key) else {
-                domain.broken("FI_MR_RAW", "an operation names a key that is not mapped")
+                domain.violation("FI_MR_RAW", "an operation names a key that is not mapped")
             };
             operation.key = key;
         }
         let injects = request.flags & fi::FI_INJECT != 0;
         let kind = operation.kind;
         let mut bytes = None;
-        let mut lent = Lent::default();
+        let mut reuse = ReuseCheck::default();
         if injects {
-            bytes = Some(own_bytes(&mut operation));
+            bytes = Some(copy_source(&mut operation));
         } else {
             let access = (request.descs, kind.own_access());
-            lent = Lent::new(&domain, self.number, operation.pieces(), access);
+            reuse = ReuseCheck::new(&domain, self.number, operation.pieces(), access);
             if kind.is_source() {
-                lent = lent.of_source(operation.pieces());
+                reuse = reuse.with_source(operation.pieces());
             }
         }
         if completes {
-            lent = lent.with(&domain, &mut self.contexts, operation.context);
+            reuse = reuse.with_context(&domain, &mut self.contexts, operation.context);
         }
-        let early = kind.is_source() && request.flags & fi::FI_DELIVERY_COMPLETE == 0;
-        self.pending.push_back(Pending { operation, lent, bytes, early });
+        let may_complete_early = kind.is_source() && request.flags & fi::FI_DELIVERY_COMPLETE == 0;
+        self.pending.push_back(Pending { operation, reuse, bytes, may_complete_early });
         0
     }
 
-    /// Whether a request is one that the profile takes.
+    /// Checks that the profile permits a request.
     fn check(&self, request: &Request<'_>) {
         let (domain, profile, nbytes) = (&self.domain, self.profile, request.nbytes());
         if request.flags & !OP_FLAGS != 0 {
-            domain.broken("flags", format!("an operation has unknown flags {:#x}", request.flags));
+            domain
+                .violation("flags", format!("an operation has unknown flags {:#x}", request.flags));
         }
         if request.flags & fi::FI_INJECT != 0 && nbytes > profile.inject {
             let most = profile.inject;
-            domain.broken("inject_size", format!("{nbytes} bytes are injected, not {most}"));
+            domain.violation("inject_size", format!("{nbytes} bytes are injected, not {most}"));
         }
         if nbytes > profile.max_message {
             let most = profile.max_message;
-            domain.broken("max_msg_size", format!("an operation has {nbytes} bytes, not {most}"));
+            domain
+                .violation("max_msg_size", format!("an operation has {nbytes} bytes, not {most}"));
         }
         if request.amo.is_none() && request.pieces.len() > profile.iov_limit {
             let n = request.pieces.len();
-            domain.broken("iov_limit", format!("an operation has {n} pieces"));
+            domain.violation("iov_limit", format!("an operation has {n} pieces"));
         }
     }
 
-    /// The way to a peer.
+    /// The registrations of a peer.
     #[inline]
-    fn route(&mut self, peer: usize) -> &mut Route {
-        if self.routes.get(peer).is_none_or(Option::is_none) {
-            self.find(peer);
+    fn remote(&mut self, peer: usize) -> &mut RemotePeer {
+        if self.remotes.get(peer).is_none_or(Option::is_none) {
+            self.open_remote(peer);
         }
-        match &mut self.routes[peer] {
-            Some(route) => route,
-            None => unreachable!("found above"),
+        match &mut self.remotes[peer] {
+            Some(remote) => remote,
+            None => unreachable!("opened above"),
         }
     }
 
     #[cold]
-    fn find(&mut self, peer: usize) {
-        let found = self.table.peer(peer);
-        if self.routes.len() <= peer {
-            self.routes.resize_with(peer + 1, || None);
+    fn open_remote(&mut self, peer: usize) {
+        let found = self.av.peer(peer);
+        if self.remotes.len() <= peer {
+            self.remotes.resize_with(peer + 1, || None);
         }
-        self.routes[peer] = Some(Route::new(found));
+        self.remotes[peer] = Some(RemotePeer::new(found));
     }
 
-    /// Moves the data of remote memory access as a device does, and tells of it.
+    /// Performs an RMA or atomic operation immediately, and adds its completion.
     #[inline]
-    fn carry_out_now(
+    fn perform_now(
         &mut self,
         request: &Request<'_>,
         peer: usize,
         completes: bool,
-        done: &mut Done,
+        completions: &mut Completions,
     ) {
         let &Request { kind, pieces, address, key, context, amo, .. } = request;
         let (profile, nbytes) = (self.profile, request.nbytes());
-        let route = self.route(peer);
-        let moved = route
-            .place(profile, key, address, (nbytes, kind.access()))
-            .and_then(|place| moved(route, place, kind, pieces, amo.as_ref()));
+        let remote = self.remote(peer);
+        let result = remote
+            .target(profile, key, address, (nbytes, kind.access()))
+            .and_then(|target| transfer(remote, target, kind, pieces, amo.as_ref()));
         let context = context.expose_provenance();
-        let entry = Entry { context, flags: kind.entry_flags(), nbytes };
-        match moved {
-            Ok(()) if completes => done.push(entry),
+        let entry = Completion { context, flags: kind.completion_flags(), nbytes };
+        match result {
+            Ok(()) if completes => completions.push(entry),
             Ok(()) => {}
-            Err(error) => done.fail(entry, error),
+            Err(error) => completions.fail(entry, error),
         }
     }
 
-    /// Gives a request to its target's inbox; where it is written down, if there was room. Its bytes go along where they fit and are
-    /// `packed`.
-    fn hand_over(&mut self, operation: &Operation, packed: bool) -> Option<u32> {
+    /// Submits a request to its target's inbox, with inline data if `inlined` and they fit. Returns
+    /// its slot, or `None` if there is no room.
+    fn submit(&mut self, operation: &Operation, inlined: bool) -> Option<u32> {
         let &index = self.slots.last()?;
         let domain = Arc::clone(&self.domain);
         let slot = &domain.segment.slots[self.number as usize][index as usize];
-        fill(slot, operation, packed);
+        write_request(slot, operation, inlined);
         slot.state.store(POSTED, Ordering::Release);
         let (pid, fd, endpoint) = (domain.pid, domain.fd(), self.number);
-        let peer = Arc::clone(&self.route(operation.peer).peer);
+        let peer = Arc::clone(&self.remote(operation.peer).peer);
         let inbox = &peer.segment.inboxes[peer.endpoint as usize];
-        if !inbox.push(Letter { pid, fd, endpoint, slot: index }) {
+        if !inbox.push(RequestRef { pid, fd, endpoint, slot: index }) {
             slot.state.store(DONE, Ordering::Relaxed);
             return None;
         }
         self.slots.pop()
     }
 
-    /// Offers a buffer; libfabric's number.
+    /// Posts a receive buffer. Returns a result of libfabric.
     pub(crate) fn receive(
         &mut self,
         piece: &fi::iovec,
@@ -294,185 +297,185 @@ impl Engine {
             return AGAIN;
         }
         let context = context.expose_provenance();
-        let mut lent = Lent::default();
-        if !self.profile.at_once {
-            if self.pattern.once_in(self.profile.refuses_one_of) {
+        let mut reuse = ReuseCheck::default();
+        if !self.profile.immediate {
+            if self.random.one_in(self.profile.eagain_one_in) {
                 return AGAIN;
             }
             let (domain, pieces) = (&self.domain, std::slice::from_ref(piece));
-            lent = Lent::new(domain, self.number, pieces, (&[desc], fi::FI_RECV));
-            lent = lent.with(domain, &mut self.contexts, context);
+            reuse = ReuseCheck::new(domain, self.number, pieces, (&[desc], fi::FI_RECV));
+            reuse = reuse.with_context(domain, &mut self.contexts, context);
         }
-        self.receives.push_back(Receive { piece: *piece, context, lent });
+        self.receives.push_back(Receive { piece: *piece, context, reuse });
         0
     }
 
-    /// Does what there is to do.
+    /// Makes progress.
     #[inline]
-    pub(crate) fn work(&mut self, done: &mut Done) {
+    pub(crate) fn progress(&mut self, completions: &mut Completions) {
         if !self.pending.is_empty() {
-            for _ in 0..self.some(CHOICE) {
-                self.begin_some(done);
+            for _ in 0..self.random_count(CHOICE) {
+                self.start_one(completions);
             }
         }
         if !self.sent.is_empty() {
-            self.collect(done);
+            self.complete_sent(completions);
         }
-        let most = match self.profile.at_once {
-            true => AT_ONCE,
-            false => self.some(AT_ONCE),
+        let most = match self.profile.immediate {
+            true => MAX_REQUESTS,
+            false => self.random_count(MAX_REQUESTS),
         };
         let domain = Arc::clone(&self.domain);
         let inbox = &domain.segment.inboxes[self.number as usize];
         for _ in 0..most {
-            let Some(letter) = inbox.pop() else { break };
-            self.serve(letter);
+            let Some(reference) = inbox.pop() else { break };
+            self.handle(reference);
         }
-        while !self.waiting.is_empty() && !self.receives.is_empty() && done.room() > 0 {
-            self.deliver(done);
+        while !self.unexpected.is_empty() && !self.receives.is_empty() && completions.room() > 0 {
+            self.deliver(completions);
         }
     }
 
-    /// How much is done this time: once in four times nothing.
-    fn some(&mut self, most: usize) -> usize {
-        if self.pattern.once_in(4) { 0 } else { 1 + self.pattern.below(most as u32) as usize }
+    /// How many operations to process: 0 with probability 1/4, otherwise up to `most`.
+    fn random_count(&mut self, most: usize) -> usize {
+        if self.random.one_in(4) { 0 } else { 1 + self.random.below(most as u32) as usize }
     }
 
-    /// Begins one of the operations that may begin.
-    fn begin_some(&mut self, done: &mut Done) {
+    /// Starts a random operation among those that may start.
+    fn start_one(&mut self, completions: &mut Completions) {
         let profile = self.profile;
         let what = |pending: &Pending| (pending.operation.kind, pending.operation.nbytes);
-        let may_begin = |&i: &usize| {
+        let may_start = |&i: &usize| {
             let later = &self.pending[i];
             !self.pending.range(..i).any(|earlier| {
                 earlier.operation.peer == later.operation.peer
                     && must_wait(profile, what(later), what(earlier))
             })
         };
-        let some = 0..self.pending.len().min(CHOICE);
-        let free: Vec<usize> = some.filter(may_begin).collect();
-        if free.is_empty() {
+        let candidates = 0..self.pending.len().min(CHOICE);
+        let ready: Vec<usize> = candidates.filter(may_start).collect();
+        if ready.is_empty() {
             return;
         }
-        let chosen = free[self.pattern.below(free.len() as u32) as usize];
-        let ends_early = self.pattern.once_in(2);
+        let chosen = ready[self.random.below(ready.len() as u32) as usize];
+        let completes_early = self.random.one_in(2);
         let pending = &mut self.pending[chosen];
-        if pending.early
+        if pending.may_complete_early
             && pending.operation.completes
             && pending.operation.nbytes <= INLINE
-            && ends_early
+            && completes_early
         {
-            // It has left the application's memory, no more.
-            pending.lent.is_read(&self.domain, pending.operation.pieces());
+            // Completes the operation when its data have been copied.
+            pending.reuse.check_source(&self.domain, pending.operation.pieces());
             if pending.bytes.is_none() {
-                pending.bytes = Some(own_bytes(&mut pending.operation));
+                pending.bytes = Some(copy_source(&mut pending.operation));
             }
-            pending.lent.give_back(&self.domain, &mut self.contexts);
+            pending.reuse.release(&self.domain, &mut self.contexts);
             pending.operation.completes = false;
-            done.push(pending.operation.entry());
+            completions.push(pending.operation.completion());
             return;
         }
         if let Some(pending) = self.pending.remove(chosen)
-            && let Some(pending) = self.begin(pending, done)
+            && let Some(pending) = self.start(pending, completions)
         {
             self.pending.insert(chosen, pending);
         }
     }
 
-    /// Carries an operation out, or hands it over; gives it back where there is no room.
-    fn begin(&mut self, mut pending: Pending, done: &mut Done) -> Option<Pending> {
-        let Pending { operation, lent, bytes, .. } = &mut pending;
+    /// Performs or submits an operation. Returns it if there is no room.
+    fn start(&mut self, mut pending: Pending, completions: &mut Completions) -> Option<Pending> {
+        let Pending { operation, reuse, bytes, .. } = &mut pending;
         if bytes.is_none() {
-            lent.is_read(&self.domain, operation.pieces());
+            reuse.check_source(&self.domain, operation.pieces());
         }
-        if self.profile.carrier == Carrier::Target || operation.kind == Kind::Send {
-            let is_own = bytes.is_some();
-            let Some(slot) = self.hand_over(operation, is_own) else { return Some(pending) };
-            let Pending { operation, lent, .. } = pending;
-            self.sent.push(Sent { slot, operation, lent });
+        if self.profile.rma == RmaMode::Software || operation.kind == Kind::Send {
+            let is_copied = bytes.is_some();
+            let Some(slot) = self.submit(operation, is_copied) else { return Some(pending) };
+            let Pending { operation, reuse, .. } = pending;
+            self.sent.push(Sent { slot, operation, reuse });
             return None;
         }
-        let (profile, route) = (self.profile, self.route(operation.peer));
+        let (profile, remote) = (self.profile, self.remote(operation.peer));
         let what = (operation.nbytes, operation.kind.access());
-        let moved =
-            route.place(profile, operation.key, operation.address, what).and_then(|place| {
-                moved(route, place, operation.kind, operation.pieces(), operation.amo.as_ref())
+        let result =
+            remote.target(profile, operation.key, operation.address, what).and_then(|target| {
+                transfer(remote, target, operation.kind, operation.pieces(), operation.amo.as_ref())
             });
-        lent.give_back(&self.domain, &mut self.contexts);
-        match moved {
-            Err(error) => done.fail(operation.entry(), error),
-            Ok(()) if operation.completes => done.push(operation.entry()),
+        reuse.release(&self.domain, &mut self.contexts);
+        match result {
+            Err(error) => completions.fail(operation.completion(), error),
+            Ok(()) if operation.completes => completions.push(operation.completion()),
             Ok(()) => {}
         }
         None
     }
 
-    /// Learns what became of what was sent.
-    fn collect(&mut self, done: &mut Done) {
+    /// Completes submitted requests that their targets have performed.
+    fn complete_sent(&mut self, completions: &mut Completions) {
         let (domain, slots, contexts) =
             (Arc::clone(&self.domain), &mut self.slots, &mut self.contexts);
-        let of_own = &domain.segment.slots[self.number as usize];
+        let own_slots = &domain.segment.slots[self.number as usize];
         let before = self.sent.len();
-        self.sent.retain_mut(|Sent { slot: index, operation, lent }| {
-            let slot = &of_own[*index as usize];
+        self.sent.retain_mut(|Sent { slot: index, operation, reuse }| {
+            let slot = &own_slots[*index as usize];
             if slot.state.load(Ordering::Acquire) != DONE {
                 return true;
             }
             slots.push(*index);
-            lent.give_back(&domain, contexts);
+            reuse.release(&domain, contexts);
             let error = slot.error.load(Ordering::Relaxed) as i32;
             if error != 0 {
-                done.fail(operation.entry(), error);
+                completions.fail(operation.completion(), error);
                 return false;
             }
             if let (Kind::Fetch, Some(amo), Some(piece)) =
                 (operation.kind, operation.amo, operation.pieces().last())
             {
                 let old = slot.old.load(Ordering::Relaxed);
-                // SAFETY: lent until the operation is over, with room for a word of this width.
+                // SAFETY: a buffer for a word of this width, valid until completion.
                 unsafe { memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width) };
             }
             if operation.completes {
-                done.push(operation.entry());
+                completions.push(operation.completion());
             }
             false
         });
         self.idle_polls = if self.sent.len() < before { 0 } else { self.idle_polls + 1 };
         if self.idle_polls >= MAX_IDLE_POLLS {
             self.idle_polls = 0;
-            self.miss(done);
+            self.fail_lost(completions);
         }
     }
 
-    /// Gives up what was sent to processes that have ended.
+    /// Fails requests to processes that have ended.
     #[cold]
-    fn miss(&mut self, done: &mut Done) {
-        let pids: Vec<u32> = self.routes.iter().flatten().map(|route| route.peer.pid).collect();
-        if pids.into_iter().all(is_there) {
+    fn fail_lost(&mut self, completions: &mut Completions) {
+        let pids: Vec<u32> = self.remotes.iter().flatten().map(|remote| remote.peer.pid).collect();
+        if pids.into_iter().all(is_running) {
             return;
         }
         let (sent, domain) = (std::mem::take(&mut self.sent), Arc::clone(&self.domain));
         for mut one in sent {
-            let pid = self.route(one.operation.peer).peer.pid;
-            if is_there(pid) {
+            let pid = self.remote(one.operation.peer).peer.pid;
+            if is_running(pid) {
                 self.sent.push(one);
                 continue;
             }
-            one.lent.give_back(&domain, &mut self.contexts);
+            one.reuse.release(&domain, &mut self.contexts);
             self.slots.push(one.slot);
-            done.fail(one.operation.entry(), fi::FI_ECONNRESET);
+            completions.fail(one.operation.completion(), fi::FI_ECONNRESET);
         }
     }
 
-    /// Does what a peer asks for.
-    fn serve(&mut self, letter: Letter) {
-        let Ok(segment) = self.domain.segment_of(letter.pid, letter.fd) else { return };
-        let slot = &segment.slots[letter.endpoint as usize][letter.slot as usize];
+    /// Handles the request of a peer.
+    fn handle(&mut self, reference: RequestRef) {
+        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
+        let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];
         match Kind::from_number(slot.kind.load(Ordering::Relaxed)) {
-            Some(Kind::Send) => self.waiting.push_back(letter),
+            Some(Kind::Send) => self.unexpected.push_back(reference),
             Some(kind) => {
                 slot.state.store(TAKEN, Ordering::Relaxed);
-                let error = self.carried_out(kind, slot, letter.pid).err().unwrap_or(0);
+                let error = self.perform(kind, slot, reference.pid).err().unwrap_or(0);
                 slot.error.store(error as u32, Ordering::Relaxed);
                 slot.state.store(DONE, Ordering::Release);
             }
@@ -480,21 +483,21 @@ impl Engine {
         }
     }
 
-    /// Carries a peer's request out on own memory.
-    fn carried_out(&self, kind: Kind, slot: &Slot, pid: u32) -> Result<(), i32> {
+    /// Performs a peer's operation on own memory.
+    fn perform(&self, kind: Kind, slot: &Slot, pid: u32) -> Result<(), i32> {
         let order = Ordering::Relaxed;
         let (key, address) = (slot.key.load(order), slot.address.load(order));
         let what = (slot.nbytes.load(order) as usize, kind.access());
-        let own = of_own(self.profile, &self.domain.segment, self.number, key, address, what)?;
+        let own = own_memory(self.profile, &self.domain.segment, self.number, key, address, what)?;
         match kind {
             Kind::Write => {
-                // SAFETY: registered memory of this process's, with so many bytes.
-                unsafe { unpacked(slot, pid, own, what.0) }
+                // SAFETY: `own_memory` has checked this range of registered memory.
+                unsafe { read_data(slot, pid, own, what.0) }
             }
             Kind::Read => {
                 let mut from = own;
-                for (there, nbytes) in pieces_of(slot) {
-                    // SAFETY: registered memory of this process's.
+                for (there, nbytes) in remote_pieces(slot) {
+                    // SAFETY: `own_memory` has checked this range of registered memory.
                     let stored = unsafe { store(pid, there, from, nbytes) };
                     stored.map_err(|_| fi::FI_ECONNRESET)?;
                     from = from.wrapping_add(nbytes);
@@ -503,90 +506,88 @@ impl Engine {
             }
             Kind::Update | Kind::Fetch => {
                 let (operand, condition) = (slot.operand.load(order), slot.condition.load(order));
-                let amo = Amo { op: slot.op.load(order), width: what.0, operand, condition };
+                let amo = AtomicOp { op: slot.op.load(order), width: what.0, operand, condition };
                 if !own.addr().is_multiple_of(amo.width) {
-                    self.domain.broken("alignment", "an atomic operation is on no aligned word");
+                    self.domain.violation(
+                        "alignment",
+                        "an atomic operation is on a word that is not aligned",
+                    );
                 }
-                // SAFETY: registered memory of this process's, aligned as above.
-                slot.old.store(unsafe { amo.carry_out(own) }, order);
+                // SAFETY: `own_memory` has checked this range; the alignment was checked above.
+                slot.old.store(unsafe { amo.perform(own) }, order);
                 Ok(())
             }
             Kind::Send => Ok(()),
         }
     }
 
-    /// Puts the first message that waits into the first buffer.
-    fn deliver(&mut self, done: &mut Done) {
-        let (Some(letter), Some(mut receive)) =
-            (self.waiting.pop_front(), self.receives.pop_front())
+    /// Delivers the first message to the first receive buffer.
+    fn deliver(&mut self, completions: &mut Completions) {
+        let (Some(reference), Some(mut receive)) =
+            (self.unexpected.pop_front(), self.receives.pop_front())
         else {
             return;
         };
-        let Ok(segment) = self.domain.segment_of(letter.pid, letter.fd) else { return };
-        let slot = &segment.slots[letter.endpoint as usize][letter.slot as usize];
+        let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
+        let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];
         let sent = slot.nbytes.load(Ordering::Relaxed) as usize;
         let nbytes = sent.min(receive.piece.iov_len);
-        // SAFETY: a buffer that was offered, with so many bytes.
-        let taken = unsafe { unpacked(slot, letter.pid, receive.piece.iov_base.cast(), nbytes) };
+        // SAFETY: a posted receive buffer, of at least `nbytes` bytes.
+        let data = unsafe { read_data(slot, reference.pid, receive.piece.iov_base.cast(), nbytes) };
         slot.error.store(0, Ordering::Relaxed);
         slot.state.store(DONE, Ordering::Release);
-        if taken.is_err() {
-            // A sender that is gone has sent nothing.
+        if data.is_err() {
+            // The sender has ended, so the message is lost.
             return self.receives.push_front(receive);
         }
-        receive.lent.give_back(&self.domain, &mut self.contexts);
-        let entry = Entry { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
+        receive.reuse.release(&self.domain, &mut self.contexts);
+        let entry =
+            Completion { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
         match sent > nbytes {
-            true => done.fail(entry, fi::FI_ETRUNC as i32),
-            false => done.push(entry),
+            true => completions.fail(entry, fi::FI_ETRUNC as i32),
+            false => completions.push(entry),
         }
     }
 
-    /// What was told to be over reaches its target although the endpoint is closed.
-    pub(crate) fn leave(&mut self, done: &mut Done) {
+    /// Closes the endpoint. Operations that have completed early still reach their targets.
+    pub(crate) fn close(&mut self, completions: &mut Completions) {
         for receive in &mut self.receives {
-            receive.lent.give_back(&self.domain, &mut self.contexts);
+            receive.reuse.release(&self.domain, &mut self.contexts);
         }
         while let Some(mut pending) = self.pending.pop_front() {
             match pending.bytes.is_some() && !pending.operation.completes {
-                true => drop(self.begin(pending, done)),
-                false => pending.lent.give_back(&self.domain, &mut self.contexts),
+                true => drop(self.start(pending, completions)),
+                false => pending.reuse.release(&self.domain, &mut self.contexts),
             }
         }
         for sent in &mut self.sent {
-            sent.lent.give_back(&self.domain, &mut self.contexts);
+            sent.reuse.release(&self.domain, &mut self.contexts);
         }
     }
 }
 
-/// Copies an operation's bytes, which it has from now on.
-fn own_bytes(operation: &mut Operation) -> Box<[u8]> {
+/// Copies the data of an operation, and makes it use the copy.
+fn copy_source(operation: &mut Operation) -> Box<[u8]> {
     let mut bytes = vec![0u8; operation.nbytes.max(1)].into_boxed_slice();
-    let mut at = 0;
-    for piece in operation.pieces() {
-        let room = &mut bytes[at..at + piece.iov_len];
-        // SAFETY: lent by the application.
-        unsafe { memory::copy(room.as_mut_ptr(), piece.iov_base.cast(), piece.iov_len) };
-        at += piece.iov_len;
-    }
-    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: at };
+    let nbytes = gather(operation, &mut bytes);
+    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: nbytes };
     operation.n_pieces = 1;
     bytes
 }
 
-/// Moves an operation's data between own memory and a place.
+/// Transfers the data of an operation between own memory and the target.
 #[inline]
-fn moved(
-    route: &Route,
-    mut place: Place,
+fn transfer(
+    remote: &RemotePeer,
+    mut target: Target,
     kind: Kind,
     pieces: &[fi::iovec],
-    amo: Option<&Amo>,
+    amo: Option<&AtomicOp>,
 ) -> Result<(), i32> {
     if let Some(amo) = amo {
-        let old = route.update(place, amo)?;
+        let old = remote.update(target, amo)?;
         if let (Kind::Fetch, Some(piece)) = (kind, pieces.last()) {
-            // SAFETY: lent until the operation is over, with room for a word of this width.
+            // SAFETY: a buffer for a word of this width, valid until completion.
             unsafe { memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width) };
         }
         return Ok(());
@@ -594,14 +595,14 @@ fn moved(
     for piece in pieces {
         let (own, nbytes) = (piece.iov_base.cast::<u8>(), piece.iov_len);
         match kind {
-            // SAFETY: lent until the operation is over; all pieces together are in the place.
-            Kind::Read => unsafe { route.read(place, own, nbytes) },
-            // SAFETY: as above.
-            _ => unsafe { route.write(place, own, nbytes) },
+            // SAFETY: valid until completion; the target range includes all pieces.
+            Kind::Read => unsafe { remote.read(target, own, nbytes) },
+            // SAFETY: valid until completion; the target range includes all pieces.
+            _ => unsafe { remote.write(target, own, nbytes) },
         }?;
-        place.address += nbytes as u64;
-        if !place.here.is_null() {
-            place.here = place.here.wrapping_add(nbytes);
+        target.address += nbytes as u64;
+        if !target.mapped.is_null() {
+            target.mapped = target.mapped.wrapping_add(nbytes);
         }
     }
     Ok(())

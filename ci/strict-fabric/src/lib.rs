@@ -1,83 +1,83 @@
-//! A provider of libfabric for tests. It moves bytes between processes of one machine by copying them, and each of its
-//! domains behaves as the rules of a fabric demand that cannot be had here: Slingshot (`cxi`), EFA, Omni-Path (`opx`),
-//! `psm3` and a fabric of several rails (`mrail`). An application that breaks a rule ends with a message that names the rule. The domain `copy` checks
-//! nothing and costs next to nothing, for measuring what is above libfabric.
+//! A libfabric provider for tests, which emulates fabrics that are not available here. It transfers
+//! data between processes of one machine by copying.
 //!
-//! libfabric finds it where `FI_PROVIDER_PATH` names the [`folder`]. The provider's name is `strict`; a domain is named like its profile.
+//! Each domain has the rules of a fabric: Slingshot (`cxi`), EFA, Omni-Path (`opx`), `psm3`, a
+//! fabric of several rails (`mrail`), and a NIC with few atomic operations (`few`). A process that
+//! violates a rule is aborted with a message that names the rule. The domain `copy` checks nothing
+//! and has little overhead, for measuring the software above libfabric.
 //!
-//! - `profile` is the table of what the profiles demand and offer, `rule` what happens to those who break it;
-//! - `offer`, `fabric`, `domain`, `registration`, `table`, `queue` and `endpoint` are libfabric's objects, made of what is in `object`;
-//!   `call` has the calls on an endpoint;
-//! - `engine` is what an endpoint does with each `operation`: when it is carried out (`order` and `pattern` tell), and who learns of
-//!   it, which `done` keeps until it is read; `lent` finds out who uses too early what was lent for an operation (`known` has
-//!   the registrations, `raw` the keys that are mapped), and `letter`
-//!   is how a target learns of one;
-//! - `segment` is what processes share, `reach` how a peer's registered memory is found, `memory` how bytes get there, `word` what
-//!   atomic operations do;
-//! - `gate` is a lock.
+//! libfabric loads the provider if `FI_PROVIDER_PATH` names the [`folder`]. The provider is named
+//! `strict`, and a domain like its profile.
 //!
-//! It must never know who uses it.
+//! - Rules: `profile` (the table of all profiles), `violation`, `reuse` (of buffers before
+//!   completion).
+//! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
+//!   `endpoint`; `object` has what they share, `call` the data transfer functions.
+//! - Operations: `engine` performs each `operation`, in an order that `order` permits and `random`
+//!   selects; `slot` encodes those that the target performs; `completions` has the results.
+//! - Memory: `segment` (shared by processes), `remote` (registrations of peers), `local_regions`
+//!   and `raw_key` (own registrations), `memory` (copying), `atomic`, `spinlock`.
 #![allow(unsafe_code)]
 
+mod address_vector;
+mod atomic;
 mod call;
+mod completions;
 mod domain;
-mod done;
 mod endpoint;
 mod engine;
 mod fabric;
-mod gate;
-mod known;
-mod lent;
-mod letter;
+mod info;
+mod local_regions;
 mod memory;
 mod object;
-mod offer;
 mod operation;
 mod order;
-mod pattern;
 mod profile;
 mod queue;
-mod raw;
-mod reach;
+mod random;
+mod raw_key;
 mod registration;
-mod rule;
+mod remote;
+mod reuse;
 mod segment;
-mod table;
-mod word;
+mod slot;
+mod spinlock;
+mod violation;
 
 use libfabric_sys as fi;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io, process};
 
-/// The file that libfabric looks for: its names end in `-fi.so`.
+/// The file name; libfabric loads files whose names end in `-fi.so`.
 const FILE: &str = "libstrict-fi.so";
 
 unsafe extern "C" fn cleanup() {}
 
-/// What libfabric calls when it has opened this library.
+/// The entry point of the provider.
 ///
 /// # Safety
-/// libfabric's contract: it is called once, and what it returns is libfabric's.
+/// Called once, by libfabric, which then owns the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fi_prov_ini() -> *mut fi::fi_provider {
-    memory::open_to_others();
+    memory::permit_access();
     Box::leak(Box::new(fi::fi_provider {
-        version: offer::VERSION,
-        fi_version: offer::HEADERS,
+        version: info::VERSION,
+        fi_version: info::HEADERS,
         context: fi::fi_context { internal: [std::ptr::null_mut(); 4] },
         name: c"strict".as_ptr(),
-        getinfo: Some(offer::getinfo),
+        getinfo: Some(info::getinfo),
         fabric: Some(fabric::fabric),
         cleanup: Some(cleanup),
     }))
 }
 
-/// Makes a folder in `parent` that has the provider alone, for `FI_PROVIDER_PATH`. The provider is what cargo built beside the
-/// program that runs.
+/// Creates a folder in `parent` that contains only the provider, for `FI_PROVIDER_PATH`. Cargo has
+/// built the provider beside the running program.
 ///
 /// # Errors
-/// When it is not there, or the kernel refuses.
+/// If the provider does not exist, or the folder cannot be created.
 pub fn folder(parent: &Path) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let built = program.with_file_name("libstrict_fabric.so");
@@ -86,12 +86,12 @@ pub fn folder(parent: &Path) -> io::Result<PathBuf> {
     }
     let folder = parent.join("strict-fabric");
     fs::create_dir_all(&folder)?;
-    // Several programs and threads may do so at once: a link is there, or is not.
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    let made = folder.join(format!("{}-{number}.new", process::id()));
+    // Several processes and threads may do this at once, so the link is replaced atomically.
+    static CREATED: AtomicU32 = AtomicU32::new(0);
+    let number = CREATED.fetch_add(1, Ordering::Relaxed);
+    let new = folder.join(format!("{}-{number}.new", process::id()));
     let link = folder.join(FILE);
-    std::os::unix::fs::symlink(built, &made)?;
-    fs::rename(made, link)?;
+    std::os::unix::fs::symlink(built, &new)?;
+    fs::rename(new, link)?;
     Ok(folder)
 }

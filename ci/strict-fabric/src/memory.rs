@@ -1,7 +1,5 @@
-//! Memory of this process and of others on the same machine: copied by the kernel (process_vm_readv and
-//! process_vm_writev), or reached through a mapping of the same pages where these are shared.
-//!
-//! It must never know what is copied, nor whether it may be.
+//! Access to memory of this process and of other processes of the machine: by process_vm_readv and
+//! process_vm_writev, or through a mapping of shared pages.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -10,103 +8,106 @@ use std::os::fd::AsRawFd;
 use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Copies bytes of this process, whole words where both are aligned.
+/// Copies bytes within this process; an aligned word is copied atomically.
 ///
 /// # Safety
-/// Both are valid for so many bytes. Others may access them meanwhile, as a device's memory.
+/// Both ranges are valid for `nbytes` bytes. Other threads and processes may access them.
 #[inline]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, nbytes: usize) {
     let aligned = |to_what: usize| (to.addr() | from.addr()).is_multiple_of(to_what);
     if nbytes == 8 && aligned(8) {
-        // SAFETY: aligned, and valid by contract.
+        // SAFETY: valid by contract, and aligned.
         let from = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
-        // SAFETY: as above.
+        // SAFETY: valid by contract, and aligned.
         let to = unsafe { AtomicU64::from_ptr(to.cast()) };
         to.store(from.load(Ordering::Acquire), Ordering::Release);
     } else if nbytes == 4 && aligned(4) {
-        // SAFETY: aligned, and valid by contract.
+        // SAFETY: valid by contract, and aligned.
         let from = unsafe { AtomicU32::from_ptr(from.cast_mut().cast()) };
-        // SAFETY: as above.
+        // SAFETY: valid by contract, and aligned.
         let to = unsafe { AtomicU32::from_ptr(to.cast()) };
         to.store(from.load(Ordering::Acquire), Ordering::Release);
     } else {
-        // SAFETY: by contract; a source may overlap its target.
+        // SAFETY: valid by contract; the ranges may overlap.
         unsafe { std::ptr::copy(from, to, nbytes) };
         std::sync::atomic::fence(Ordering::Release);
     }
 }
 
-/// The number of the last call's error.
-fn failed() -> io::Error {
-    io::Error::last_os_error()
+/// process_vm_readv or process_vm_writev.
+type VmCall = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> isize;
+
+/// Copies between this process and another one. Fails if that one has ended or has not mapped the
+/// range.
+///
+/// # Safety
+/// `local` is valid for `nbytes` bytes: for writes if `call` reads, for reads if it writes.
+unsafe fn vm_copy(
+    call: VmCall,
+    pid: u32,
+    remote: u64,
+    local: *mut u8,
+    nbytes: usize,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < nbytes {
+        let iovec = |base| libc::iovec { iov_base: base, iov_len: nbytes - done };
+        let local = iovec(local.wrapping_add(done).cast());
+        let remote = iovec(with_exposed_provenance_mut(remote as usize + done));
+        // SAFETY: the local range is valid by contract; the kernel checks the remote range.
+        let n = unsafe { call(pid as i32, &local, 1, &remote, 1, 0) };
+        if n <= 0 {
+            return Err(io::Error::last_os_error());
+        }
+        done += n as usize;
+    }
+    Ok(())
 }
 
 /// Copies from another process.
 ///
 /// # Safety
-/// `to` is valid for writes of so many bytes.
-///
-/// # Errors
-/// When the process is gone, or has no such memory.
+/// `to` is valid for writes of `nbytes` bytes.
 pub(crate) unsafe fn fetch(pid: u32, from: u64, to: *mut u8, nbytes: usize) -> io::Result<()> {
-    let mut done = 0;
-    while done < nbytes {
-        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: nbytes - done };
-        let there = with_exposed_provenance_mut(from as usize + done);
-        let remote = libc::iovec { iov_base: there, iov_len: nbytes - done };
-        // SAFETY: the local range is valid by contract; the kernel checks the other.
-        let n = unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) };
-        if n <= 0 {
-            return Err(failed());
-        }
-        done += n as usize;
-    }
-    Ok(())
+    // SAFETY: valid for writes, by contract.
+    unsafe { vm_copy(libc::process_vm_readv, pid, from, to, nbytes) }
 }
 
 /// Copies to another process.
 ///
 /// # Safety
-/// `from` is valid for reads of so many bytes.
-///
-/// # Errors
-/// When the process is gone, or has no such memory.
+/// `from` is valid for reads of `nbytes` bytes.
 pub(crate) unsafe fn store(pid: u32, to: u64, from: *const u8, nbytes: usize) -> io::Result<()> {
-    let mut done = 0;
-    while done < nbytes {
-        let from = from.wrapping_add(done).cast_mut().cast();
-        let local = libc::iovec { iov_base: from, iov_len: nbytes - done };
-        let there = with_exposed_provenance_mut(to as usize + done);
-        let remote = libc::iovec { iov_base: there, iov_len: nbytes - done };
-        // SAFETY: the local range is valid by contract; the kernel checks the other.
-        let n = unsafe { libc::process_vm_writev(pid as i32, &local, 1, &remote, 1, 0) };
-        if n <= 0 {
-            return Err(failed());
-        }
-        done += n as usize;
-    }
-    Ok(())
+    // SAFETY: valid for reads, by contract.
+    unsafe { vm_copy(libc::process_vm_writev, pid, to, from.cast_mut(), nbytes) }
 }
 
-/// An address of this process's, as a number, as a pointer.
+/// Converts an address of this process to a pointer.
 pub(crate) fn pointer(address: u64) -> *mut u8 {
     with_exposed_provenance_mut(address as usize)
 }
 
 /// Whether a process runs.
-pub(crate) fn is_there(pid: u32) -> bool {
-    // SAFETY: it takes numbers, and sends nothing.
+pub(crate) fn is_running(pid: u32) -> bool {
+    // SAFETY: the call takes numbers only; signal 0 is not sent.
     let code = unsafe { libc::kill(pid as i32, 0) };
-    code == 0 || failed().raw_os_error() != Some(libc::ESRCH)
+    code == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Lets other processes of this user reach this one's memory where the kernel asks for that.
-pub(crate) fn open_to_others() {
-    // SAFETY: it takes numbers alone. A kernel that does not know it needs it not.
+/// Permits other processes of this user to access this one's memory, under Yama.
+pub(crate) fn permit_access() {
+    // SAFETY: the call takes numbers only. It fails on kernels that do not need it.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
 }
 
-/// Whether all pages of a range of this process's are there to be used.
+/// Whether all pages of a range of this process are mapped.
 pub(crate) fn is_mapped(base: u64, nbytes: usize) -> bool {
     let page = page();
     let first = base / page * page;
@@ -115,7 +116,7 @@ pub(crate) fn is_mapped(base: u64, nbytes: usize) -> bool {
     while at < end {
         let n = (end - at).min(page * seen.len() as u64);
         let range = with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: as many bytes as the range has pages; the kernel checks the range.
+        // SAFETY: `seen` has a byte for each page of the range; the kernel checks the range.
         let code = unsafe { libc::mincore(range.cast_mut().cast(), n as usize, seen.as_mut_ptr()) };
         if code != 0 {
             return false;
@@ -126,44 +127,41 @@ pub(crate) fn is_mapped(base: u64, nbytes: usize) -> bool {
 }
 
 fn page() -> u64 {
-    // SAFETY: it takes a number.
+    // SAFETY: the call takes a number only.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(page).unwrap_or(4096)
 }
 
-/// Pages that several processes have, until it is dropped.
+/// A mapping of shared pages; unmapped when dropped.
 pub(crate) struct Mapped {
     base: *mut u8,
     nbytes: usize,
-    /// Where what was asked for begins.
+    /// The offset of the requested range.
     skip: usize,
 }
 
-// SAFETY: a range of addresses; who uses them says how.
+// SAFETY: it only owns a range of addresses, which are valid on all threads.
 unsafe impl Send for Mapped {}
-// SAFETY: as above.
+// SAFETY: shared references only return the address.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// A file's part.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Maps a part of a file.
     pub(crate) fn new(file: &File, offset: u64, nbytes: usize) -> io::Result<Mapped> {
         let first = offset / page() * page();
         let skip = (offset - first) as usize;
         let (nbytes, rights) = (nbytes + skip, libc::PROT_READ | libc::PROT_WRITE);
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_SHARED);
-        // SAFETY: a new mapping, of an open file.
+        // SAFETY: a new mapping at an address that the kernel selects.
         let base =
             unsafe { libc::mmap(null_mut(), nbytes, rights, flags, fd, first.cast_signed()) };
         if base == libc::MAP_FAILED {
-            return Err(failed());
+            return Err(io::Error::last_os_error());
         }
         Ok(Mapped { base: base.cast(), nbytes, skip })
     }
 
-    /// Memory of another process, where it is shared and the kernel lets this one map it too.
+    /// Maps memory of another process, if it is shared and the kernel permits it.
     pub(crate) fn of_process(pid: u32, base: u64, nbytes: usize) -> Option<Mapped> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let range = shared_range(&maps, base, base + nbytes as u64)?;
@@ -179,20 +177,21 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: mapped here, and nobody uses it any more.
+        // SAFETY: mapped by `new`, and not used any more.
         unsafe { libc::munmap(self.base.cast(), self.nbytes) };
     }
 }
 
-/// Where a range of a process's memory is in a file.
+/// The location of a memory range in a file.
 #[derive(Debug, PartialEq, Eq)]
 struct FileRange {
-    /// Of the mapping, as the kernel names it.
+    /// The name of the mapping in /proc/PID/map_files.
     name: String,
     offset: u64,
 }
 
-/// The file that a range is of, by the text of /proc/PID/maps: all of it shared, writable and in one piece of one file.
+/// Finds a range in the text of /proc/PID/maps. It must be shared, writable and contiguous in one
+/// file.
 fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
     let mut found: Option<(FileRange, u64, &str)> = None;
     for line in maps.lines() {
@@ -211,7 +210,7 @@ fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
         }
         found = match found {
             None if from <= base => {
-                // The kernel's names have no leading zeros, as those of maps on large addresses.
+                // Unlike addresses in maps, names in map_files have no leading zeros.
                 let name = format!("{from:x}-{to:x}");
                 Some((FileRange { name, offset: offset + base - from }, to, file))
             }
@@ -248,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_reaches_its_own_memory_as_another() {
+    fn own_memory_is_accessible_like_that_of_others() {
         let (me, from) = (std::process::id(), [7u8; 100]);
         let mut to = [0u8; 100];
-        // SAFETY: an array of this length.
+        // SAFETY: an array of 100 bytes.
         unsafe { fetch(me, from.as_ptr().expose_provenance() as u64, to.as_mut_ptr(), 100) }
             .expect("own memory");
         assert_eq!(to, from);
-        // SAFETY: an array of this length.
+        // SAFETY: an array of 100 bytes.
         let nowhere = unsafe { store(me, 16, from.as_ptr(), 100) };
         assert!(nowhere.is_err());
         assert!(is_mapped(from.as_ptr().expose_provenance() as u64, 100));

@@ -1,13 +1,26 @@
-//! What all of libfabric's objects have: a table of operations, and references that are counted. An object's address is that of
-//! what an [`Arc`] holds, and begins with what libfabric knows of it.
+//! What all objects of libfabric have in common: a table of functions and a reference count.
+//!
+//! The address of an object is that of the contents of an [`Arc`], which begin with the `fid`
+//! structure.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// An empty table of operations, with what every object has.
-pub(crate) const fn operations(
+/// The structure of libfabric that an object begins with.
+#[repr(transparent)]
+pub(crate) struct Fid<T>(pub(crate) T);
+
+// SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
+// creation.
+unsafe impl<T> Send for Fid<T> {}
+// SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
+// creation.
+unsafe impl<T> Sync for Fid<T> {}
+
+/// The table of the functions that all objects have.
+pub(crate) const fn base_ops(
     close: unsafe extern "C" fn(*mut fi::fid) -> c_int,
     bind: unsafe extern "C" fn(*mut fi::fid, *mut fi::fid, u64) -> c_int,
     control: unsafe extern "C" fn(*mut fi::fid, c_int, *mut c_void) -> c_int,
@@ -23,9 +36,9 @@ pub(crate) const fn operations(
     }
 }
 
-/// A table of operations as libfabric holds it, which never writes to it.
-pub(crate) fn held<T>(operations: &'static T) -> *mut T {
-    std::ptr::from_ref(operations).cast_mut()
+/// A table of functions in the type of libfabric, which only reads it.
+pub(crate) fn ops_ptr<T>(base_ops: &'static T) -> *mut T {
+    std::ptr::from_ref(base_ops).cast_mut()
 }
 
 pub(crate) unsafe extern "C" fn no_bind(_: *mut fi::fid, _: *mut fi::fid, _: u64) -> c_int {
@@ -36,28 +49,28 @@ pub(crate) unsafe extern "C" fn no_control(_: *mut fi::fid, _: c_int, _: *mut c_
     -fi::FI_ENOSYS
 }
 
-/// A reference to an object of which libfabric has the address.
+/// A new reference to an object of which libfabric has the address.
 ///
 /// # Safety
-/// The address of an open object of this type, which came from an [`Arc`].
-pub(crate) unsafe fn shared<T>(object: *const T) -> Arc<T> {
-    // SAFETY: by contract.
+/// `object` is an open object of this type, from [`return_object`].
+pub(crate) unsafe fn clone_ref<T>(object: *const T) -> Arc<T> {
+    // SAFETY: an object from `Arc::into_raw`, by contract.
     unsafe { Arc::increment_strong_count(object) };
-    // SAFETY: one reference more, above.
+    // SAFETY: the count was incremented above for this reference.
     unsafe { Arc::from_raw(object) }
 }
 
-/// What every call that opens something ends with.
+/// Stores a new object for the application, and returns success.
 ///
 /// # Safety
-/// `place` has room for a pointer, and `T` begins with what `F` is.
-pub(crate) unsafe fn hand_over<T, F>(opened: Arc<T>, place: *mut *mut F) -> c_int {
-    // SAFETY: by contract.
+/// `place` is valid for writes, and `T` begins with `F`.
+pub(crate) unsafe fn return_object<T, F>(opened: Arc<T>, place: *mut *mut F) -> c_int {
+    // SAFETY: valid for writes, by contract.
     unsafe { *place = Arc::into_raw(opened).cast_mut().cast() };
     0
 }
 
-/// What every object begins with.
+/// The first member of every object.
 pub(crate) fn fid(class: u32, context: *mut c_void, ops: &'static fi::fi_ops) -> fi::fid {
-    fi::fid { fclass: class as usize, context, ops: held(ops) }
+    fi::fid { fclass: class as usize, context, ops: ops_ptr(ops) }
 }

@@ -1,12 +1,12 @@
-//! What an application asks for, and what becomes of that in an endpoint.
+//! Operations: as an application requests them, and as an endpoint stores them.
 
-use crate::done::Entry;
+use crate::atomic::AtomicOp;
+use crate::completions::Completion;
 use crate::segment::PIECES;
-use crate::word::Amo;
 use libfabric_sys as fi;
 use std::ffi::c_void;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Read,
     /// An atomic operation.
     Update,
-    /// One whose old value comes back.
+    /// An atomic operation that fetches the old value.
     Fetch,
     Send,
 }
@@ -25,7 +25,7 @@ impl Kind {
         [Write, Read, Update, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// What a target must have allowed.
+    /// The access that the target's registration must permit.
     pub(crate) fn access(self) -> u64 {
         match self {
             Kind::Write | Kind::Update => fi::FI_REMOTE_WRITE,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// What the registration of own memory must allow.
+    /// The access that the registrations of local buffers must permit.
     pub(crate) fn own_access(self) -> u64 {
         match self {
             Kind::Write | Kind::Update => fi::FI_WRITE,
@@ -44,13 +44,13 @@ impl Kind {
         }
     }
 
-    /// Whether its memory is read alone.
+    /// Whether its local buffers are only read.
     pub(crate) fn is_source(self) -> bool {
         matches!(self, Kind::Write | Kind::Send)
     }
 
-    /// What its entry says.
-    pub(crate) fn entry_flags(self) -> u64 {
+    /// The flags of its completion.
+    pub(crate) fn completion_flags(self) -> u64 {
         match self {
             Kind::Write => fi::FI_RMA | fi::FI_WRITE,
             Kind::Read => fi::FI_RMA | fi::FI_READ,
@@ -61,11 +61,11 @@ impl Kind {
     }
 }
 
-/// What an application asks for.
+/// An operation as an application requests it.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) kind: Kind,
-    /// Of an atomic operation: all the memory that it uses, that of the old value last.
+    /// The local buffers; for an atomic operation, that of the old value is the last.
     pub(crate) pieces: &'a [fi::iovec],
     pub(crate) descs: &'a [*mut c_void],
     pub(crate) to: fi::fi_addr_t,
@@ -73,8 +73,8 @@ pub(crate) struct Request<'a> {
     pub(crate) key: u64,
     pub(crate) context: *mut c_void,
     pub(crate) flags: u64,
-    pub(crate) amo: Option<Amo>,
-    /// It never has an entry.
+    pub(crate) amo: Option<AtomicOp>,
+    /// Whether it never has a completion.
     pub(crate) silent: bool,
 }
 
@@ -87,20 +87,20 @@ impl Request<'_> {
     }
 }
 
-/// A request that was taken.
+/// An accepted request.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
     pub(crate) pieces: [fi::iovec; PIECES],
     pub(crate) n_pieces: usize,
-    /// Its place among the peers.
+    /// The index of the peer.
     pub(crate) peer: usize,
     pub(crate) address: u64,
     pub(crate) key: u64,
     pub(crate) nbytes: usize,
     pub(crate) context: usize,
-    pub(crate) amo: Option<Amo>,
-    /// It has an entry when it is over.
+    pub(crate) amo: Option<AtomicOp>,
+    /// Whether it has a completion.
     pub(crate) completes: bool,
 }
 
@@ -109,7 +109,11 @@ impl Operation {
         &self.pieces[..self.n_pieces]
     }
 
-    pub(crate) fn entry(&self) -> Entry {
-        Entry { context: self.context, flags: self.kind.entry_flags(), nbytes: self.nbytes }
+    pub(crate) fn completion(&self) -> Completion {
+        Completion {
+            context: self.context,
+            flags: self.kind.completion_flags(),
+            nbytes: self.nbytes,
+        }
     }
 }

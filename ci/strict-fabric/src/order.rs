@@ -1,10 +1,10 @@
-//! Which operations towards a peer must wait for which before them.
+//! The ordering rules of operations to the same peer.
 
 use crate::operation::Kind;
 use crate::profile::Profile;
 use libfabric_sys as fi;
 
-/// What an operation is for libfabric's orders, of which an atomic operation may be two.
+/// The classes of operations that libfabric orders. An atomic operation may be in two.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Read,
@@ -25,7 +25,7 @@ fn is_atomic(kind: Kind) -> bool {
     matches!(kind, Kind::Update | Kind::Fetch)
 }
 
-/// The orders of any two operations, of two of remote memory access, and of two that are atomic; one is enough.
+/// The flags that order two operations: of any kind, both RMA, and both atomic.
 fn orders(later: Class, earlier: Class) -> [u64; 3] {
     match (later, earlier) {
         (Class::Read, Class::Read) => {
@@ -48,7 +48,7 @@ fn orders(later: Class, earlier: Class) -> [u64; 3] {
     }
 }
 
-/// Whether one operation must wait for an earlier one to the same peer, both with their lengths.
+/// Whether an operation must wait for an earlier one to the same peer. Both have a length.
 pub(crate) fn must_wait(
     profile: &Profile,
     (later, later_nbytes): (Kind, usize),
@@ -62,12 +62,12 @@ pub(crate) fn must_wait(
     let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
     pairs.into_iter().any(|(l, e)| {
         let [any, remote, atomic] = orders(l, e);
-        let two = match (is_atomic(later), is_atomic(earlier)) {
+        let same_kind = match (is_atomic(later), is_atomic(earlier)) {
             (true, true) => atomic,
             (false, false) => remote,
             _ => 0,
         };
-        profile.order & (any | two) != 0
+        profile.order & (any | same_kind) != 0
     })
 }
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_keep_the_orders_that_they_promise_and_no_others() {
+    fn profiles_have_the_orders_of_their_providers() {
         let (write, read, send, fetch) =
             ((Kind::Write, 8), (Kind::Read, 8), (Kind::Send, 8), (Kind::Fetch, 8));
         assert!(

@@ -1,23 +1,23 @@
-//! What each profile demands and offers: the table that grows.
+//! The profiles: the requirements and capabilities of each emulated provider.
 //!
-//! The facts are those of libfabric's manual pages (fi_cxi, fi_efa, fi_opx, fi_psm3, fi_mrail of section 7) and of what the
-//! providers of these names tell of themselves; where a provider asks nothing that a test could break, the profile asks
-//! for less than it. Queues are shorter than any of theirs, so that they are full.
+//! They follow the manual pages fi_cxi, fi_efa, fi_opx, fi_psm3 and fi_mrail of libfabric and the
+//! attributes of these providers. Requirements that a test cannot violate are omitted. Queues are
+//! shorter, so that they fill up.
 
-use crate::raw;
+use crate::raw_key;
 use libfabric_sys as fi;
 use std::ffi::CStr;
 
-/// Who moves the data of remote memory access.
+/// How RMA operations are performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    /// A device: the target's processor has no part in it.
-    Device,
-    /// The target's processor, whenever it reads its queue.
-    Target,
+pub(crate) enum RmaMode {
+    /// By a device, without the target's CPU.
+    Hardware,
+    /// By the target's CPU, when it reads its completion queue.
+    Software,
 }
 
-/// Which atomic operations there are.
+/// The supported atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Atomics {
     None,
@@ -27,20 +27,20 @@ pub(crate) enum Atomics {
     FewOfEight,
 }
 
-/// What a domain of the provider is like. It is named like the profile.
+/// The properties of a domain, which has the name of the profile.
 pub(crate) struct Profile {
     pub(crate) name: &'static CStr,
-    /// Nothing is checked or delayed, and data moves at once.
-    pub(crate) at_once: bool,
-    pub(crate) carrier: Carrier,
+    /// Operations are neither checked nor delayed.
+    pub(crate) immediate: bool,
+    pub(crate) rma: RmaMode,
     pub(crate) mr_mode: u64,
     /// At most 8, unless keys are raw.
     pub(crate) key_bytes: usize,
-    /// Of contexts: `FI_CONTEXT` or `FI_CONTEXT2`.
+    /// The required contexts: `FI_CONTEXT`, `FI_CONTEXT2` or none.
     pub(crate) mode: u64,
-    /// `FI_ORDER_*`.
+    /// The message order: `FI_ORDER_*`.
     pub(crate) order: u64,
-    /// Longer transfers are in no order.
+    /// The maximum length of ordered transfers.
     pub(crate) order_up_to: usize,
     pub(crate) inject: usize,
     pub(crate) tx_size: usize,
@@ -52,14 +52,14 @@ pub(crate) struct Profile {
     pub(crate) av_type: fi::fi_av_type,
     pub(crate) address_format: u32,
     pub(crate) protocol: u32,
-    /// One post of about so many is refused by `FI_EAGAIN`.
-    pub(crate) refuses_one_of: u32,
+    /// A post fails with `FI_EAGAIN` with probability 1/n; never for 0.
+    pub(crate) eagain_one_in: u32,
 }
 
 const COPY: Profile = Profile {
     name: c"copy",
-    at_once: true,
-    carrier: Carrier::Device,
+    immediate: true,
+    rma: RmaMode::Hardware,
     mr_mode: 0,
     key_bytes: 8,
     mode: 0,
@@ -75,15 +75,15 @@ const COPY: Profile = Profile {
     av_type: fi::FI_AV_TABLE,
     address_format: fi::FI_FORMAT_UNSPEC,
     protocol: fi::FI_PROTO_UNSPEC,
-    refuses_one_of: 0,
+    eagain_one_in: 0,
 };
 
-/// Slingshot: registrations belong to an endpoint, and the provider names their keys; addresses are offsets. Writes are in order, of
-/// messages only those among themselves (fi_cxi).
+/// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
+/// offsets. Writes are ordered, and messages among themselves (fi_cxi).
 const CXI: Profile = Profile {
     name: c"cxi",
-    at_once: false,
-    carrier: Carrier::Device,
+    immediate: false,
+    rma: RmaMode::Hardware,
     mr_mode: fi::FI_MR_ENDPOINT | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
     key_bytes: 8,
     mode: 0,
@@ -104,15 +104,15 @@ const CXI: Profile = Profile {
     av_type: fi::FI_AV_UNSPEC,
     address_format: fi::FI_ADDR_CXI,
     protocol: fi::FI_PROTO_CXI,
-    refuses_one_of: 5,
+    eagain_one_in: 5,
 };
 
-/// EFA's own interface (efa-direct): local memory is registered, too, keys have 4 bytes, addresses are virtual; nothing is in
-/// order, messages are short, and there are no atomic operations.
+/// EFA (efa-direct). Local buffers must be registered, too, keys have 4 bytes, and addresses are
+/// virtual. No ordering, short messages, no atomic operations.
 const EFA: Profile = Profile {
     name: c"efa",
-    at_once: false,
-    carrier: Carrier::Device,
+    immediate: false,
+    rma: RmaMode::Hardware,
     mr_mode: fi::FI_MR_LOCAL | fi::FI_MR_VIRT_ADDR | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
     key_bytes: 4,
     mode: fi::FI_CONTEXT2,
@@ -128,15 +128,16 @@ const EFA: Profile = Profile {
     av_type: fi::FI_AV_TABLE,
     address_format: fi::FI_ADDR_EFA,
     protocol: fi::FI_PROTO_EFA,
-    refuses_one_of: 3,
+    eagain_one_in: 3,
 };
 
-/// Omni-Path Express: the target's processor does everything, and only atomic operations are in order. Its addresses are no
-/// indices, it injects next to nothing, and it says that it manages its resources where it is asked to, but does not.
+/// Omni-Path Express. The target's CPU performs operations, and only atomic operations are ordered.
+/// Address numbers are not indices, injected messages are very short, and completion queues may
+/// overrun.
 const OPX: Profile = Profile {
     name: c"opx",
-    at_once: false,
-    carrier: Carrier::Target,
+    immediate: false,
+    rma: RmaMode::Software,
     mr_mode: 0,
     key_bytes: 8,
     mode: fi::FI_CONTEXT2,
@@ -155,14 +156,14 @@ const OPX: Profile = Profile {
     av_type: fi::FI_AV_MAP,
     address_format: fi::FI_ADDR_OPX,
     protocol: fi::FI_PROTO_OPX,
-    refuses_one_of: 7,
+    eagain_one_in: 7,
 };
 
-/// PSM3: the target's processor does everything; only what is short is in order (fi_psm3; 4 KiB).
+/// PSM3. The target's CPU performs operations; only those up to 4 KiB are ordered (fi_psm3).
 const PSM3: Profile = Profile {
     name: c"psm3",
-    at_once: false,
-    carrier: Carrier::Target,
+    immediate: false,
+    rma: RmaMode::Software,
     mr_mode: 0,
     key_bytes: 8,
     mode: fi::FI_CONTEXT,
@@ -182,17 +183,16 @@ const PSM3: Profile = Profile {
     av_type: fi::FI_AV_UNSPEC,
     address_format: fi::FI_ADDR_PSMX3,
     protocol: fi::FI_PROTO_PSMX3,
-    refuses_one_of: 11,
+    eagain_one_in: 11,
 };
 
-/// Several rails as one (ofi_mrail): a key is one for each rail, 16 bytes, and is mapped before it is used; there are no atomic
-/// operations.
+/// Several rails (ofi_mrail). Raw keys, which peers map before use; no atomic operations.
 const MRAIL: Profile = Profile {
     name: c"mrail",
-    at_once: false,
-    carrier: Carrier::Target,
+    immediate: false,
+    rma: RmaMode::Software,
     mr_mode: fi::FI_MR_RAW,
-    key_bytes: raw::NBYTES,
+    key_bytes: raw_key::NBYTES,
     mode: 0,
     order: fi::FI_ORDER_RAR
         | fi::FI_ORDER_RAW
@@ -212,10 +212,10 @@ const MRAIL: Profile = Profile {
     av_type: fi::FI_AV_TABLE,
     address_format: fi::FI_FORMAT_UNSPEC,
     protocol: fi::FI_PROTO_MRAIL,
-    refuses_one_of: 5,
+    eagain_one_in: 5,
 };
 
-/// A NIC like those of InfiniBand, as its device alone is: few atomic operations, nothing injected, nothing in order.
+/// A NIC like those of InfiniBand, without software: few atomic operations, no inject, no ordering.
 const FEW: Profile = Profile {
     name: c"few",
     mode: 0,
@@ -226,20 +226,21 @@ const FEW: Profile = Profile {
     ..EFA
 };
 
-/// All of them; the first is what libfabric offers first.
+/// All profiles, in the order in which libfabric offers them.
 pub(crate) const ALL: &[Profile] = &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW];
 
 impl Profile {
-    pub(crate) fn asks(&self, mr_mode: u64) -> bool {
+    /// Whether this flag of `mr_mode` is set.
+    pub(crate) fn requires(&self, mr_mode: u64) -> bool {
         self.mr_mode & mr_mode != 0
     }
 
-    /// As text.
+    /// The name.
     pub(crate) fn text(&self) -> &'static str {
         self.name.to_str().unwrap_or("a profile")
     }
 
-    /// The width of the words of an atomic operation that there is.
+    /// The width in bytes of an atomic operation, if it is supported.
     pub(crate) fn width(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> Option<usize> {
         let width = match datatype {
             fi::FI_INT32 | fi::FI_UINT32 => 4,
@@ -263,7 +264,7 @@ impl Profile {
         has.then_some(width)
     }
 
-    /// What all endpoints can do.
+    /// The capabilities of endpoints.
     pub(crate) fn caps(&self) -> u64 {
         let words = if self.atomics == Atomics::None { 0 } else { fi::FI_ATOMIC };
         let directions = fi::FI_SEND

@@ -1,8 +1,7 @@
-//! What a domain shows to its peers: a file without a name that each maps. It has what is registered, an inbox for each
-//! endpoint, and the requests that its endpoints send.
+//! The memory that a domain shares with its peers: a memfd with its registrations, an inbox for
+//! each endpoint, and the requests that its endpoints have sent.
 //!
-//! All of it is made of atomic words, so that a faulty process can do no more than say nonsense. It must never know who may
-//! ask for what.
+//! It consists of atomic words, so that a faulty peer can only cause wrong values.
 #![allow(unsafe_code)]
 
 use crate::memory::Mapped;
@@ -11,48 +10,54 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Registrations of a domain.
+/// Maximum number of registrations of a domain.
 pub(crate) const REGIONS: usize = 4096;
-/// Endpoints of a domain.
+/// Maximum number of endpoints of a domain.
 pub(crate) const ENDPOINTS: usize = 64;
-/// Requests that an endpoint has under way.
+/// Maximum number of requests of an endpoint in flight.
 pub(crate) const SLOTS: usize = 512;
-/// Requests that may wait for an endpoint.
-const WAITING: usize = 4096;
-/// Bytes that travel with a request.
+/// Maximum number of requests in an inbox.
+const INBOX_SIZE: usize = 4096;
+/// Maximum number of bytes of inline data.
 pub(crate) const INLINE: usize = 256;
-/// Pieces of a request's memory.
+/// Maximum number of local pieces of a request.
 pub(crate) const PIECES: usize = 4;
 
 /// Registered memory.
 pub(crate) struct Region {
-    /// Odd while it is in use; each use has another number.
-    pub(crate) life: AtomicU64,
+    /// Odd while it is in use; different for each use.
+    pub(crate) generation: AtomicU64,
     pub(crate) key: AtomicU64,
     pub(crate) base: AtomicU64,
     pub(crate) nbytes: AtomicU64,
     pub(crate) access: AtomicU64,
-    /// The endpoint that it belongs to; none is [`ANY`].
+    /// The endpoint that it is bound to, or [`ANY_ENDPOINT`].
     pub(crate) endpoint: AtomicU32,
 }
 
 impl Region {
-    /// Whether it is in use and belongs to an endpoint.
-    pub(crate) fn is_of(&self, endpoint: u32) -> bool {
+    /// Whether it is still in the same use.
+    #[inline]
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// Whether it is in use and bound to this endpoint.
+    pub(crate) fn is_bound_to(&self, endpoint: u32) -> bool {
         self.endpoint.load(Ordering::Relaxed) == endpoint
-            && self.life.load(Ordering::Relaxed) % 2 == 1
+            && self.generation.load(Ordering::Relaxed) % 2 == 1
     }
 }
 
-/// No endpoint in particular.
-pub(crate) const ANY: u32 = u32::MAX;
+/// Not bound to an endpoint.
+pub(crate) const ANY_ENDPOINT: u32 = u32::MAX;
 
-/// What became of a request.
+/// The states of a request.
 pub(crate) const POSTED: u32 = 1;
 pub(crate) const TAKEN: u32 = 2;
 pub(crate) const DONE: u32 = 3;
 
-/// A request, as its target reads it.
+/// A request that its target reads.
 pub(crate) struct Slot {
     pub(crate) state: AtomicU32,
     pub(crate) error: AtomicU32,
@@ -62,7 +67,7 @@ pub(crate) struct Slot {
     pub(crate) address: AtomicU64,
     pub(crate) key: AtomicU64,
     pub(crate) nbytes: AtomicU64,
-    /// Addresses and lengths; no pieces mean that the bytes are below.
+    /// Addresses and lengths. Without pieces, the data are in `bytes`.
     pub(crate) pieces: [[AtomicU64; 2]; PIECES],
     pub(crate) operand: AtomicU64,
     pub(crate) condition: AtomicU64,
@@ -71,8 +76,8 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Takes bytes along, at most [`INLINE`].
-    pub(crate) fn pack(&self, bytes: &[u8]) {
+    /// Stores inline data, at most [`INLINE`] bytes.
+    pub(crate) fn set_inline(&self, bytes: &[u8]) {
         for (place, chunk) in self.bytes.iter().zip(bytes.chunks(8)) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -80,8 +85,8 @@ impl Slot {
         }
     }
 
-    /// The bytes that were taken along.
-    pub(crate) fn unpack(&self) -> [u8; INLINE] {
+    /// The inline data.
+    pub(crate) fn inline(&self) -> [u8; INLINE] {
         let mut bytes = [0; INLINE];
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.bytes) {
             chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
@@ -90,9 +95,9 @@ impl Slot {
     }
 }
 
-/// Who asks, and where the request is.
+/// The location of a request: the origin's segment, endpoint and slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Letter {
+pub(crate) struct RequestRef {
     pub(crate) pid: u32,
     pub(crate) fd: u32,
     pub(crate) endpoint: u32,
@@ -100,26 +105,26 @@ pub(crate) struct Letter {
 }
 
 struct Cell {
-    /// What the cell's turn is, less its index, so that zeros are the first turn.
+    /// The position for which the cell is ready, minus its index, so that zeros are a valid start.
     turn: AtomicU64,
     from: AtomicU64,
     what: AtomicU64,
 }
 
-/// A queue that many fill and one empties.
+/// A bounded queue with many producers and one consumer (Vyukov).
 pub(crate) struct Inbox {
     next_in: AtomicU64,
     next_out: AtomicU64,
-    cells: [Cell; WAITING],
+    cells: [Cell; INBOX_SIZE],
 }
 
 impl Inbox {
-    /// Whether there was room.
-    pub(crate) fn push(&self, letter: Letter) -> bool {
+    /// Adds a request. Returns whether there was room.
+    pub(crate) fn push(&self, request: RequestRef) -> bool {
         let mut at = self.next_in.load(Ordering::Relaxed);
         loop {
-            let cell = &self.cells[at as usize % WAITING];
-            let turn = cell.turn.load(Ordering::Acquire) + at % WAITING as u64;
+            let cell = &self.cells[at as usize % INBOX_SIZE];
+            let turn = cell.turn.load(Ordering::Acquire) + at % INBOX_SIZE as u64;
             if turn < at {
                 return false;
             }
@@ -130,10 +135,10 @@ impl Inbox {
             };
             match taken {
                 Ok(_) => {
-                    let Letter { pid, fd, endpoint, slot } = letter;
+                    let RequestRef { pid, fd, endpoint, slot } = request;
                     cell.from.store(u64::from(pid) << 32 | u64::from(fd), order);
                     cell.what.store(u64::from(endpoint) << 32 | u64::from(slot), order);
-                    cell.turn.store(at + 1 - at % WAITING as u64, Ordering::Release);
+                    cell.turn.store(at + 1 - at % INBOX_SIZE as u64, Ordering::Release);
                     return true;
                 }
                 Err(now) => at = now,
@@ -141,54 +146,51 @@ impl Inbox {
         }
     }
 
-    /// The next, for the one who empties it.
+    /// Takes the next request. Only for the consumer.
     #[inline]
-    pub(crate) fn pop(&self) -> Option<Letter> {
+    pub(crate) fn pop(&self) -> Option<RequestRef> {
         let at = self.next_out.load(Ordering::Relaxed);
-        let index = at % WAITING as u64;
+        let index = at % INBOX_SIZE as u64;
         let cell = &self.cells[index as usize];
         if cell.turn.load(Ordering::Acquire) + index != at + 1 {
             return None;
         }
         let (from, what) = (cell.from.load(Ordering::Relaxed), cell.what.load(Ordering::Relaxed));
-        cell.turn.store(at + WAITING as u64 - index, Ordering::Release);
+        cell.turn.store(at + INBOX_SIZE as u64 - index, Ordering::Release);
         self.next_out.store(at + 1, Ordering::Relaxed);
         let halves = |word: u64| ((word >> 32) as u32, word as u32);
         let ((pid, fd), (endpoint, slot)) = (halves(from), halves(what));
-        Some(Letter { pid, fd, endpoint, slot })
+        Some(RequestRef { pid, fd, endpoint, slot })
     }
 }
 
-/// The file's contents.
+/// The contents of the file.
 pub(crate) struct Contents {
-    /// So that nobody takes another process's for it.
+    /// Distinguishes the segments of different processes.
     pub(crate) nonce: AtomicU64,
-    /// Regions from here on were never used.
+    /// The number of regions that have ever been used.
     pub(crate) regions_used: AtomicU32,
-    /// Held by whoever carries out an atomic operation from outside.
+    /// A lock for atomic operations of other processes.
     pub(crate) amo: AtomicU32,
     pub(crate) regions: [Region; REGIONS],
     pub(crate) inboxes: [Inbox; ENDPOINTS],
     pub(crate) slots: [[Slot; SLOTS]; ENDPOINTS],
 }
 
-/// A domain's file, own or a peer's.
+/// A mapped segment, own or of a peer.
 pub(crate) struct Segment {
     mapped: Mapped,
 }
 
 impl Segment {
-    /// A new one, and the file, which peers find as long as it is open.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Creates a segment. Peers can open it while the file is open.
     pub(crate) fn create() -> io::Result<(Segment, File)> {
-        // SAFETY: a name that ends with a zero.
+        // SAFETY: the name is a C string.
         let fd = unsafe { libc::memfd_create(c"strict-fabric".as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: opened above, and owned by nobody else.
+        // SAFETY: opened above, and not owned elsewhere.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(size_of::<Contents>() as u64)?;
         let segment = Segment { mapped: Mapped::new(&file, 0, size_of::<Contents>())? };
@@ -198,10 +200,7 @@ impl Segment {
         Ok((segment, file))
     }
 
-    /// A peer's.
-    ///
-    /// # Errors
-    /// When it is gone.
+    /// Opens the segment of a peer.
     pub(crate) fn open(pid: u32, fd: u32) -> io::Result<Segment> {
         let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
         if file.metadata()?.len() != size_of::<Contents>() as u64 {
@@ -215,7 +214,8 @@ impl std::ops::Deref for Segment {
     type Target = Contents;
 
     fn deref(&self) -> &Contents {
-        // SAFETY: a mapping of this size, aligned to pages, of atomic integers, for which any bytes are values.
+        // SAFETY: the mapping has this size and is page-aligned; any bytes are valid atomic
+        // integers.
         unsafe { &*self.mapped.base().cast() }
     }
 }
@@ -225,18 +225,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_come_in_order_and_a_full_inbox_takes_none() {
+    fn requests_are_in_order_and_a_full_inbox_refuses_more() {
         let (segment, _file) = Segment::create().expect("memory");
         let inbox = &segment.inboxes[3];
-        let letter = |slot| Letter { pid: 1, fd: 2, endpoint: 3, slot };
+        let request = |slot| RequestRef { pid: 1, fd: 2, endpoint: 3, slot };
         assert_eq!(inbox.pop(), None);
         for round in 0..3 {
-            for slot in 0..WAITING as u32 {
-                assert!(inbox.push(letter(slot + round)));
+            for slot in 0..INBOX_SIZE as u32 {
+                assert!(inbox.push(request(slot + round)));
             }
-            assert!(!inbox.push(letter(0)));
-            for slot in 0..WAITING as u32 {
-                assert_eq!(inbox.pop(), Some(letter(slot + round)));
+            assert!(!inbox.push(request(0)));
+            for slot in 0..INBOX_SIZE as u32 {
+                assert_eq!(inbox.pop(), Some(request(slot + round)));
             }
             assert_eq!(inbox.pop(), None);
         }
@@ -247,7 +247,7 @@ mod tests {
         let (segment, file) = Segment::create().expect("memory");
         let fd = file.as_raw_fd().unsigned_abs();
         let peer = Segment::open(std::process::id(), fd).expect("the same file");
-        segment.slots[1][2].pack(b"hello, world");
-        assert_eq!(&peer.slots[1][2].unpack()[..12], b"hello, world");
+        segment.slots[1][2].set_inline(b"hello, world");
+        assert_eq!(&peer.slots[1][2].inline()[..12], b"hello, world");
     }
 }

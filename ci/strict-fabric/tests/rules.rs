@@ -1,7 +1,7 @@
-//! Who breaks a rule ends with a message that names it, called as applications call: through libfabric.
+//! Tests through libfabric that a process which violates a rule ends with a message that names it.
 //!
-//! Each case is a process of its own, since a broken rule ends it: this program starts itself once per case, with the case's
-//! name in a variable.
+//! This program starts itself once for each case, since a violation ends the process. A variable
+//! names the case.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
@@ -13,14 +13,14 @@ use testkit::{Test, absent};
 
 const CASE: &str = "STRICT_CASE";
 
-/// A name, the domain, what is done, and what the process says; nothing for one that ends well.
+/// Name, domain, action, and expected message; without a message, the process must succeed.
 type Case = (&'static str, &'static str, fn(&mut Side), &'static str);
 
 const CASES: &[Case] = &[
-    ("all_is_well", "cxi", keeps_the_rules, ""),
-    ("all_is_well_with_local_registrations", "efa", keeps_the_rules, ""),
-    ("all_is_well_at_the_target", "psm3", keeps_the_rules, ""),
-    ("all_is_well_with_raw_keys", "mrail", keeps_the_rules, ""),
+    ("rules_are_kept", "cxi", keeps_the_rules, ""),
+    ("rules_are_kept_with_local_registrations", "efa", keeps_the_rules, ""),
+    ("rules_are_kept_at_the_target", "psm3", keeps_the_rules, ""),
+    ("rules_are_kept_with_raw_keys", "mrail", keeps_the_rules, ""),
     ("posts_before_enable", "cxi", posts_before_enable, "fi_enable: an operation was posted"),
     (
         "enables_a_registration_before_it_binds_it",
@@ -105,8 +105,8 @@ const CASES: &[Case] = &[
     ("addresses_nobody", "cxi", addresses_nobody, "fi_addr_t"),
 ];
 
-/// One case, seen from outside.
-fn ends_as_it_must(name: &'static str, says: &'static str) {
+/// Runs a case in a process, and checks its end.
+fn run_case(name: &'static str, message: &'static str) {
     if Libfabric::open().is_err() {
         absent("libfabric is not here");
     }
@@ -115,32 +115,36 @@ fn ends_as_it_must(name: &'static str, says: &'static str) {
         .env(CASE, name)
         .env("FI_PROVIDER_PATH", folder.expect("the provider was built"))
         .env("RUST_BACKTRACE", "0")
-        // A library below one of libfabric's providers writes a file wherever a process ends by a signal.
+        // Otherwise a library of the provider psm3 writes a file when a process is aborted.
         .env("IPATH_NO_BACKTRACE", "1")
         .output()
         .expect("it can be started");
-    let said = String::from_utf8_lossy(&run.stderr);
-    let is_well = says.is_empty();
-    assert!(run.status.success() == is_well && said.contains(says), "{}\n{said}", run.status);
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    let must_succeed = message.is_empty();
+    assert!(
+        run.status.success() == must_succeed && stderr.contains(message),
+        "{}\n{stderr}",
+        run.status
+    );
 }
 
 fn main() -> ExitCode {
     let Ok(name) = std::env::var(CASE) else {
         let tests = CASES
             .iter()
-            .map(|&(name, .., says)| Test::new(name, move || ends_as_it_must(name, says)));
+            .map(|&(name, .., message)| Test::new(name, move || run_case(name, message)));
         return testkit::run(tests.collect());
     };
     let (_, domain, act, _) = CASES.iter().find(|(case, ..)| *case == name).expect("a known case");
-    let library = Libfabric::open().expect("it was opened before");
+    let library = Libfabric::open().expect("opened by the parent");
     act(&mut Side::open(&library, domain));
     ExitCode::SUCCESS
 }
 
-/// Bytes that are registered, and of a source.
+/// The size of target and source.
 const NBYTES: usize = 4096;
 
-/// A process that talks to itself.
+/// An endpoint that communicates with itself.
 struct Side {
     domain: *mut fi::fid_domain,
     table: *mut fi::fid_av,
@@ -153,99 +157,99 @@ struct Side {
     contexts: Vec<fi::fi_context2>,
 }
 
-fn well(code: i32) {
-    assert_eq!(code, 0, "a call that must succeed");
+fn ok(code: i32) {
+    assert_eq!(code, 0, "a call must succeed");
 }
 
 impl Side {
-    /// All that is opened but not enabled.
+    /// Opens all objects; the endpoint is not enabled.
     fn open(library: &Libfabric, domain: &str) -> Side {
-        // SAFETY: null asks for an empty one.
+        // SAFETY: null requests an empty entry.
         let hints = unsafe { library.dupinfo(null()) };
-        // SAFETY: made above, with all its parts.
-        let asked = unsafe { &mut *hints };
-        asked.caps = fi::FI_MSG | fi::FI_RMA;
-        asked.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
-        // SAFETY: as above.
-        let attr = unsafe { &mut *asked.domain_attr };
+        // SAFETY: a new entry, which has all attributes.
+        let requested = unsafe { &mut *hints };
+        requested.caps = fi::FI_MSG | fi::FI_RMA;
+        requested.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
+        // SAFETY: a new entry has all attributes.
+        let attr = unsafe { &mut *requested.domain_attr };
         attr.mr_mode = 0x7FC;
         let name = std::ffi::CString::new(domain).expect("a name");
-        // SAFETY: a string that ends with a zero.
+        // SAFETY: a C string.
         attr.name = unsafe { libc::strdup(name.as_ptr()) };
-        // SAFETY: as above.
-        let fabric_attr = unsafe { &mut *asked.fabric_attr };
-        // SAFETY: as above.
+        // SAFETY: a new entry has all attributes.
+        let fabric_attr = unsafe { &mut *requested.fabric_attr };
+        // SAFETY: a C string.
         fabric_attr.prov_name = unsafe { libc::strdup(c"strict".as_ptr()) };
         let mut info = null_mut();
         // SAFETY: valid hints.
-        well(unsafe { library.getinfo(hints, &mut info) });
-        // SAFETY: an entry of libfabric's.
+        ok(unsafe { library.getinfo(hints, &mut info) });
+        // SAFETY: getinfo has returned an entry.
         let entry = unsafe { &mut *info };
-        // SAFETY: as above.
+        // SAFETY: an entry has all attributes.
         let mr_mode = unsafe { (*entry.domain_attr).mr_mode } as u64;
         let (mut fabric, mut domain, mut table) = (null_mut(), null_mut(), null_mut());
-        // SAFETY: of the entry.
-        well(unsafe { library.fabric(entry.fabric_attr, &mut fabric) });
+        // SAFETY: the attributes of the entry.
+        ok(unsafe { library.fabric(entry.fabric_attr, &mut fabric) });
         // SAFETY: an open fabric.
-        well(unsafe { fi::fi_domain(fabric, info, &mut domain) });
-        // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+        ok(unsafe { fi::fi_domain(fabric, info, &mut domain) });
+        // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
         let mut attr: fi::fi_av_attr = unsafe { std::mem::zeroed() };
         // SAFETY: an open domain.
-        well(unsafe { fi::fi_av_open(domain, &mut attr, &mut table) });
-        // SAFETY: as for the table.
+        ok(unsafe { fi::fi_av_open(domain, &mut attr, &mut table) });
+        // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
         let mut attr: fi::fi_cq_attr = unsafe { std::mem::zeroed() };
         (attr.size, attr.format, attr.wait_obj) = (8, fi::FI_CQ_FORMAT_CONTEXT, fi::FI_WAIT_NONE);
         let (mut queue, mut endpoint) = (null_mut(), null_mut());
         // SAFETY: an open domain.
-        well(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) });
+        ok(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) });
         // SAFETY: an open domain and its entry.
-        well(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) });
+        ok(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) });
         let (target, source) = (vec![0; NBYTES / 8], vec![7; NBYTES / 8]);
         let contexts = vec![fi::fi_context2 { internal: [null_mut(); 8] }; 64];
         let to = fi::ADDR_NOTAVAIL;
         Side { domain, table, queue, endpoint, mr_mode, to, target, source, contexts }
     }
 
-    /// Enables the endpoint and learns its address.
+    /// Enables the endpoint and inserts its address.
     fn enable(&mut self) -> &mut Side {
         let endpoint = self.endpoint.cast();
         // SAFETY: open objects.
-        well(unsafe { fi::fi_bind(endpoint, self.queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) });
+        ok(unsafe { fi::fi_bind(endpoint, self.queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) });
         // SAFETY: open objects.
-        well(unsafe { fi::fi_bind(endpoint, self.table.cast(), 0) });
+        ok(unsafe { fi::fi_bind(endpoint, self.table.cast(), 0) });
         // SAFETY: an endpoint that is bound.
-        well(unsafe { fi::fi_enable(endpoint) });
+        ok(unsafe { fi::fi_enable(endpoint) });
         let (mut name, mut nbytes) = ([0u64; 64], 512);
-        // SAFETY: an open endpoint and so many bytes.
-        well(unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) });
+        // SAFETY: an open endpoint, and room for `nbytes` bytes.
+        ok(unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) });
         // SAFETY: an open table and a name.
         let n = unsafe { fi::fi_av_insert(self.table, name.as_ptr().cast(), &mut self.to) };
         assert_eq!(n, 1);
         self
     }
 
-    fn asks(&self, mode: u64) -> bool {
+    fn requires(&self, mode: u64) -> bool {
         self.mr_mode & mode != 0
     }
 
     fn registered(&self, base: *const u64, access: u64) -> *mut fi::fid_mr {
         let mut mr = null_mut();
         // SAFETY: an open domain and memory that lives as long as the process.
-        well(unsafe { fi::fi_mr_reg(self.domain, base.cast(), NBYTES, access, 5, &mut mr) });
+        ok(unsafe { fi::fi_mr_reg(self.domain, base.cast(), NBYTES, access, 5, &mut mr) });
         mr
     }
 
-    /// Registers the target as the profile demands; its key.
+    /// Registers the target as the profile requires. Returns the key.
     fn target(&self) -> u64 {
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
         let mr = self.registered(self.target.as_ptr(), access);
-        if self.asks(fi::FI_MR_ENDPOINT) {
+        if self.requires(fi::FI_MR_ENDPOINT) {
             // SAFETY: open objects.
-            well(unsafe { fi::fi_bind(mr.cast(), self.endpoint.cast(), 0) });
+            ok(unsafe { fi::fi_bind(mr.cast(), self.endpoint.cast(), 0) });
             // SAFETY: an open object.
-            well(unsafe { fi::fi_enable(mr.cast()) });
+            ok(unsafe { fi::fi_enable(mr.cast()) });
         }
-        if self.asks(fi::FI_MR_RAW) {
+        if self.requires(fi::FI_MR_RAW) {
             let (base, raw) = raw_key(mr);
             return self.mapped(base, &raw);
         }
@@ -256,16 +260,16 @@ impl Side {
     /// Maps a raw key.
     fn mapped(&self, base: u64, raw: &[u8]) -> u64 {
         let mut key = fi::KEY_NOTAVAIL;
-        // SAFETY: an open domain, and so many bytes.
+        // SAFETY: an open domain, and a slice.
         let code =
             unsafe { fi::fi_map_raw_key(self.domain, base, raw.as_ptr(), raw.len(), &mut key) };
-        well(code);
+        ok(code);
         key
     }
 
-    /// The descriptor of the source, where there must be one.
+    /// The descriptor of the source, if the profile requires one.
     fn desc(&self) -> *mut core::ffi::c_void {
-        if !self.asks(fi::FI_MR_LOCAL) {
+        if !self.requires(fi::FI_MR_LOCAL) {
             return null_mut();
         }
         // SAFETY: an open object.
@@ -273,7 +277,7 @@ impl Side {
     }
 
     fn address(&self) -> u64 {
-        if self.asks(fi::FI_MR_VIRT_ADDR) {
+        if self.requires(fi::FI_MR_VIRT_ADDR) {
             self.target.as_ptr().expose_provenance() as u64
         } else {
             0
@@ -284,7 +288,7 @@ impl Side {
         (&raw mut self.contexts[i]).cast()
     }
 
-    /// Posts a write until it is taken.
+    /// Posts a write; repeats it on FI_EAGAIN.
     fn write(
         &mut self,
         nbytes: usize,
@@ -302,10 +306,10 @@ impl Side {
             }
             assert_eq!(code, -(fi::FI_EAGAIN as isize));
         }
-        panic!("nothing is taken");
+        panic!("no write was accepted");
     }
 
-    /// Reads the queue until something is over.
+    /// Reads the queue until there is a completion.
     fn wait(&mut self) {
         for _ in 0..100_000 {
             let mut entry = fi::fi_cq_entry { op_context: null_mut() };
@@ -315,14 +319,14 @@ impl Side {
                 return;
             }
             if n == -(fi::FI_EAVAIL as isize) {
-                // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+                // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
                 let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
                 // SAFETY: an open queue.
                 assert_eq!(unsafe { fi::fi_cq_readerr(self.queue, &mut entry) }, 1);
                 panic!("entry: -{}", entry.err);
             }
         }
-        panic!("nothing is over");
+        panic!("nothing has completed");
     }
 }
 
@@ -333,8 +337,8 @@ fn raw_key(mr: *mut fi::fid_mr) -> (u64, Vec<u8>) {
     let code = unsafe { fi::fi_raw_key(mr, &mut base, null_mut(), &mut nbytes) };
     assert_eq!(code, -(fi::FI_ETOOSMALL as i32));
     let mut raw = vec![0; nbytes];
-    // SAFETY: an open registration, and room for so many bytes.
-    well(unsafe { fi::fi_raw_key(mr, &mut base, raw.as_mut_ptr(), &mut nbytes) });
+    // SAFETY: an open registration, and room for `nbytes` bytes.
+    ok(unsafe { fi::fi_raw_key(mr, &mut base, raw.as_mut_ptr(), &mut nbytes) });
     (base, raw)
 }
 
@@ -347,7 +351,7 @@ fn keeps_the_rules(side: &mut Side) {
         side.wait();
     }
     for _ in 0..1000 {
-        // A completion that does not tell of the target's memory comes before what it is about.
+        // The completion of a write may precede its effect at the target.
         let mut entry = fi::fi_cq_entry { op_context: null_mut() };
         // SAFETY: an open queue and room for an entry.
         unsafe { fi::fi_cq_read(side.queue, (&raw mut entry).cast(), 1) };
@@ -376,7 +380,7 @@ fn uses_a_key_too_early(side: &mut Side) {
     side.enable();
     let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
     // SAFETY: open objects.
-    well(unsafe { fi::fi_bind(mr.cast(), side.endpoint.cast(), 0) });
+    ok(unsafe { fi::fi_bind(mr.cast(), side.endpoint.cast(), 0) });
     // SAFETY: an open object.
     let (key, context) = (unsafe { (*mr).key }, side.context(0));
     side.write(8, null_mut(), (0, key), context);
@@ -387,7 +391,7 @@ fn uses_a_wrong_key(side: &mut Side) {
     let key = side.enable().target();
     let context = side.context(0);
     side.write(8, null_mut(), (0, key + 1), context);
-    // The entry may come before the target has refused.
+    // The completion may precede the error of the target.
     side.wait();
     side.wait();
 }
@@ -403,7 +407,7 @@ fn maps_no_key(side: &mut Side) {
 fn unmaps_too_early(side: &mut Side) {
     let (key, context) = (side.enable().target(), side.context(0));
     // SAFETY: an open domain and a key of it.
-    well(unsafe { fi::fi_unmap_key(side.domain, key) });
+    ok(unsafe { fi::fi_unmap_key(side.domain, key) });
     side.write(8, null_mut(), (0, key), context);
 }
 
@@ -430,7 +434,7 @@ fn closes_before_it_unmaps(side: &mut Side) {
         [mr.cast(), side.endpoint.cast(), side.queue.cast(), side.table.cast(), side.domain.cast()];
     for fid in fids {
         // SAFETY: an open object.
-        well(unsafe { fi::fi_close(fid) });
+        ok(unsafe { fi::fi_close(fid) });
     }
 }
 
@@ -530,7 +534,7 @@ fn overruns_the_queue(side: &mut Side) {
 
 fn inserts_no_name(side: &mut Side) {
     let name = [0u64; 64];
-    // SAFETY: an open table and as many bytes as a name has.
+    // SAFETY: an open address vector, and enough bytes for an address.
     unsafe { fi::fi_av_insert(side.table, name.as_ptr().cast(), &mut side.to) };
 }
 

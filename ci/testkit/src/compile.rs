@@ -13,7 +13,7 @@ use crate::prefix::prefix;
 fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     // Warnings are errors: the programs are also a test of the header.
     const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
-    // Routines take arrays of any type, of which gfortran warns whatever it is told.
+    // Routines take arrays of any type, of which gfortran warns whatever its options are.
     const FORTRAN: &[&str] = &["-O1", "-g", "-w", "-fcray-pointer", "-fallow-argument-mismatch"];
     match source.extension().and_then(|extension| extension.to_str()) {
         Some("cpp") => ("oshcxx", C),
@@ -22,7 +22,8 @@ fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Ends the test as ignored where its programs cannot be compiled: Fortran compilers are not everywhere.
+/// Ends the test as ignored where its programs cannot be compiled: Fortran compilers are not
+/// everywhere.
 pub fn needs_fortran() {
     let named = std::env::var("OSHFORT_FC").unwrap_or_default();
     let fortran = if named.is_empty() { "gfortran" } else { &named };
@@ -33,9 +34,9 @@ pub fn needs_fortran() {
 
 type Cell = Arc<OnceLock<PathBuf>>;
 
-/// Compiles `source`, whose extension names its language, into a folder of this process under `tmpdir`
-/// and returns the program. A second call for the same source and flags returns the same program. A test that wants a
-/// Fortran program where there is no compiler is ignored.
+/// Compiles `source`, whose extension names its language, into a folder of this process under
+/// `tmpdir` and returns the program. A second call for the same source and flags returns the same
+/// program. A test that wants a Fortran program where there is no compiler is ignored.
 ///
 /// # Panics
 /// When the compiler refuses the source; the text holds what it said.
@@ -79,7 +80,8 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// One folder per test program of cargo's: two of them may compile the same source at the same time.
+/// One folder per test program of cargo's: two of them may compile the same source at the same
+/// time.
 fn folder(tmpdir: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let folder = tmpdir.join(this.file_stem().expect("a test program has a name"));

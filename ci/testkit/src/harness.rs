@@ -1,7 +1,9 @@
-//! Runs tests as cargo's own harness does, but for one thing: a test that finds that something is absent which it
-//! needs (a library, a compiler, a launcher) is reported as ignored, with the reason, and not as passed.
+//! Runs tests as cargo's own harness does, but for one thing: a test that finds that something is
+//! absent which it needs (a library, a compiler, a launcher) is reported as ignored, with the
+//! reason, and not as passed.
 //!
-//! A file of tests that needs this is compiled with `harness = false` and ends in [`tests!`](crate::tests).
+//! A file of tests that needs this is compiled with `harness = false` and ends in
+//! [`tests!`](crate::tests).
 
 use std::any::Any;
 use std::fmt::Display;
@@ -13,8 +15,8 @@ use libtest_mimic::{Arguments, Completion, Trial};
 /// What a test ends with that cannot be done here.
 struct Absent(String);
 
-/// Ends the calling test, which is reported as ignored. Under cargo's own harness it fails: no test passes that did
-/// nothing.
+/// Ends the calling test, which is reported as ignored. Under cargo's own harness it fails: no test
+/// passes that did nothing.
 pub fn absent(why: impl Display) -> ! {
     resume_unwind(Box::new(Absent(why.to_string())))
 }
@@ -32,17 +34,17 @@ impl Test {
         Self { name: name.into(), body: Box::new(body), ignored: None }
     }
 
-    /// Runs only when it is asked for, as with the attribute `ignore`.
+    /// Runs only on request, as with the attribute `ignore`.
     pub fn ignored(self, why: &'static str) -> Self {
         Self { ignored: Some(why), ..self }
     }
 
-    /// `asked` tells whether ignored tests were asked for. Where they were not, the library would show this one
-    /// without the reason, so it is not told.
-    fn trial(self, asked: bool) -> Trial {
+    /// `run_ignored`: ignored tests were requested. Otherwise the library would show this one
+    /// without the reason, so it does not learn that the test is ignored.
+    fn trial(self, run_ignored: bool) -> Trial {
         let body = self.body;
         match self.ignored {
-            Some(why) if !asked => {
+            Some(why) if !run_ignored => {
                 Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(why)))
             }
             ignored => {
@@ -67,8 +69,8 @@ fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> 
 /// Runs those of the tests that the program's arguments choose.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments::from_args();
-    let asked = arguments.ignored || arguments.include_ignored;
-    let tests = tests.into_iter().map(|test| test.trial(asked)).collect();
+    let run_ignored = arguments.ignored || arguments.include_ignored;
+    let tests = tests.into_iter().map(|test| test.trial(run_ignored)).collect();
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 

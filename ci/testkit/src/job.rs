@@ -1,4 +1,5 @@
-//! A job: a program under `oshrun`, or alone, with a hard time limit and a mark on all of its processes.
+//! A job: a program under `oshrun`, or alone, with a hard time limit and a mark on all of its
+//! processes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -128,7 +129,8 @@ impl Job {
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());
-        // What ignores signals, as a shell's background job does, passes that on; a test does not want it.
+        // What ignores signals, as a shell's background job does, passes that on; a test does not
+        // want it.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
@@ -220,7 +222,8 @@ impl Running {
     }
 }
 
-/// Output goes to a file without a name: unlike a pipe it cannot fill up, and no process that lives on keeps it open.
+/// Output goes to a file without a name: unlike a pipe it cannot fill up, and no process that lives
+/// on keeps it open.
 fn temporary() -> File {
     tempfile::tempfile().expect("a temporary file can be had")
 }

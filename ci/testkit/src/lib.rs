@@ -1,8 +1,8 @@
-//! What tests that launch real processes share: the installed prefix, compiled test programs, and jobs under
-//! a hard time limit that are checked for what they leave behind.
+//! What tests that launch real processes share: the installed prefix, compiled test programs, and
+//! jobs under a hard time limit that are checked for what they leave behind.
 //!
-//! It knows the command lines of `oshcc` and `oshrun` and nothing of the library behind them. A broken
-//! expectation is a panic whose text holds the command, the status and all that was printed.
+//! It knows the command lines of `oshcc` and `oshrun` and nothing of the library behind them. A
+//! broken expectation is a panic whose text holds the command, the status and all that was printed.
 #![forbid(unsafe_code)]
 
 mod compile;
@@ -26,8 +26,8 @@ pub use prefix::prefix;
 pub use started::{Overdue, Started};
 pub use traces::Traces;
 
-/// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of these names.
-/// Those behind `; ignored "WHY" =>` run only when they are asked for.
+/// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of
+/// these names. Those behind `; ignored "WHY" =>` run only on request.
 ///
 /// Functions that are missing here are unused, so that the compiler names them.
 #[macro_export]
@@ -42,7 +42,8 @@ macro_rules! tests {
     };
 }
 
-/// Compiles a program of the calling package's folder `tests/programs`; further arguments are flags.
+/// Compiles a program of the calling package's folder `tests/programs`; further arguments are
+/// flags.
 ///
 /// A macro because only the calling test knows its package and cargo's folder for its files.
 #[macro_export]

@@ -1,7 +1,8 @@
-//! A mark on a process and on all that it starts, and the processes that carry one: whatever started them, whatever
-//! they became.
+//! A mark on a process and on all that it starts, and the processes that carry one: whatever
+//! started them, whatever they became.
 //!
-//! It is a variable of the environment. Programs inherit it, so that a process that escaped its group shows it too.
+//! It is a variable of the environment. Programs inherit it, so that a process that escaped its
+//! group shows it too.
 
 use std::fmt;
 use std::fs;
@@ -45,7 +46,8 @@ impl Mark {
         command.env(VARIABLE, &self.0);
     }
 
-    /// All running processes with this mark. Dead ones that nobody has waited for have no environment and do not count.
+    /// All running processes with this mark. Dead ones that nobody has waited for have no
+    /// environment and do not count.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{VARIABLE}={}", self.0);
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -61,7 +63,7 @@ impl Mark {
             .collect()
     }
 
-    /// Kills them all; whoever is left was told to.
+    /// Kills them all; returns those to which it sent the signal.
     pub(crate) fn kill(&self) -> Vec<Process> {
         let running = self.processes();
         running.iter().for_each(|process| kill(process.pid));
@@ -77,8 +79,9 @@ impl Drop for Mark {
     }
 }
 
-/// How often a running program must show an empty environment until that is believed. An exec can end between the look
-/// at the environment, which it had not yet, and the look at the command line, which it has; not this often in a row.
+/// How often a running program must show an empty environment until that is believed. An exec can
+/// end between the look at the environment, which it had not yet, and the look at the command line,
+/// which it has; not this often in a row.
 const LOOKS: u32 = 5;
 
 /// The environment of a process that runs. In the middle of an exec it has none for a moment.
@@ -115,7 +118,8 @@ pub fn kill(pid: i32) {
 
 pub(crate) fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // The only errors are that it is gone or belongs to someone else; the caller looks again either way.
+        // The only errors are that it is gone or belongs to someone else; the caller looks again
+        // either way.
         let _ = kill_process(pid, signal);
     }
 }

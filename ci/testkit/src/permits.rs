@@ -1,4 +1,5 @@
-//! How many jobs and compilers run at the same time: tests run in many threads, machines have few processors.
+//! How many jobs and compilers run at the same time: tests run in many threads, machines have few
+//! processors.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

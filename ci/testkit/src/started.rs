@@ -16,7 +16,8 @@ use crate::mark::{self, Mark, Process};
 /// How long a process has to end after SIGTERM, and what it started to go after it.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// A process that was started. It and what it started end with this value, unless it has ended before.
+/// A process that was started. It and what it started end with this value, unless it has ended
+/// before.
 pub struct Started {
     child: Child,
     mark: Mark,
@@ -88,7 +89,7 @@ impl Started {
             return Ok(self.status);
         }
         let running = self.mark.processes();
-        // A launcher ends its job when it is asked to.
+        // A launcher ends its job on SIGTERM.
         mark::send(self.pid(), Signal::TERM);
         let end = Instant::now() + self.grace;
         while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
@@ -126,7 +127,7 @@ impl Started {
 
     /// Kills it first, since a launcher's guard ends the rest, and then whatever is left.
     fn end(&mut self) {
-        // Whoever has ended already cannot be killed.
+        // A process that has ended cannot be killed.
         let _ = self.child.kill();
         self.status = self.child.wait().ok();
         let end = Instant::now() + self.grace;

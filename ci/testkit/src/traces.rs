@@ -1,4 +1,5 @@
-//! What a job might leave in the file system or among the sockets; processes are looked for by every job anyway.
+//! What a job might leave in the file system or among the sockets; processes are looked for by
+//! every job anyway.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 /// Names that a job of ours would choose.
 const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
 
-/// So long a trace has to stay to be left behind: other jobs of this machine make some, which go with them.
+/// So long a trace has to stay to be left behind: other jobs of this machine make some, which go
+/// with them.
 const STAYS: Duration = Duration::from_secs(10);
 
 /// The files in shared places and the sockets with names that could be ours, at one moment.

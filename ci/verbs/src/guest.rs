@@ -16,9 +16,9 @@ use super::table::GuestReport;
 /// The scripts of the guests.
 pub const SCRIPTS: &str = "ci/scripts/verbs";
 
-/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where the processor
-/// itself runs guests; some virtual machines offer a `/dev/kvm` that interprets guests more slowly than QEMU does,
-/// and nothing but a guest's start tells.
+/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster
+/// where the processor itself runs guests; some virtual machines offer a `/dev/kvm` that interprets
+/// guests more slowly than QEMU does, and only a guest's start shows it.
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
 const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 
@@ -26,8 +26,8 @@ const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 const PROCESSORS: &str = "2";
 const MEGABYTES: &str = "2560";
 
-/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one. For the same reason it is told
-/// how fast its clock runs ([`Bed::new`]).
+/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one. For the same
+/// reason it learns how fast its clock runs ([`Bed::new`]).
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     random.trust_cpu=on no_timer_check tsc=reliable";
 

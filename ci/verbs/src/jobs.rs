@@ -13,7 +13,7 @@ pub struct Job {
     pub limit: Duration,
     /// Whether its PEs are in two guests.
     pub pair: bool,
-    /// It measures: it runs only if it is asked for, and what it prints is shown.
+    /// It measures: it runs only on request, and what it prints is shown.
     pub measures: bool,
 }
 
@@ -33,8 +33,8 @@ pub const PROGRAMS: [(&str, &str); 9] = [
 /// Those that also run with the libraries of folders, across two guests, and over datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
-/// Cases of the suite, by a part of their names, that do not run across two guests, where a word there and back takes 5
-/// to 20 milliseconds; in one guest all do.
+/// Cases of the suite, by a part of their names, that do not run across two guests, where a word
+/// there and back takes 5 to 20 milliseconds; in one guest all do.
 const NOT_ACROSS: [&str; 10] = [
     "sizes",
     "far_offsets",
@@ -57,7 +57,8 @@ struct Network {
     environment: &'static str,
 }
 
-/// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in use.
+/// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in
+/// use.
 const UCX: Network = Network {
     name: "ucx",
     transport: "ucx",
@@ -65,7 +66,8 @@ const UCX: Network = Network {
     environment: "UCX_TLS=rc_verbs,ud_verbs:aux,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
-/// Without connections: this needs software above the NIC for all but messages. `dc`, between the two, only Mellanox's NICs have.
+/// Without connections: this needs software above the NIC for all but messages. `dc`, between the
+/// two, only Mellanox's NICs have.
 const UD: Network = Network {
     name: "ud",
     transport: "ucx",
@@ -73,7 +75,8 @@ const UD: Network = Network {
     environment: "UCX_TLS=ud_verbs,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
-/// As many peers as libfabric expects by default ask for a longer completion queue than this NIC makes.
+/// As many peers as libfabric expects by default ask for a longer completion queue than this NIC
+/// makes.
 const OFI: Network = Network {
     name: "ofi",
     transport: "ofi",
@@ -196,19 +199,19 @@ fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> J
     }
 }
 
-/// A job that leaves the choice to the library: a NIC in software is no reason for another network than TCP, and
-/// it says so.
+/// A job that leaves the choice to the library: a NIC in software is no reason for another network
+/// than TCP, and it says so.
 fn auto(Places { prefix, programs, .. }: &Places) -> Job {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
         "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
-    let told =
+    let counted =
         "/transport (ucx|ofi): .*; not chosen: no PE has an RDMA device|transport tcp: .*; chosen/";
     Job {
         name: "one-auto".into(),
         command: format!(
             "set -o pipefail; env {environment} {prefix}/bin/oshrun -n 2 {programs}/split_2d 2>&1 | \
-             awk '{{ print }} {told} {{ told++ }} END {{ exit told != 3 }}'"
+             awk '{{ print }} {counted} {{ n++ }} END {{ exit n != 3 }}'"
         ),
         limit: OF_PROGRAM,
         pair: false,

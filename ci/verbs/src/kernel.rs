@@ -1,4 +1,5 @@
-//! The kernel of the guests: Debian's, with its modules, unpacked from its package without installing it.
+//! The kernel of the guests: Debian's, with its modules, unpacked from its package without
+//! installing it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,8 @@ const PARTS: &[&str] = &[
     "./lib/modules/*/kernel/net/*",
 ];
 
-/// The kernel and its modules: the folder that [`KERNEL`] names, or one below `folder`, which is filled if it is not.
+/// The kernel and its modules: the folder that [`KERNEL`] names, or one below `folder`, which is
+/// filled if it is not.
 pub fn tree(folder: &Path) -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(KERNEL) {
         return Ok(PathBuf::from(named));

@@ -1,9 +1,11 @@
-//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a NIC made of software (Soft-RoCE).
+//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a NIC made of
+//! software (Soft-RoCE).
 //!
-//! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was built here. The
-//! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do, a few also over
-//! `ud_verbs`; in one guest, and across two with a wire between them. Every job has a limit, and every guest; what they print stays
-//! under `target/verbs`. Where there is no QEMU or no kernel, the task says so.
+//! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was
+//! built here. The suite of the networks runs over UCX's `rc_verbs` and libfabric's
+//! `verbs;ofi_rxm`, and some programs do, a few also over `ud_verbs`; in one guest, and across two
+//! with a wire between them. Every job has a limit, and every guest; what they print stays under
+//! `target/verbs`. Where there is no QEMU or no kernel, the task says so.
 #![forbid(unsafe_code)]
 
 mod guest;

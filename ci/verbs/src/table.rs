@@ -13,7 +13,8 @@ pub struct GuestReport {
     pub end: Option<(i32, u64)>,
 }
 
-/// What coreutils' `timeout` answers when it had to end the program, first by asking and then by force.
+/// What coreutils' `timeout` answers when it had to end the program, first by asking and then by
+/// force.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {

@@ -1,7 +1,8 @@
-//! Programs that tasks call: whether they are here, and how a package manager brings those that are not.
+//! Programs that tasks call: whether they are here, and how a package manager brings those that are
+//! not.
 //!
-//! A [`Need`] is data. Nothing is installed without saying so first; where nothing can be installed,
-//! the error says what to type.
+//! A [`Need`] is data. Nothing is installed without saying so first; where nothing can be
+//! installed, the error says what to type.
 
 use std::process::Command;
 use std::time::Duration;
@@ -259,7 +260,8 @@ pub const IPROUTE: Need = Need {
     zypper: &["iproute2"],
 };
 
-/// How long packages may take to be installed. A package manager that reaches no server may try for as long.
+/// How long packages may take to be installed. A package manager that reaches no server may try for
+/// as long.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct Manager {

@@ -1,4 +1,5 @@
-//! Running other programs: to the end, with their output passed through or captured, under a time limit.
+//! Running other programs: to the end, with their output passed through or captured, under a time
+//! limit.
 
 use std::ffi::OsStr;
 use std::fmt::Write;

@@ -18,7 +18,8 @@ pub struct Workspace {
     pub packages: Vec<Package>,
 }
 
-/// What builds the release and installs it under a prefix. A task that needs an installed prefix is handed it.
+/// What builds the release and installs it under a prefix. A task that needs an installed prefix is
+/// handed it.
 pub type Install = fn(&Workspace, &Path) -> Result<()>;
 
 /// One crate of the workspace.
@@ -37,7 +38,8 @@ pub struct Package {
 pub struct TestProgram {
     /// The folder of its package, relative to the top of the repository.
     pub folder: String,
-    /// Whether it is a file of the package's folder `tests`; otherwise it holds the unit tests of a crate.
+    /// Whether it is a file of the package's folder `tests`; otherwise it holds the unit tests of a
+    /// crate.
     pub is_integration: bool,
     /// The name of the file or of the crate.
     pub name: String,
@@ -88,7 +90,8 @@ impl Workspace {
         command
     }
 
-    /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that were made.
+    /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that
+    /// were made.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
         let mut made = Vec::new();
         for artifact in self.artifacts(arguments)? {

@@ -1,8 +1,9 @@
 //! Static libraries as they are installed: one object file that shows the C names and nothing else.
 //!
-//! What rustc writes has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as `pshmem_x`; a
-//! profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it
-//! in which the names of the standard are weak, their twins are strong, and all others are local.
+//! What rustc writes has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as
+//! `pshmem_x`; a profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make
+//! one object of it in which the names of the standard are weak, their twins are strong, and all
+//! others are local.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,8 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     join(staticlib, out, &kept, &table.names)
 }
 
-/// Makes `out` of the static library that cargo built: one object with no other global names than `kept`, of which some are weak.
+/// Makes `out` of the static library that cargo built: one object with no other global names than
+/// `kept`, of which some are weak.
 ///
 /// # Errors
 /// When binutils are missing or refuse; the message shows the command.

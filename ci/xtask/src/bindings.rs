@@ -1,7 +1,9 @@
-//! `cargo xtask bindings [--check]`: the committed bindings of C libraries, made from their headers.
+//! `cargo xtask bindings [--check]`: the committed bindings of C libraries, made from their
+//! headers.
 //!
-//! Each crate under sys/ has a program that writes its bindings; it needs libclang and the headers of one
-//! version, which is why the bindings are committed. Where either is missing nothing can be checked.
+//! Each crate under sys/ has a program that writes its bindings; it needs libclang and the headers
+//! of one version, which is why the bindings are committed. Where either is missing nothing can be
+//! checked.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +21,7 @@ struct Bindings {
     file: &'static str,
     /// The library's version that they are made from.
     version: &'static str,
-    /// The package of pkg-config that tells its version.
+    /// The package of pkg-config that has its version.
     library: &'static str,
 }
 
@@ -108,7 +110,7 @@ impl Bindings {
     /// An error unless the headers of the right version are here.
     fn headers(&self) -> Result<()> {
         if process::on_path("pkg-config").is_none() {
-            bail!("pkg-config, which tells versions of headers, is not here");
+            bail!("pkg-config, which reports versions of headers, is not here");
         }
         let mut ask = std::process::Command::new("pkg-config");
         let version = process::capture(ask.args(["--modversion", self.library]))

@@ -1,9 +1,10 @@
-//! `cargo xtask counts`: how many instructions the paths on a node and to a network take, against the pinned numbers.
+//! `cargo xtask counts`: how many instructions the paths on a node and to a network take, against
+//! the pinned numbers.
 //!
-//! Times depend on the machine and its day; instruction counts do not, so that they can be checked on
-//! every change. callgrind counts inside the routine alone, trampoline included: the program that
-//! calls it, and the compiler that built that, do not matter. A Rust program has the library in itself; what is
-//! counted there are functions of one operation each.
+//! Times depend on the machine and its day; instruction counts do not, so that they can be checked
+//! on every change. callgrind counts inside the routine alone, trampoline included: the program
+//! that calls it, and the compiler that built that, do not matter. A Rust program has the library
+//! in itself; what is counted there are functions of one operation each.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,8 +22,8 @@ use crate::install::{self, Release};
 
 mod network;
 
-/// The routines that are counted on a node, which benches/counts.c knows how to call, and the same operations of the
-/// Rust interface, which take at most two more (benches/counts).
+/// The routines that are counted on a node, which benches/counts.c knows how to call, and the same
+/// operations of the Rust interface, which take at most two more (benches/counts).
 const ROUTINES: &[(&str, &str)] = &[
     ("shmem_putmem", "rust_put"),
     ("shmem_getmem", "rust_get"),
@@ -177,8 +178,8 @@ fn noise(pinned: u64) -> u64 {
     pinned * 2 / 100
 }
 
-/// What an operation in Rust may take beside the one in C: a comparison of the lengths of the source and
-/// the destination, and a jump.
+/// What an operation in Rust may take beside the one in C: a comparison of the lengths of the
+/// source and the destination, and a jump.
 const LENGTHS: u64 = 2;
 
 /// Operations that take more instructions in Rust than they may beside C, one sentence each.

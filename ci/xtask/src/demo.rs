@@ -1,4 +1,5 @@
-//! `cargo xtask demo`: from sources to two programs that run, with nothing but Rust and a C compiler.
+//! `cargo xtask demo`: from sources to two programs that run, with nothing but Rust and a C
+//! compiler.
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,9 @@
 //! `cargo xtask`: everything that is done with this repository beyond compiling it.
 //!
-//! One file per task, but for virtual machines (ci/verbs) and benchmarks (benches/driver), which are crates of their own. A
-//! task drives programs (cargo, compilers, oshrun) and reports; it must never know how the library works inside, so that
-//! it is no second place to change when the library does.
+//! One file per task, but for virtual machines (ci/verbs) and benchmarks (benches/driver), which
+//! are crates of their own. A task drives programs (cargo, compilers, oshrun) and reports; it must
+//! never know how the library works inside, so that it is no second place to change when the
+//! library does.
 #![forbid(unsafe_code)]
 
 mod archive;

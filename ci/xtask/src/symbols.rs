@@ -1,5 +1,6 @@
-//! `cargo xtask symbols PREFIX`: what an installed library exports, against the tables of the standard
-//! (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran (fortran.csv).
+//! `cargo xtask symbols PREFIX`: what an installed library exports, against the tables of the
+//! standard (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
+//! (fortran.csv).
 //!
 //! Every function and its twin, nothing missing and nothing else. That the signatures are right is
 //! for the tests of crates/shmem-c.

@@ -1,5 +1,5 @@
-//! Man pages and completions of the installed prefix: readable by the programs that they are for, and in agreement with
-//! what the commands say.
+//! Man pages and completions of the installed prefix: readable by the programs that they are for,
+//! and in agreement with what the commands say.
 
 mod support;
 

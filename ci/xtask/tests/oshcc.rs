@@ -1,4 +1,5 @@
-//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do not.
+//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do
+//! not.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -55,8 +56,8 @@ impl Drop for Prefix {
     }
 }
 
-/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork and
-/// exec, still holds open for writing.
+/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork
+/// and exec, still holds open for writing.
 fn script(path: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg(path);
@@ -178,7 +179,7 @@ fn each_part_of_the_command_is_shown_alone() {
     let statically = text(prefix.wrapper("oshcc").args(["-static", "--showme:link"]));
     assert!(statically.contains("--wrap=_Fork") && !statically.contains("-rpath"), "{statically}");
 
-    for unknown in ["--showme:colour", "--showme:no"] {
+    for unknown in ["--showme:color", "--showme:no"] {
         let output = prefix.wrapper("oshcc").arg(unknown).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let message = String::from_utf8(output.stderr).unwrap();

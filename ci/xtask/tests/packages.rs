@@ -1,4 +1,5 @@
-//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake and pkg-config.
+//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake
+//! and pkg-config.
 
 mod support;
 
@@ -64,7 +65,7 @@ fn cmake_finds_the_moved_library() {
     let build = folder.join("build");
     let mut cmake = runs("cmake");
     cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(&build);
-    // CMake looks beside the folders of PATH, so a user who has oshcc needs to tell it nothing.
+    // CMake looks beside the folders of PATH, so a user who has oshcc needs no option for it.
     let path = format!("{}:{}", moved().join("bin").display(), std::env::var("PATH").unwrap());
     succeed(cmake.arg(with_fortran).env("PATH", path));
     succeed(runs("cmake").arg("--build").arg(&build));
@@ -89,7 +90,7 @@ fn cmake_finds_the_library_by_way_of_a_link() {
     succeed(cmake.arg("-DWITH_FORTRAN=OFF").env("CMAKE_PREFIX_PATH", &root));
 }
 
-fn cmake_is_told_which_versions_will_do() {
+fn cmake_knows_which_versions_will_do() {
     needs("cmake");
     let folder = temporary("versions");
     let script = folder.join("ask.cmake");
@@ -99,19 +100,19 @@ fn cmake_is_told_which_versions_will_do() {
         version.display()
     );
     fs::write(&script, text).unwrap();
-    let will_do = |asked: &str| {
+    let will_do = |version: &str| {
         let mut cmake = runs("cmake");
-        cmake.arg(format!("-DPACKAGE_FIND_VERSION={asked}")).arg("-P").arg(&script);
+        cmake.arg(format!("-DPACKAGE_FIND_VERSION={version}")).arg("-P").arg(&script);
         let output = cmake.output().unwrap();
         String::from_utf8(output.stderr).unwrap().trim() == "TRUE"
     };
     let this = env!("CARGO_PKG_VERSION");
     let (series, _) = this.rsplit_once('.').unwrap();
-    for asked in [this, series] {
-        assert!(will_do(asked), "{asked}");
+    for version in [this, series] {
+        assert!(will_do(version), "{version}");
     }
-    for asked in ["99.0", "0.0.1", &format!("{series}.999"), &format!("{series}1")] {
-        assert!(!will_do(asked), "{asked}");
+    for version in ["99.0", "0.0.1", &format!("{series}.999"), &format!("{series}1")] {
+        assert!(!will_do(version), "{version}");
     }
 }
 
@@ -182,7 +183,7 @@ testkit::tests! {
     pkg_config_finds_the_moved_library,
     cmake_finds_the_moved_library,
     cmake_finds_the_library_by_way_of_a_link,
-    cmake_is_told_which_versions_will_do,
+    cmake_knows_which_versions_will_do,
     a_configure_script_takes_the_wrapper_as_the_compiler,
     a_configure_script_finds_the_library_by_pkg_config,
     every_name_of_the_wrappers_compiles,

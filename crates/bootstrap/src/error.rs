@@ -101,7 +101,7 @@ pub enum Error {
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
     #[error(
-        "this process manager opens PMI once per process, and MPI, which this program has, would wait for ever: call \
+        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever: call \
          MPI_Init before shmem_init, or use srun --mpi=pmix"
     )]
     MpiLater,

@@ -108,7 +108,7 @@ pub enum FrameError {
     TooLarge(usize),
     /// A body holds no message of this version.
     #[error("its body is not a known message")]
-    Garbage,
+    Malformed,
 }
 
 /// The frame that carries `message`.

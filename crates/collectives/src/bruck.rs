@@ -14,7 +14,7 @@ use crate::index::{ahead, behind, rounds};
 use crate::{Buffer, Span, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. Nobody ends it before everybody has entered it.
+/// of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
@@ -44,7 +44,7 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 
 /// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part
 /// `i` of `Dest` of member `j`. In each round a member puts a landing of up to [`landing_parts`]
-/// parts. Nobody ends it before everybody has entered it.
+/// parts. No member leaves it before all have entered it.
 ///
 /// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the
 /// distance is set. A member packs the blocks that go on, in the order of distances, out of its

@@ -5,8 +5,8 @@
 //! collectives. Recent Advances in Parallel Virtual Machine and Message Passing Interface
 //! (EuroPVM/MPI), LNCS 5205, 2008.
 //!
-//! Nobody reads a source before its owner has entered, or after it has left: there is a sync before
-//! and one after.
+//! No member reads a source before its owner has entered, or after it has left: there is a sync
+//! before and one after.
 
 use crate::choice::SyncAlgorithm;
 use crate::index::ahead;
@@ -14,9 +14,9 @@ use crate::share::share;
 use crate::{Buffer, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts between two syncs: member `me` combines
-/// its share of the parts, and stores them in everybody's destination. The contributions are
-/// combined in the order of the indices, so the operation needs to be associative only. Nobody ends
-/// it before everybody has entered it.
+/// its share of the parts, and stores them in the destinations of all. The contributions are
+/// combined in the order of the indices, so the operation needs to be associative only. No member
+/// leaves it before all have entered it.
 ///
 /// A source may be the destination: each part is read and written by one member alone.
 pub fn all_reduce(
@@ -45,19 +45,19 @@ pub fn scan(
 }
 
 /// The plan of an all-gather between two syncs: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. Nobody ends it before everybody has entered it.
+/// of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     blocks(n, me, 0, sync)
 }
 
 /// The plan of an all-to-all between two syncs: part `j` of `Source` of member `i` becomes part `i`
-/// of `Dest` of member `j`. Nobody ends it before everybody has entered it.
+/// of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     blocks(n, me, me, sync)
 }
 
-/// A part of everybody's source, beginning with the own one: so members load from different peers
-/// at a time.
+/// A part of the source of each member, beginning with the own one: so members load from different
+/// peers at a time.
 fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
     let from = Buffer::Source.at(part);
     let own = Step::Copy { from, to: Buffer::Dest.at(me), count: 1 };

@@ -16,7 +16,7 @@ pub enum Edge {
     /// Between the two members of a pair, which exchange messages in round k.
     Exchange(u8),
     /// From any member to any other one. In a plan that uses it each member gets one such message
-    /// of each other one, and nobody ends the plan before everybody has entered it: so messages can
+    /// of each other one, and no member leaves the plan before all have entered it: so messages can
     /// be counted instead of distinguished, by two alternating counters.
     Any,
     /// Between any two members. An executor needs a flag for each two of them: it has these for

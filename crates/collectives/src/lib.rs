@@ -9,8 +9,8 @@
 //! function `n` is the size of the team, at least 1, and `me` the own index, less than `n`. All
 //! members of a team run the same plans in the same order, each with its own index.
 //!
-//! This crate must never know memory, transports, types of elements or PEs of the world: an index
-//! here is always an index in a team.
+//! This crate knows neither memory nor transports nor types of elements nor PEs of the world: an
+//! index here is always an index in a team.
 #![forbid(unsafe_code)]
 
 pub mod binomial;

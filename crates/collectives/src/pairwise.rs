@@ -7,7 +7,7 @@ use crate::index::{ahead, behind};
 use crate::{Buffer, Peer, Step};
 
 /// The plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member `i`
-/// becomes part `i` of `Dest` of member `j`. Nobody ends it before everybody has entered it.
+/// becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let puts = (1..n).map(move |distance| {

@@ -27,7 +27,7 @@ use crate::{Buffer, Operand, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless
 /// `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power
-/// of two; the others get one more, and put one more. Nobody ends it before everybody has entered
+/// of two; the others get one more, and put one more. No member leaves it before all have entered
 /// it.
 ///
 /// A source may be the destination.

@@ -20,8 +20,8 @@ const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 /// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every member
-/// combines in the same tree, so results are equal to the last bit, also in floating point. Nobody
-/// ends it before everybody has entered it.
+/// combines in the same tree, so results are equal to the last bit, also in floating point. No
+/// member leaves it before all have entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
     let fold_landing = core.rounds();
@@ -109,8 +109,8 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source`
-/// of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it
-/// before everybody has entered it.
+/// of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. No member
+/// leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };

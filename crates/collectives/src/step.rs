@@ -80,7 +80,7 @@ pub enum Step {
         peer: Peer,
     },
     /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
-    /// with an own operand, and store the result there. Nobody is signalled: the plan has heard
+    /// with an own operand, and store the result there. No member is signaled: the plan has heard
     /// that the parts are there, and notifies their owner that they were read before it ends or
     /// writes to them.
     Get {
@@ -129,7 +129,7 @@ pub enum Step {
         at: u32,
     },
     /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
-    /// result in the same parts of `Dest` of all members. Nobody is signalled.
+    /// result in the same parts of `Dest` of all members. No member is signaled.
     ReduceDirect {
         /// The first part.
         first: u32,
@@ -137,8 +137,8 @@ pub enum Step {
         count: u32,
     },
     /// Combine `count` parts of `Source` of the members in the order of the indices, and store in
-    /// the same parts of `Dest` of each member what the members up to it combine to. Nobody is
-    /// signalled.
+    /// the same parts of `Dest` of each member what the members up to it combine to. No member
+    /// is signaled.
     ScanDirect {
         /// The first part.
         first: u32,

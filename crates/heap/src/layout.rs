@@ -13,7 +13,7 @@ const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 pub(crate) const STATICS_AT: u64 = 1 << 46;
 
 /// Bytes from one PE's static data to the next one's, the same for every program, so that PEs that
-/// run different ones by mistake live to say so.
+/// run different ones by mistake can still report it.
 pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
 
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.

@@ -2,14 +2,14 @@
 //!
 //! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps
 //! all of it once. So a peer's copy of an address is the own address plus a multiple of the stride,
-//! one descriptor serves any number of PEs, and nothing can be left behind, since the file has no
+//! one descriptor serves any number of PEs, and nothing remains after the job, since the file has no
 //! name.
 //!
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from
-//! the heap. This is the only crate that maps memory. It must never know teams, transports or
-//! launchers, and it dereferences symmetric memory only in the allocator and where a child process
-//! gets its copy of the static data.
+//! the heap. This is the only crate that maps memory. It knows neither teams nor transports nor
+//! launchers. It dereferences symmetric memory only in the allocator, and where a child process gets
+//! its copy of the static data.
 
 pub mod allocator;
 mod core_files;

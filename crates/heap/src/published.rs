@@ -1,7 +1,7 @@
 //! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they
 //! read in place, so that no PE has a copy.
 //!
-//! Memory of the node behind the slices. It is no symmetric memory: nobody but the first PE can
+//! Memory of the node behind the slices. It is no symmetric memory: only the first PE can
 //! write it. This file must never know what the bytes mean.
 #![allow(unsafe_code)]
 

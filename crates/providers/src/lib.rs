@@ -1,7 +1,5 @@
-//! The list of transports that this build has: the composition root, the only place that names
-//! every provider.
-//!
-//! It must never hold logic: choosing among the providers is the runtime's.
+//! The list of the providers in this build, and the only place that names all of them. It contains
+//! no logic: the runtime chooses among the providers.
 #![forbid(unsafe_code)]
 
 use rushmem_transport::Provider;

@@ -1,13 +1,13 @@
-//! The C face of Rushmem: every function of OpenSHMEM 1.6 and its profiling twin. Beside it the
-//! Fortran face, in a folder of its own.
+//! The C functions of Rushmem: every function of OpenSHMEM 1.6 with its profiling name. The Fortran
+//! routines are in the folder `fortran`.
 //!
-//! A file per chapter of the standard, and `shmemx` for what vendors add to it; each names C
-//! functions and forwards them to the generic function of the runtime that does the work. The names
-//! are composed by `export` from the type tables in `types`, so that no name, type list or body is
-//! written twice. `cargo xtask symbols` compares what comes out with the tables, and the test in
-//! `signatures` with our headers.
+//! There is a file for each chapter of the standard, and `shmemx` for extensions of vendors. Each
+//! names C functions and forwards them to the generic functions of the runtime. `export` composes
+//! the names from the type tables in `types`, so that no name, type list or body is written twice.
+//! `cargo xtask symbols` compares the result with the tables, and the test `signatures` with our
+//! headers.
 //!
-//! Nothing here may hold state, check an argument or know how a call is carried out.
+//! Nothing here holds state or checks an argument.
 #![allow(clippy::missing_safety_doc, reason = "the contract of a C function is the standard's")]
 
 #[cfg(test)]

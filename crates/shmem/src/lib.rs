@@ -16,21 +16,21 @@
 //!
 //! # Memory that others change
 //!
-//! Peers may read and write symmetric memory at any time, so no reference ever points there. A
-//! program names it by a [`SymSlice`] or a [`SymRef`], copies elements in and out, and gets a value
-//! that some PE wrote, or bytes of several of them when it did not synchronize: elements of 1, 2, 4
-//! or 8 bytes are never torn, larger ones may be. Whatever peers do, this is not undefined
-//! behavior, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only in
-//! an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
+//! Peers may read and write symmetric memory at any time, so a program has no reference to it. It
+//! names elements by a [`SymSlice`] or a [`SymRef`], and copies them in and out. If PEs do not
+//! synchronize, a copy may hold an old value or a new one; elements of 1, 2, 4 or 8 bytes are never
+//! torn, larger ones may be. That is not undefined behavior, because an element is
+//! [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in which no
+//! other PE can reach the elements, lends them as a `&mut [T]`.
 //!
-//! This holds for threads of one PE, too, and for the library's own threads that carry out puts of
-//! peers over a network: symmetric memory is only accessed by atomic operations, and by a copy that
-//! is foreign to the compiler and defined as such.
+//! The same holds for the threads of one PE, and for threads of the library that carry out puts of
+//! peers: symmetric memory is only accessed by atomic operations, and by a copy that is opaque to
+//! the compiler.
 //!
 //! # Operations that complete later
 //!
-//! Non-blocking operations are issued in a [scope](Context::scope), whose end completes them; until
-//! then they borrow their buffers. Or they own a vector, and are a future of it
+//! Nonblocking operations borrow their buffers until the end of a [scope](Context::scope), which
+//! completes them. Others own a vector and return a future of it
 //! ([`Context::put_owned`], [`Context::get_owned`]). Waits are futures, too ([`Context::until`]).
 //! [`block_on`] waits for a future without an executor.
 //!
@@ -47,12 +47,12 @@
 //!
 //! # Errors
 //!
-//! What a program can handle is a [`Result`]. A wrong argument that the types cannot exclude (a PE
-//! that does not exist, a range out of bounds) ends the job with one message that names the PE, the
+//! A failure that a program can handle is a [`Result`]. A wrong argument that the types cannot
+//! exclude (a PE that does not exist, a range out of bounds) ends the job with one message that names the PE, the
 //! call and the remedy, as in C. A panic while symmetric objects exist ends the job, too, since the
-//! others would wait for this PE for ever.
+//! others would wait for this PE forever.
 //!
-//! Nothing here knows how a call is carried out: that is the runtime's.
+//! This crate only forwards calls; the runtime carries them out.
 
 // C code in the program finds its functions there.
 #[cfg(feature = "c")]

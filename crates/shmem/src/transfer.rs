@@ -1,7 +1,7 @@
 //! Non-blocking transfers of vectors that the transfer owns until it is complete: futures for any
 //! executor, and for none.
 //!
-//! A future that is leaked keeps its vector for ever, so nothing is written to memory that was
+//! A future that is leaked keeps its vector forever, so nothing is written to memory that was
 //! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::task::{self, Poll};
 
 /// After this number of idle polls a transfer waits: others that are issued on its context
-/// meanwhile could keep that busy for ever.
+/// meanwhile could keep that busy forever.
 const POLLS: u32 = 1000;
 
 /// Checks whether operations are complete; in the tests of this file not those of a context.

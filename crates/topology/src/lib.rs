@@ -4,8 +4,8 @@
 //! [`Topology`] is plain data. `hwloc` fills it from libhwloc, which is opened at run time and may
 //! be absent (this machine, an XML file, a synthetic description), `sysfs` from what the kernel
 //! shows without it. [`plan`] places the PEs of a machine and chooses their NICs: a pure function,
-//! so that all who ask it about the same machine and the same number of PEs agree without
-//! communication. This crate must never start, bind or move anything: launchers and the runtime do.
+//! so that all processes get the same result for the same machine and number of PEs, without
+//! communication. This crate starts, binds and moves nothing: launchers and the runtime do.
 
 /// The variable that names the NIC that a PE should prefer, in the form of [`Nic::hint`].
 pub const NIC_VARIABLE: &str = "SHMEM_NIC";

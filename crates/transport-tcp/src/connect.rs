@@ -182,7 +182,8 @@ mod tests {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut greeting = [0; GREETING];
-                greeting[..8].copy_from_slice(b"rushtcp\x02");
+                greeting[..7].copy_from_slice(b"rushtcp");
+                greeting[7] = rushmem_wire::TCP_HANDSHAKE.version;
                 stream.write_all(&greeting).expect("room for it");
                 if waits_for_a_claim {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");

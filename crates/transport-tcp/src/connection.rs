@@ -9,11 +9,11 @@
 use crate::bounce::BounceBuffers;
 use crate::heartbeat::Heartbeat;
 use crate::origin::Origin;
-use crate::proto::{Addressed, Frame, Reader, Reply, Violation};
+use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
 use crate::send_queue::UpTo;
 use crate::socket::is_of_peer;
 use crate::sys;
-use crate::target::Target;
+use crate::target::{Target, range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{Fault, LocalAccess, LocalBuf};
 use std::fmt;
@@ -21,6 +21,7 @@ use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
+use std::sync::atomic::{Ordering, fence};
 
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
@@ -155,7 +156,7 @@ impl Connection {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
-            let direct = self.direct()?;
+            let direct = self.direct(segments)?;
             let is_bounced = self.reader.body().is_some() && direct.nbytes == 0;
             let buffer = match is_bounced {
                 true => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
@@ -174,10 +175,13 @@ impl Connection {
         Ok(came)
     }
 
-    /// The memory, if any, to which the kernel may write what comes next. It is valid until the
-    /// request is answered that this is the answer to.
-    fn direct(&self) -> Result<LocalBuf, Violation> {
+    /// The memory, if any, to which the kernel may write what comes next: of a segment, or valid
+    /// until the request is answered that this is the answer to.
+    fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
+            Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), done)) => {
+                range(segments, dest, nbytes as usize)?.skip(done)
+            }
             Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => self
                 .origin
                 .private_destination(seq, nbytes)?
@@ -197,7 +201,9 @@ impl Connection {
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
-            // SAFETY: a destination that is valid until its request is answered.
+            // What came earlier is seen before this.
+            fence(Ordering::Release);
+            // SAFETY: of a segment, or a destination that is valid until its request is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {
@@ -211,12 +217,15 @@ impl Connection {
             Err(e) => return Err(end(&e, LocalAccess::Write, direct)),
         };
         let to_place = nbytes.min(direct.nbytes);
-        if let Some((Frame::Reply(reply), _)) = body
+        if let Some((head, _)) = body
             && to_place > 0
         {
             self.reader.advance(to_place);
-            if to_place == direct.nbytes {
-                self.origin.settle(reply)?;
+            let is_last = to_place == direct.nbytes;
+            match head {
+                Frame::Request(_) => self.target.placed(is_last),
+                Frame::Reply(reply) if is_last => self.origin.settle(reply)?,
+                Frame::Reply(_) | Frame::Bye => {}
             }
         }
         // SAFETY: the kernel has written the range first, and so many bytes of the buffer then.

@@ -29,6 +29,8 @@ const POLLS: usize = 4;
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
     progress: Arc<Progress>,
+    /// Words of long transfers are written and read in parts: nobody looks at them meanwhile.
+    in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which some request is not known to be done.
     touched: Vec<Pe>,
@@ -67,9 +69,9 @@ impl Leave {
 }
 
 impl TcpEndpoint {
-    pub(crate) fn new(progress: Arc<Progress>) -> TcpEndpoint {
+    pub(crate) fn new(progress: Arc<Progress>, in_parts: bool) -> TcpEndpoint {
         let routes = PeMap::new(progress.shared.peers.n_pes());
-        TcpEndpoint { progress, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
+        TcpEndpoint { progress, in_parts, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
     }
 
     fn shared(&self) -> &Shared {
@@ -196,6 +198,7 @@ impl TcpEndpoint {
             Some(_) => Leave::of(completion),
             None => Leave::Later,
         };
+        let how = (copy, self.in_parts && !copy);
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
             let part = source.skip(done).first(room(dest.offset + done as u64));
@@ -204,7 +207,7 @@ impl TcpEndpoint {
             let signal = signal.filter(|_| done == source.nbytes);
             self.issue(pe, leave, |Connection { origin, .. }| {
                 // SAFETY: a part of the source, valid by contract.
-                let seq = unsafe { origin.put(at, part, copy) };
+                let seq = unsafe { origin.put(at, part, how) };
                 position = origin.positions().0;
                 signal.map_or(seq, |signal| origin.update(signal))
             })?;
@@ -292,20 +295,20 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::get(self.shared(), &get) };
         }
+        let is_long = dest.nbytes > self.shared().tuning.copy_up_to;
+        let in_parts = self.in_parts && is_long;
         // The CPU stores the first bytes that come, which would end the process by a signal.
-        if dest.nbytes > self.shared().tuning.copy_up_to
-            && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest)
-        {
+        if is_long && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest) {
             return Err(self.shared().loss.of_memory(fault));
         }
         let leave = Leave::of(completion);
-        let is_symmetric = self.shared().segments.holding(dest).is_some();
+        let how = (!in_parts && self.shared().segments.holding(dest).is_some(), in_parts);
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
             let part = dest.skip(done).first(room(source.offset + done as u64));
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
-            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, is_symmetric) };
+            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, how) };
             seq = self.issue(pe, leave, append)?;
             done += part.nbytes;
         }

@@ -12,10 +12,10 @@ use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 /// Where an answer goes. What it points to stays valid until it has come or the connection is closed.
 #[derive(Clone, Copy)]
 enum To {
-    /// Memory of this PE alone.
+    /// Memory of this PE alone, or at which nobody looks meanwhile.
     Private(LocalBuf),
     /// Memory that others may read meanwhile.
-    Symmetric(LocalBuf),
+    Shared(LocalBuf),
     Word(*mut u8, AmoWidth),
     Nobody,
 }
@@ -58,12 +58,18 @@ impl Origin {
         (self.requests.appended(), self.requests.sent())
     }
 
-    /// Appends a put; returns its number.
+    /// Appends a put, whose words may be written `in_parts`; returns its number.
     ///
     /// # Safety
     /// The source is valid for reads: during the call when `copy`, else until it is sent.
-    pub(crate) unsafe fn put(&mut self, dest: RemoteAddr, source: LocalBuf, copy: bool) -> u64 {
-        self.requests.push(&Request::Put { dest, nbytes: source.nbytes as u32 }.encode());
+    pub(crate) unsafe fn put(
+        &mut self,
+        dest: RemoteAddr,
+        source: LocalBuf,
+        (copy, in_parts): (bool, bool),
+    ) -> u64 {
+        let nbytes = source.nbytes as u32;
+        self.requests.push(&Request::Put { dest, nbytes, in_parts }.encode());
         if copy {
             // SAFETY: valid by contract.
             unsafe { self.requests.push_copy::<mem::Volatile>(source) };
@@ -74,7 +80,8 @@ impl Origin {
         self.ledger.issue()
     }
 
-    /// Appends a get; returns its number. Others may read `dest` meanwhile if it `is_symmetric`.
+    /// Appends a get, whose words may be read `in_parts`; returns its number. Others may read `dest`
+    /// meanwhile if it `is_shared`.
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
@@ -82,11 +89,11 @@ impl Origin {
         &mut self,
         source: RemoteAddr,
         dest: LocalBuf,
-        is_symmetric: bool,
+        (is_shared, in_parts): (bool, bool),
     ) -> u64 {
         let nbytes = dest.nbytes as u32;
-        self.requests.push(&Request::Get { source, nbytes }.encode());
-        let to = if is_symmetric { To::Symmetric(dest) } else { To::Private(dest) };
+        self.requests.push(&Request::Get { source, nbytes, in_parts }.encode());
+        let to = if is_shared { To::Shared(dest) } else { To::Private(dest) };
         self.ledger.expect(Want::Data(nbytes), to)
     }
 
@@ -151,7 +158,7 @@ impl Origin {
                 match *self.ledger.data(seq, nbytes)? {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
-                    To::Symmetric(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
+                    To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
                     To::Word(..) | To::Nobody => return Err(Violation::Unasked),
                 }
                 if done + bytes.len() == head.body() {
@@ -160,7 +167,7 @@ impl Origin {
             }
             Piece::Part { .. } => return Err(Violation::Unknown("reply")),
             Piece::Whole(head, body) => match (head, self.ledger.settle(head)?) {
-                (Reply::Data { .. }, To::Private(dest) | To::Symmetric(dest)) => store(dest, body),
+                (Reply::Data { .. }, To::Private(dest) | To::Shared(dest)) => store(dest, body),
                 (Reply::Value(value), To::Word(at, width)) => {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };

@@ -7,7 +7,7 @@ use crate::proto::{Piece, Reply, Request, Violation};
 use crate::send_queue::SendQueue;
 use crate::whole_words::WholeWords;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::mem::Atomic;
+use rushmem_transport::mem::{Atomic, Volatile, copy_bytes};
 use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
@@ -53,10 +53,15 @@ impl Target {
         piece: Piece<'_, Request>,
     ) -> Result<(), Violation> {
         match piece {
-            Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
+            Piece::Part { head: Request::Put { dest, nbytes, in_parts }, done, bytes } => {
                 let rest = range(segments, dest, nbytes as usize)?.skip(done);
-                self.write(rest, bytes);
-                self.done += u64::from(bytes.len() == rest.nbytes);
+                if in_parts {
+                    // SAFETY: as many bytes of a segment as there are.
+                    unsafe { copy_bytes::<Volatile>(rest.base, bytes.as_ptr(), bytes.len()) };
+                } else {
+                    self.write(rest, bytes);
+                }
+                self.placed(bytes.len() == rest.nbytes);
                 Ok(())
             }
             Piece::Part { .. } => Err(Violation::Unknown("request")),
@@ -70,7 +75,12 @@ impl Target {
         fence(Ordering::Release);
         // SAFETY: within a segment.
         unsafe { self.words.write(rest, bytes) };
+    }
+
+    /// A part of the body of a put was written, perhaps the last one.
+    pub(crate) fn placed(&mut self, is_last: bool) {
         self.changed = true;
+        self.done += u64::from(is_last);
     }
 
     fn carry_out(
@@ -81,16 +91,22 @@ impl Target {
     ) -> Result<(), Violation> {
         self.done += 1;
         match request {
-            Request::Put { dest, .. } => self.write(range(segments, dest, body.len())?, body),
-            Request::Get { source, nbytes } => {
+            Request::Put { dest, .. } => {
+                self.write(range(segments, dest, body.len())?, body);
+                self.changed = true;
+            }
+            Request::Get { source, nbytes, in_parts } => {
                 let from = range(segments, source, nbytes as usize)?;
                 self.replies.push(&Reply::Data { seq: self.done, nbytes }.encode());
                 let few = self.replies.own_bytes() < MAX_COPIED;
                 if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
                     unsafe { self.replies.push_copy::<Atomic>(from) };
-                } else {
+                } else if in_parts {
                     // SAFETY: checked to be in the segment, which outlives the connection.
+                    unsafe { self.replies.push_memory(from) };
+                } else {
+                    // SAFETY: as above.
                     unsafe { self.replies.push_shared(from) };
                 }
             }
@@ -111,7 +127,11 @@ impl Target {
 }
 
 /// So many bytes of a segment.
-fn range(segments: &Segments, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
+pub(crate) fn range(
+    segments: &Segments,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Result<LocalBuf, Violation> {
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
 }
 
@@ -139,6 +159,7 @@ mod tests {
         let get = |nbytes| Request::Get {
             source: RemoteAddr { segment: Segment::Heap, offset: 0 },
             nbytes,
+            in_parts: false,
         };
         let mut target = Target::new();
         for _ in 0..10_000 {

@@ -94,7 +94,11 @@ impl Transport for Tcp {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress))))
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), false)))
+    }
+
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress), true)))
     }
 
     fn progress(&self) -> Result<bool, Error> {

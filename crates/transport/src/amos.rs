@@ -7,7 +7,8 @@ use std::fmt;
 /// Who carries out atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amos {
-    /// The target's CPU, asked by messages: they are atomic with respect to those of PEs that share its memory.
+    /// The target's CPU, on request by messages. They are atomic with respect to the operations of
+    /// PEs that share the target's memory.
     Software,
     /// The network.
     Network,

@@ -1,6 +1,8 @@
-//! The limit of open files (RLIMIT_NOFILE) of a PE: sockets to many peers soon exceed the usual one.
+//! The limit of open files (RLIMIT_NOFILE) of a PE. Sockets to many peers soon exceed the usual
+//! one.
 //!
-//! A provider says how many descriptors it needs for each peer. This file must never know what they are for.
+//! A provider states how many descriptors it needs for each peer. This file must never know what
+//! they are for.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -14,8 +16,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The lowest descriptor that a check may use for a moment. Lower ones are taken by programs that replace a standard stream: they
-/// close it and expect that the next file they open gets its number.
+/// The lowest descriptor that a check may use for a moment. A program that replaces a standard
+/// stream closes it and expects that the next file it opens gets its number.
 const FIRST: i32 = 3;
 
 /// How many descriptors a provider needs for each peer; a PE may be connected with all others.
@@ -40,8 +42,9 @@ impl PerPeer {
         self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
     }
 
-    /// Raises the soft limit to what the job may need, as far as the hard limit allows. If it is still too low, that is
-    /// reported only when descriptors run out, since few jobs connect all PEs with each other.
+    /// Raises the soft limit to what the job may need, as far as the hard limit allows. A limit
+    /// that is still too low is reported only when descriptors run out, since few jobs connect all
+    /// PEs with each other.
     pub fn make_room(self, n_pes: u32) {
         let limit = getrlimit(Resource::Nofile);
         if let Some(new) = raised(limit, self.needed(n_pes)) {
@@ -50,7 +53,7 @@ impl PerPeer {
         }
     }
 
-    /// As [`make_room`](PerPeer::make_room), for a library that cannot handle a limit below `least`.
+    /// As [`make_room`](PerPeer::make_room), for a library that needs a limit of at least `least`.
     ///
     /// # Errors
     /// When the limit is below `least`, with the remedy.
@@ -61,7 +64,7 @@ impl PerPeer {
             true => Ok(()),
             false => Err(format!(
                 "a PE may have {limit} files open, but needs {least} at least: {}",
-                self.cure()
+                self.remedy()
             )),
         }
     }
@@ -69,10 +72,10 @@ impl PerPeer {
     /// The message that no descriptors are left, with the remedy.
     pub fn exhausted(self) -> String {
         let limit = soft_limit();
-        format!("this PE has {limit} files open and may have no more; {}", self.cure())
+        format!("this PE has {limit} files open and may have no more; {}", self.remedy())
     }
 
-    fn cure(self) -> String {
+    fn remedy(self) -> String {
         format!(
             "raise `ulimit -n` (and its hard limit) to {} per PE of the job and {OTHERS} besides",
             self.0
@@ -96,7 +99,8 @@ pub fn ran_out(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Checks from time to time whether a descriptor is left, for a library that does not report the lack of one while peers wait.
+/// Checks from time to time whether a descriptor is left, for a library that does not report that
+/// it lacks one while peers wait.
 #[derive(Debug, Default)]
 pub struct Watch {
     next: Option<Instant>,
@@ -105,8 +109,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Checks if it is time to; `any` is any open descriptor. Returns whether there has been none for so long that peers should
-    /// not wait any longer.
+    /// Checks, if the last check is long enough ago; `any` is any open descriptor. Returns whether
+    /// none has been left for longer than peers should wait.
     pub fn is_over(&mut self, any: impl AsFd) -> bool {
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) {
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cure_is_named() {
+    fn the_remedy_is_named() {
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::EMFILE));
         assert!(text.contains("ulimit -n") && text.contains("2 per PE"), "{text}");
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ECONNREFUSED));

@@ -1,22 +1,22 @@
 //! The RDMA devices of this machine, as the kernel shows them, without opening one.
 //!
-//! Opening a network library has side effects. So with `SHMEM_TRANSPORT=auto` a job opens one only on a machine that has such a
-//! device. This file must never know what a device can do.
+//! Opening a network library has side effects. With `SHMEM_TRANSPORT=auto` a job therefore opens
+//! one only on a machine that has such a device. This file must never know what a device can do.
 
 use std::fs::{read_dir, read_to_string};
 use std::path::Path;
 
-/// The kernel's classes of RDMA devices: InfiniBand, RoCE, iWARP, EFA and Omni-Path are in the first,
-/// Slingshot in the second.
+/// The kernel's classes of RDMA devices. InfiniBand, RoCE, iWARP, EFA and Omni-Path are in the
+/// first, Slingshot is in the second.
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
-/// The names of the devices that are hardware and have an active port, sorted. Devices in software, such as Soft-RoCE, belong
-/// to no bus and do not count.
+/// The names of the hardware devices with an active port, sorted. Devices in software, such as
+/// Soft-RoCE, belong to no bus and do not count.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
-/// The active ports of the InfiniBand class, of hardware or software devices, such as `mlx5_0:1`, sorted.
+/// The active ports of the InfiniBand class, such as `mlx5_0:1`, sorted. Devices in software count.
 pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }

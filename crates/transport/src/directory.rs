@@ -1,7 +1,9 @@
-//! What the PEs of a job announced so that others reach them: one table, which the PEs of a node read in place.
+//! The addresses and keys by which the PEs of a job are reached: one table, which the PEs of a node
+//! read in place.
 //!
-//! The runtime fills it once, from what was exchanged, and a provider looks a PE up at its first use: a peer that is not used
-//! takes nothing in a process. This file must never know where the bytes are, nor what the parts of a record mean.
+//! The runtime fills it once, from what the PEs exchanged. A provider looks a PE up at its first
+//! use, so that a peer that is not used takes no memory in a process. This file must never know
+//! where the bytes are, nor what the parts of a record mean.
 
 use crate::{Pe, Segment};
 
@@ -21,8 +23,8 @@ const PARTS: usize = 1 + Segment::COUNT;
 
 /// The records of all PEs.
 ///
-/// The table has the number of PEs, the end of each one's record, and the records: the lengths of its parts, and the parts.
-/// Positions count from the end of what has a fixed size.
+/// The table consists of the number of PEs, the end of each PE's record, and the records. A record
+/// consists of the lengths of its parts and the parts. An end counts from the first record.
 pub struct Directory(Box<dyn AsRef<[u8]> + Send + Sync>);
 
 impl Directory {
@@ -50,7 +52,8 @@ impl Directory {
         NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + each)
     }
 
-    /// The table in these bytes, which [`encode`](Directory::encode) made and which do not change any more.
+    /// The table in these bytes, which [`encode`](Directory::encode) made and which no longer
+    /// change.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Directory {
         Directory(Box::new(bytes))
     }
@@ -79,7 +82,7 @@ impl Directory {
     }
 }
 
-/// Number `which` of those at the start of these bytes.
+/// The number at index `which` of the numbers at the start of these bytes.
 fn number(bytes: &[u8], which: usize) -> Option<usize> {
     let number = bytes.get(which * NUMBER..)?.first_chunk()?;
     Some(u32::from_le_bytes(*number) as usize)
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_no_larger_than_said() {
+    fn a_table_is_no_larger_than_promised() {
         let records = [PeRecord { address: &[1; 50], keys: [&[2; 20]; Segment::COUNT] }; 100];
         let bytes = Directory::encode(records.into_iter());
         assert_eq!(bytes.len(), Directory::most_bytes(100, 110));

@@ -36,14 +36,15 @@ pub trait Endpoint: Send {
     /// asks for it ([`OldValue`](crate::OldValue)), and otherwise any number.
     ///
     /// # Safety
-    /// If the request names a destination of the old value, it is valid for writes of a word of this width until the next
-    /// quiet returns.
+    /// If the request names a destination of the old value, that is valid for writes of a word of
+    /// this width until the next quiet returns.
     ///
     /// # Errors
     /// When the PE cannot be reached.
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error>;
 
-    /// Puts, then updates the word of the signal. Nobody sees the update before what it [follows](crate::Follows).
+    /// Puts, then updates the word of the signal. The update is not visible before what it
+    /// [follows](crate::Follows).
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).
@@ -70,8 +71,8 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
-    /// Whether everything that was issued is complete, here and at the targets, as after a [`quiet`](Endpoint::quiet). A
-    /// provider that cannot tell completes it.
+    /// Whether everything that was issued is complete, here and at the targets, as after a
+    /// [`quiet`](Endpoint::quiet). A provider that does not know completes it.
     ///
     /// # Errors
     /// When a PE was lost.

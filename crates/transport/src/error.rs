@@ -22,8 +22,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// The message for memory that a library or its network refused to register: the reason, the likely cause and the remedy.
-    /// `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` where there is no limit.
+    /// The message for memory that a library or its network refused to register: the reason, the
+    /// likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` if it
+    /// has none.
     pub fn refused_memory(
         library: &str,
         segment: Segment,
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_memory_names_the_limit_the_size_and_the_cure() {
+    fn refused_memory_names_the_limit_the_size_and_the_remedy() {
         let said = |limit| {
             let (segment, why) = (Segment::Heap, "Cannot allocate memory");
             Error::refused_memory("UCX", segment, 536_870_912, why, limit).to_string()

@@ -1,16 +1,19 @@
 //! The boundary between the runtime and the networks that move bytes between PEs.
 //!
-//! Three things live here: the [`Transport`] and [`Endpoint`] traits with the plain data that crosses them;
-//! [`mem`], the only code that loads, stores or updates symmetric memory that is mapped into the calling
-//! process; and what all providers are built from ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). A
-//! provider (a crate `transport-*`) imports this crate, `wire` and its own bindings. The runtime imports this crate and
-//! no provider. The tests that every provider must pass are in `ci/conformance`.
+//! It contains:
 //!
-//! To write a provider, start with [`Provider`], the trait [`Transport`] and the template [`null`].
+//! - the traits [`Transport`] and [`Endpoint`], and the plain data that they take and return;
+//! - [`mem`], the accesses to symmetric memory that is mapped into the calling process. On the own
+//!   node the runtime calls it inline: a virtual call would cost more than the access itself;
+//! - [`kit`], what all providers are built from, and [`descriptors`] and [`device`], what they
+//!   query of the machine.
 //!
-//! This crate must never know teams, collectives, heaps, launchers or any network library. On-node
-//! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a
-//! virtual call would cost more than the access itself.
+//! A provider (a crate `transport-*`) imports this crate, `wire` and its own bindings. The runtime
+//! imports this crate and no provider. To write a provider, start with [`Provider`], the trait
+//! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
+//! `ci/conformance`.
+//!
+//! This crate must never know teams, collectives, heaps, launchers or any network library.
 
 mod amos;
 pub mod descriptors;

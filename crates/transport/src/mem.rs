@@ -1,12 +1,15 @@
 //! Loads, stores, copies and atomic updates of symmetric memory that is mapped here.
 //!
-//! Another process may touch the same bytes at any time, so nothing here forms a slice or a reference
-//! to data: a word is accessed by one atomic instruction of its size, larger runs by a function that is foreign to the
-//! compiler, as the head of `opaque` explains. The
-//! only references are to atomics, for the length of one operation. The source of a copy may also be private
-//! memory, of which no atomic may be made where it is borrowed as `&[T]`. Ordering is the business of
-//! `fence`, `quiet` and the waits; data accesses are relaxed. This file and the heap's allocator are
-//! the only code that dereferences symmetric memory.
+//! Another process may access the same bytes at any time, so nothing here forms a slice or a
+//! reference to data. A word is accessed by one atomic instruction of its size, a longer run by
+//! instructions or a function that are opaque to the compiler (see `opaque`). The only references
+//! are to atomics, for the length of one operation.
+//!
+//! The source of a copy may also be private memory. Where that is borrowed as `&[T]`, there can be
+//! no reference to an atomic in it.
+//!
+//! Data accesses are relaxed; `fence`, `quiet` and the waits order them. This module and the heap's
+//! allocator are the only code that dereferences symmetric memory.
 //!
 //! Every function takes pointers that the caller has checked: valid for the access in this process,
 //! and aligned to the size of `T` where words are accessed.

@@ -1,4 +1,5 @@
-//! The network interface controller (NIC) that a PE should prefer, by the names under which libraries know it.
+//! The network interface controller (NIC) that a PE should prefer, by the names that libraries use
+//! for it.
 //!
 //! This file must never know how it is chosen.
 
@@ -6,13 +7,13 @@ use std::fmt;
 
 /// A network interface controller.
 ///
-/// As text, which is the form of `SHMEM_NIC`: its name, a colon and its port if it has ports, a comma and its
-/// interface if it has one. `mlx5_0:1,ib0`.
+/// Its text is the form of `SHMEM_NIC`, such as `mlx5_0:1,ib0`: the name, then a colon and the port
+/// if it has ports, then a comma and the interface if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
-    /// As its library calls it, and libfabric its domain: `mlx5_0`, `cxi0`.
+    /// The name of the device, and of its domain in libfabric: `mlx5_0`, `cxi0`.
     pub name: String,
-    /// The port that is up; `mlx5_0:1` is what UCX calls it.
+    /// The port that is up. UCX calls a device with its port `mlx5_0:1`.
     pub port: Option<u32>,
     /// The interface that sockets use: `ib0`, `hsn0`.
     pub interface: Option<String>,

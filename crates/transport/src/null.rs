@@ -1,6 +1,7 @@
-//! The smallest provider: it compiles, it can be opened, and it reaches nobody.
+//! The smallest provider: it compiles, it can be opened, and it reaches no PE.
 //!
-//! It is the template for a new provider; CONTRIBUTING.md describes the steps. `providers::ALL` never contains it.
+//! It is the template for a new provider; CONTRIBUTING.md describes the steps. `providers::ALL`
+//! never contains it.
 #![allow(unsafe_code)]
 
 use crate::{
@@ -23,13 +24,13 @@ pub const PROVIDER: Provider = Provider {
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 
-/// A transport of the template that has `most` endpoints at the most, for tests.
+/// A transport of the template that has at most `most` endpoints, for tests.
 pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
     Box::new(Null { endpoints: AtomicUsize::new(most) })
 }
 
 struct Null {
-    /// How many more it has.
+    /// How many are left.
     endpoints: AtomicUsize,
 }
 

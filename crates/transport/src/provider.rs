@@ -1,6 +1,6 @@
 //! How the runtime finds and opens a provider, and the transport that it then has.
 //!
-//! A provider states its capabilities in [`Caps`]. It never claims one that it did not test.
+//! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
 use crate::{Amos, Directory, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
@@ -12,7 +12,8 @@ use std::time::Duration;
 pub struct Provider {
     /// Its name, which is a value of `SHMEM_TRANSPORT`.
     pub name: &'static str,
-    /// Its own settings, whose values it asks of its [`Host`]. Their names begin with `SHMEM_` and the provider's name.
+    /// Its own settings, whose values its [`Host`] knows. Their names begin with `SHMEM_` and the
+    /// provider's name.
     pub settings: &'static [Setting],
     /// Whether it opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
@@ -20,26 +21,28 @@ pub struct Provider {
     pub without_rdma: bool,
     /// Whether it can leave atomic operations to the network.
     pub network_amos: bool,
-    /// What it finds on this machine, given the variables of the host. It is fast and prints nothing. It may open libraries, but
-    /// opens devices only if [`device::active`](crate::device::active) finds some.
+    /// What it finds on this machine, given the variables of the host. It is fast and prints
+    /// nothing. It may open libraries, but opens devices only if
+    /// [`device::active`](crate::device::active) finds some.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
-    /// Opens the provider's transport for this process. All signals are blocked meanwhile, so its threads take none.
+    /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
+    /// its threads take none.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
 }
 
-/// What a provider finds on a machine. As text it is one line for people.
+/// What a provider finds on a machine. Its text is one line for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// It uses hardware that reads and writes a target's memory without the target's CPU.
     pub rdma: bool,
-    /// This hardware also carries out the atomic operations of the standard; it may lack some that its compare-and-swap makes up
-    /// for.
+    /// This hardware also carries out the atomic operations of the standard, some of them perhaps
+    /// by its compare-and-swap.
     pub hardware_amos: bool,
     /// A description in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
     pub description: String,
@@ -51,27 +54,29 @@ impl fmt::Display for Found {
     }
 }
 
-/// What a provider is told when it is opened.
+/// The arguments with which a provider is opened.
 #[derive(Clone)]
 pub struct Open {
     /// This PE.
     pub pe: Pe,
     /// How many PEs the job has.
     pub n_pes: u32,
-    /// The job's secret, the same on all PEs and known to nobody else.
+    /// The job's secret, which is the same on all PEs and known to them alone.
     pub secret: [u8; 32],
     /// All PEs run on this machine, so that nothing needs to be reachable from outside.
     pub one_machine: bool,
     /// PEs outnumber the usable CPUs: waiting must not spin.
     pub oversubscribed: bool,
-    /// Who carries out atomic operations, the same on all PEs; the network only where the provider can leave them to it.
+    /// Who carries out atomic operations, the same on all PEs. It is the network only if the
+    /// provider can leave them to it.
     pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
 }
 
-/// The interface of a provider to its user, which is the runtime or a test. Any thread may call it at any time while the
-/// transport exists. An implementation must not call the transport and must not block.
+/// The interface of a provider to its user, which is the runtime or a test. Any thread may call it
+/// at any time while the transport exists. An implementation must not call the transport and must
+/// not block.
 pub trait Host: Send + Sync {
     /// The value of an environment variable, most often one of the provider's own settings.
     fn variable(&self, name: &str) -> Option<String> {
@@ -79,19 +84,22 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// The NIC of this machine that the PE should prefer where there are several: near it, and shared with as
-    /// few PEs as possible. `None` if there is no choice, or if the user leaves it to the provider (`SHMEM_NIC=any`).
+    /// The NIC of this machine that the PE should prefer if there are several: one near it, shared
+    /// with as few PEs as possible. `None` if there is no choice, or if the user leaves it to the
+    /// provider (`SHMEM_NIC=any`).
     fn nic(&self) -> Option<Nic> {
         None
     }
 
-    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A transport that detects
-    /// silence reports a loss within three fifths of this time; the rest is for ending the job.
+    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A
+    /// transport that detects silence reports a loss within three fifths of this time; the rest is
+    /// for ending the job.
     fn host_limit(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    /// The CPU of this PE has changed its memory for a peer: wakes threads that wait for such a change.
+    /// The CPU of this PE has changed its memory for a peer: wakes threads that wait for such a
+    /// change.
     fn arrived(&self) {}
 
     /// A PE was lost; every verb fails from now on. Called once.
@@ -99,7 +107,8 @@ pub trait Host: Send + Sync {
         let _ = error;
     }
 
-    /// Ends the process at once with this message, because the network still uses memory that is no longer valid.
+    /// Ends the process at once with this message, because the network still uses memory that is no
+    /// longer valid.
     fn cannot_go_on(&self, why: &str) -> ! {
         eprintln!("{why}");
         std::process::abort()
@@ -109,22 +118,30 @@ pub trait Host: Send + Sync {
 /// What a transport can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
-    /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that they and the CPU's own
-    /// are atomic with respect to each other. Otherwise the runtime uses the transport for all atomic operations, also for those
-    /// on the own node and on the PE itself.
+    /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that
+    /// they and the CPU's own are atomic with respect to each other. Otherwise the runtime uses the
+    /// transport for all atomic operations, also for those on the own node and on the PE itself.
     pub amos_compose_with_cpu: bool,
-    /// It relies on what the kernel shows of the process's first thread, which must not end while the transport is open.
+    /// It relies on what the kernel shows of the process's first thread, which must not end while
+    /// the transport is open.
     pub needs_first_thread: bool,
-    /// Registered memory is locked: all its pages are in memory as long as it is registered.
+    /// Registered memory is locked: all its pages are resident as long as it is registered.
     pub locks_memory: bool,
 }
 
 /// A network as one process sees it.
 ///
-/// The runtime calls [`address`](Transport::address) and then [`register`](Transport::register) for every segment, exchanges the
-/// results among all PEs, [`connect`](Transport::connect)s, makes an [`endpoint`](Transport::endpoint) for itself and tests it. It makes the endpoint of a context at its first use.
-/// Threads that wait call [`progress`](Transport::progress) and [`wait`](Transport::wait); a provider that must serve peers at
-/// other times has a service thread. Endpoints are dropped before the transport; dropping the transport ends its threads.
+/// The runtime calls its functions in this order:
+///
+/// 1. [`address`](Transport::address), then [`register`](Transport::register) for every segment.
+///    All PEs exchange the results.
+/// 2. [`connect`](Transport::connect).
+/// 3. [`internal_endpoint`](Transport::internal_endpoint) for itself, which it tests, and then
+///    [`endpoint`](Transport::endpoint) for each context at its first use.
+/// 4. [`progress`](Transport::progress) and [`wait`](Transport::wait), by threads that wait. A
+///    provider that must serve peers at other times has a service thread.
+///
+/// Endpoints are dropped before the transport. Dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
     /// Its capabilities.
     fn caps(&self) -> Caps;
@@ -143,11 +160,12 @@ pub trait Transport: Send + Sync {
         nbytes: usize,
     ) -> Result<Key, Error>;
 
-    /// This PE's address, for its peers. It must not depend on the segments, which are registered later.
+    /// This PE's address, for its peers. It must not depend on the segments, which are registered
+    /// later.
     fn address(&self) -> Vec<u8>;
 
-    /// Every PE of the job is reached by what it told from now on, its address and the keys of its segments. Checks that all of
-    /// them can be used, and waits for none: nothing is kept of a PE before it is first used.
+    /// Makes every PE of the job reachable by its address and the keys of its segments. Checks that
+    /// all of these can be used, but contacts no PE and keeps nothing of it before its first use.
     ///
     /// # Errors
     /// When there is no path to one of them.
@@ -159,15 +177,24 @@ pub trait Transport: Send + Sync {
     /// When the network has no more; then contexts share endpoints.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
-    /// Makes the network progress, for this process and for peers that access its memory, and sends what any endpoint has
-    /// held back. Never blocks. Returns whether there was work for peers.
+    /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
+    /// nobody reads or writes the data before, on either side, so that its words need not be whole.
+    ///
+    /// # Errors
+    /// As [`endpoint`](Transport::endpoint).
+    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        self.endpoint()
+    }
+
+    /// Makes the network progress, for this process and for peers that access its memory, and
+    /// sends what any endpoint has delayed. Never blocks. Returns whether there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
     fn progress(&self) -> Result<bool, Error>;
 
-    /// As [`progress`](Transport::progress), but if there was nothing to do, sleeps until there may be, for `at_most` at the
-    /// longest.
+    /// As [`progress`](Transport::progress), but if there was nothing to do, sleeps until there may
+    /// be, at most for `at_most`.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -179,7 +206,8 @@ pub trait Transport: Send + Sync {
         Ok(worked)
     }
 
-    /// The calling thread, which polled so far, will sleep elsewhere: the service thread takes over at once.
+    /// The calling thread, which has polled so far, will sleep elsewhere: the service thread takes
+    /// over at once.
     fn hand_over(&self) {}
 
     /// Gives a PE up that has not answered for too long, as `why` says: every call that waits

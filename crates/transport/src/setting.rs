@@ -1,4 +1,5 @@
-//! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the parsers come from these rows.
+//! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the
+//! parsers come from these rows.
 //!
 //! This file must never know a setting: the runtime and each provider have a table of their own.
 
@@ -9,9 +10,11 @@ use std::fmt;
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// Deprecated names, of which the first that is set counts where the name is not (OpenSHMEM 1.6, §8).
+    /// Deprecated names. If the name is not set, the first of them that is set counts (OpenSHMEM
+    /// 1.6, §8).
     pub old_names: &'static [&'static str],
-    /// The value that counts if neither is set. `None` if the default is no value; then the meaning describes it.
+    /// The value that counts if none of them is set. `None` if the default is no value; then the
+    /// meaning describes it.
     pub default: Option<&'static str>,
     /// What it does and which values it may have, without a full stop.
     pub meaning: &'static str,
@@ -40,8 +43,8 @@ impl Setting {
         }
     }
 
-    /// Its value and where that comes from; `None` if it has none. `by_oshrun` holds the names of variables that `oshrun` has
-    /// set, separated by spaces.
+    /// Its value and where that comes from; `None` if it has none. `by_oshrun` holds the names of
+    /// variables that `oshrun` has set, separated by spaces.
     pub fn now(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -111,13 +114,13 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Whether a list of names that commas separate has none.
+/// Whether a list of names separated by commas has none.
 pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }
 
-/// A variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are not UTF-8 are replaced, so that
-/// the message about such a value can show it.
+/// A variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are not
+/// UTF-8 are replaced, so that the message about such a value can show it.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }

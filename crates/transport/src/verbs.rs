@@ -1,5 +1,5 @@
-//! Plain data that the verbs of an endpoint take: an operation is a value, so that whoever passes it on need not know its
-//! parts.
+//! Plain data that the verbs of an endpoint take. An operation is a value, so that code that passes
+//! it on need not know its parts.
 #![allow(unsafe_code)]
 
 /// A kind of symmetric memory. Every PE has one segment of each kind.
@@ -43,7 +43,8 @@ pub struct LocalBuf {
     pub nbytes: usize,
 }
 
-// SAFETY: a plain address; whoever passes it on vouches for the memory, which any thread may hand to a network.
+// SAFETY: a plain address. The code that passes it on ensures that the memory is valid, and any
+// thread may pass that to a network.
 unsafe impl Send for LocalBuf {}
 
 impl LocalBuf {
@@ -73,7 +74,8 @@ impl LocalBuf {
 /// When the call of an operation returns, and until when its local memory is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// The call returns when the local memory is done with: a source may be reused, a destination holds the data.
+    /// The call returns when the local memory is no longer in use: a source may be reused, a
+    /// destination holds the data.
     Now,
     /// The call starts the operation; its local memory is in use until the next quiet.
     AtQuiet,
@@ -97,7 +99,7 @@ pub struct Get {
     pub dest: LocalBuf,
     /// The data.
     pub source: RemoteAddr,
-    /// When they are there.
+    /// When the destination holds them.
     pub completion: Completion,
 }
 
@@ -134,8 +136,8 @@ pub enum OldValue {
 pub enum Follows {
     /// The data of its put.
     Data,
-    /// Besides, all puts and signals that the endpoint has issued to the PE. What is issued later may come before it, so that this
-    /// takes less than a fence.
+    /// Also all puts and signals that the endpoint has issued to the PE. Unlike a fence, it does
+    /// not order what is issued later, and takes less time.
     All,
 }
 
@@ -224,7 +226,7 @@ pub enum AmoWidth {
 }
 
 impl AmoWidth {
-    /// The width of so many bytes.
+    /// The width of a word of `nbytes` bytes.
     #[inline]
     pub fn from_nbytes(nbytes: u8) -> Option<AmoWidth> {
         match nbytes {

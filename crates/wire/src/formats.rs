@@ -23,7 +23,7 @@ pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 3);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 2);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX.

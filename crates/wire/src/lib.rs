@@ -1,8 +1,7 @@
-//! What crosses between processes: the version of every format, and the one codec of start-up
-//! records.
+//! The versions of all formats that cross between processes, and the codec of start-up records.
 //!
-//! Protocols that are hot, such as the frames of TCP, write their own bytes; their versions are
-//! here all the same. This crate must never know what a record means.
+//! Protocols on the data path, such as the frames of TCP, encode themselves; their versions are here
+//! as well. This crate does not interpret records.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -1,11 +1,12 @@
-//! `PROGRAM --generate man`, `bash`, `zsh` or `fish`: the man page and the completions of a program, from its options.
+//! `PROGRAM --generate man`, `bash`, `zsh` or `fish`: the man page and the completions of a
+//! program, from its options.
 //!
 //! The installation calls it. It must never know a program, only the names of all man pages.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
 
-use clap::{Command, ValueEnum};
+use clap::{Arg, ArgAction, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -53,7 +54,10 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
     let version = command.get_version().unwrap_or_default();
-    let man = Man::new(command.clone().about(purpose).long_about(about).after_help(None::<&str>))
+    // clap's own text of it distinguishes -h from --help where a command has a long description.
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
+    let command = command.clone().disable_help_flag(true).arg(help).after_help(None::<&str>);
+    let man = Man::new(command.about(purpose).long_about(about))
         .source(format!("Rushmem {version}"))
         .manual("OpenSHMEM")
         .date("@DATE@");
@@ -61,7 +65,8 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     text.write_all((sections(&after) + &see_also(&name)).as_bytes())
 }
 
-/// What follows the options in the help: paragraphs, and under a heading lines that stay as they are.
+/// What follows the options in the help: paragraphs, and under a heading lines that stay as they
+/// are.
 fn sections(after: &str) -> String {
     let mut page = Roff::new();
     for part in after.split("\n\n").filter(|part| !part.is_empty()) {
@@ -104,6 +109,7 @@ mod tests {
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
+        assert!(page.contains("\nPrint help\n"), "{page}");
         assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");
     }
 

@@ -1,7 +1,7 @@
-//! A PE made of steps, for the tests of oshrun: each argument is one step, taken in order.
+//! A PE for the tests of oshrun. Each argument is a step; `1?step` is only for PE 1
+//! (SHMEM_LOCAL_ID).
 //!
-//! `1?step` is for PE 1 alone (by SHMEM_LOCAL_ID). It speaks the job protocol through `rushmem_bootstrap` and needs no
-//! symmetric memory, so it shows what the launcher does and nothing else.
+//! It uses the job protocol through `rushmem_bootstrap`, without symmetric memory.
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use rushmem_bootstrap::{Aborter, Protocol, Session, env};
 
-/// What the steps share.
+/// The state of the steps.
 #[derive(Default)]
 struct Pe {
     session: Option<Session>,
     aborter: Option<Aborter>,
     /// A thread that aborts the job.
-    speaker: Option<JoinHandle<bool>>,
+    aborting: Option<JoinHandle<bool>>,
 }
 
 fn main() {
@@ -25,15 +25,15 @@ fn main() {
     let mut pe = Pe::default();
     for step in std::env::args().skip(1) {
         match step.split_once('?') {
-            Some((who, step)) if who == me => pe.take(step),
+            Some((who, step)) if who == me => pe.perform(step),
             Some(_) => {}
-            None => pe.take(&step),
+            None => pe.perform(&step),
         }
     }
 }
 
 impl Pe {
-    fn take(&mut self, step: &str) {
+    fn perform(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
             "init" => match Session::open(Protocol::Any, |_, _| ()) {
@@ -66,7 +66,7 @@ impl Pe {
                 self.session().barrier().expect("barrier");
                 self.session().unfinalized().expect("unfinalized");
             }
-            "refused" => assert!(self.session().refused(rest), "oshrun hears it"),
+            "refused" => assert!(self.session().refused(rest), "oshrun is there"),
             "resume" => self.session().resumed().expect("resumed"),
             "memory" => self.memory(),
             "descriptors" => descriptors(),
@@ -93,7 +93,7 @@ impl Pe {
             "kill" => {
                 let signal =
                     rustix::process::Signal::from_named_raw(number(rest) as i32).expect("a signal");
-                // Rust's handler of SIGSEGV gives the first one back to whatever caused it.
+                // Rust's handler of SIGSEGV resets the action for the first one.
                 for _ in 0..2 {
                     rustix::process::kill_process(rustix::process::getpid(), signal).expect("kill");
                 }
@@ -101,21 +101,21 @@ impl Pe {
             "exit" => std::process::exit(number(rest) as i32),
             "abort" => {
                 let (status, message) = rest.split_once(':').expect("abort:STATUS:MESSAGE");
-                let asked = self.aborter().abort(number(status) as i32, message);
-                await_the_end(asked, number(status) as i32);
+                let is_sent = self.aborter().abort(number(status) as i32, message);
+                await_the_end(is_sent, number(status) as i32);
             }
             "global_exit" => {
-                let asked = self.aborter().global_exit(number(rest) as i32);
-                await_the_end(asked, number(rest) as i32);
+                let is_sent = self.aborter().global_exit(number(rest) as i32);
+                await_the_end(is_sent, number(rest) as i32);
             }
-            // An abort by one thread while the main thread waits in an exchange.
+            // One thread aborts while the main thread waits in an exchange.
             "abort_from_thread" => {
                 let aborter = self.aborter().clone();
-                let speaker = std::thread::spawn(move || aborter.abort(5, "from a thread"));
-                self.speaker = Some(speaker);
+                let thread = std::thread::spawn(move || aborter.abort(5, "from a thread"));
+                self.aborting = Some(thread);
             }
             "join" => {
-                let sent = self.speaker.take().expect("after abort_from_thread").join();
+                let sent = self.aborting.take().expect("after abort_from_thread").join();
                 assert!(sent.expect("no panic"), "oshrun has the message");
             }
             _ => panic!("no step {step:?}"),
@@ -138,7 +138,7 @@ impl Pe {
         assert_eq!(records, (0..session.n_pes()).map(record).collect::<Vec<_>>());
     }
 
-    /// Every PE writes its byte into the node's memory and finds those of all PEs of its node.
+    /// Each PE writes a byte to the node's memory, and reads those of all PEs of its node.
     fn memory(&mut self) {
         let session = self.session();
         let (nodes, pe, local) = (session.nodes().clone(), session.pe(), session.local_id());
@@ -158,27 +158,27 @@ fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
-/// As the runtime does after an abort: sleeps until it is killed, and exits by itself when nobody does.
-fn await_the_end(asked: bool, status: i32) {
-    if asked {
+/// As the runtime after an abort: sleeps until it is killed, and exits after a limit.
+fn await_the_end(is_sent: bool, status: i32) {
+    if is_sent {
         std::thread::sleep(Duration::from_secs(10));
     }
     std::process::exit(status)
 }
 
-/// The numbers that are open, and what they lead to.
+/// Prints the open descriptors and their targets.
 fn descriptors() {
     for entry in std::fs::read_dir("/proc/self/fd").expect("/proc") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a number").to_string_lossy().into_owned();
-        // The folder that is being read is closed when its link is followed later.
+        // The descriptor of this folder itself may be closed by now.
         if let Ok(target) = std::fs::read_link(&path) {
             println!("descriptor {name} {}", target.display());
         }
     }
 }
 
-/// Lines that show damage, written in pieces that have nothing to do with lines.
+/// Prints lines that reveal damage, in pieces that do not end at line ends.
 fn lines(count: u64) {
     let me = std::env::var(env::LOCAL_ID).expect("a PE");
     let text: String = (0..count)
@@ -196,7 +196,7 @@ fn lines(count: u64) {
     }
 }
 
-/// One line of so many bytes that takes its time.
+/// Prints one line of about `nbytes` bytes slowly.
 fn giant(nbytes: u64) {
     let me = std::env::var(env::LOCAL_ID).expect("a PE");
     let line = format!("<{}>\n", me.repeat(nbytes as usize));

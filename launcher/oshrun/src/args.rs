@@ -1,6 +1,7 @@
-//! The command line: options of oshrun, then a program and its own arguments, which are passed on untouched.
+//! The command line: options of oshrun, then the program and its arguments, which pass unchanged.
 //!
-//! It reads two things of the environment: the variables that `-x NAME` passes on, and the default of `--host-limit`.
+//! It reads two things from the environment: the variables that `-x NAME` exports, and the default
+//! of `--host-limit`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +15,8 @@ use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
 use crate::failure::Failure;
-use crate::hosts::Asked;
-use crate::placement::Wish;
+use crate::hosts::HostOptions;
+use crate::placement::PlacementRequest;
 
 /// Start a program as the PEs of one OpenSHMEM job, on this machine or on several hosts.
 #[derive(Debug, Parser)]
@@ -34,7 +35,8 @@ use crate::placement::Wish;
                   oshrun -n 2 --tag-output ./program -v    The program gets the argument -v"
 )]
 struct Flags {
-    /// Number of PEs (also -np N); by default the number of slots of the hosts, or 1 on this machine
+    /// Number of PEs (also -np N); by default the number of slots of the hosts, or 1 on this
+    /// machine
     #[arg(short = 'n', long = "np", value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
     n_pes: Option<u32>,
 
@@ -50,8 +52,8 @@ struct Flags {
     #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
     ppn: Option<u32>,
 
-    /// Command that starts daemons on other hosts, called with the host and a command line; by default ssh, or srun in a
-    /// Slurm allocation
+    /// Command that starts daemons on other hosts, called with the host and a command line; by
+    /// default ssh, or srun in a Slurm allocation
     #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true)]
     launch_agent: Option<Words>,
 
@@ -59,7 +61,8 @@ struct Flags {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     prefix: Option<PathBuf>,
 
-    /// Time within which the job ends everywhere when another host stops answering; by default SHMEM_HOST_LIMIT, or 10
+    /// Time within which the job ends everywhere when another host stops answering; by default
+    /// SHMEM_HOST_LIMIT, or 10
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
@@ -75,12 +78,14 @@ struct Flags {
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
     export: Vec<OsString>,
 
-    /// Prefix every line of output with the number of its PE in brackets, and with its host if there are several
+    /// Prefix every line of output with the number of its PE in brackets, and with its host if
+    /// there are several
     #[arg(long)]
     tag_output: bool,
 
-    /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its host; without this
-    /// option, a newline separates the unfinished line of one PE from the output of another one
+    /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its
+    /// host; without this option, a newline separates the unfinished line of one PE from the output
+    /// of another one
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     output_files: Option<PathBuf>,
 
@@ -88,13 +93,14 @@ struct Flags {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
-    /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware thread after the other
-    /// (slot), to one core after the other (core), or in turn to each l3, numa or socket
+    /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware
+    /// thread after the other (slot), to one core after the other (core), or in turn to each l3,
+    /// numa or socket
     #[arg(long, value_name = "PLACE")]
     map_by: Option<MapBy>,
 
-    /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines with several NUMA nodes
-    /// while PEs do not outnumber the CPUs, and none otherwise
+    /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines
+    /// with several NUMA nodes while PEs do not outnumber the CPUs, and none otherwise
     #[arg(long, value_name = "PLACE")]
     bind_to: Option<BindTo>,
 
@@ -116,19 +122,19 @@ struct Flags {
     #[arg(long)]
     timings: bool,
 
-    /// Run all PEs, or these, under gdb: each in an xterm if there is a display, otherwise without a terminal, so that gdb
-    /// prints a backtrace if a signal stops the PE
+    /// Run all PEs, or these, under gdb: each in an xterm if there is a display, otherwise without
+    /// a terminal, so that gdb prints a backtrace if a signal stops the PE
     #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     gdb: Option<Debugged>,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
     /// Number of PEs, at least 1; none if the hosts determine it.
     pub n_pes: Option<u32>,
     /// The hosts.
-    pub hosts: Asked,
+    pub hosts: HostOptions,
     /// The prefix of oshrun on other hosts, if it differs from that here.
     pub prefix: Option<PathBuf>,
     /// How long a host may be silent.
@@ -154,24 +160,22 @@ pub struct Options {
     /// When to end the job.
     pub timeout: Option<Duration>,
     /// The requested placement.
-    pub wish: Wish,
+    pub placement: PlacementRequest,
     /// The program as the user named it.
     pub program: OsString,
     /// The program's arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// The options and the program, as the man page and completions have them.
+/// The command line for the man page and completions.
 pub fn command() -> clap::Command {
     let program = Arg::new("PROGRAM").num_args(1..).trailing_var_arg(true);
     let program = program.value_hint(ValueHint::CommandWithArguments);
     Flags::command().arg(program.help("The program and its arguments"))
 }
 
-/// Reads a command line whose first word is oshrun's own name. `None` when help or version was asked for and printed.
-///
-/// # Errors
-/// When an option is wrong, with one sentence about the first one.
+/// Parses a command line, including the program name. Returns `None` after printing help or
+/// version.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, Failure> {
     let command = Flags::command();
     let (own, rest) = split(&command, words.into_iter().collect());
@@ -201,7 +205,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
     let exported = flags.export.into_iter().map(assignment);
     let export = limit.into_iter().chain(exported).collect::<Result<_, _>>()?;
-    let hosts = Asked {
+    let hosts = HostOptions {
         list: flags.hosts,
         file: flags.hostfile,
         per_host: flags.ppn,
@@ -213,7 +217,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         prefix: flags.prefix,
         host_limit: match flags.host_limit {
             Some(limit) => limit,
-            None => usual_host_limit(std::env::var_os(host_limit::VARIABLE))?,
+            None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
         },
         fan_out: flags.fan_out,
         pes_per_process: flags.pes_per_process,
@@ -225,7 +229,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         timings: flags.timings,
         gdb: flags.gdb,
         timeout: flags.timeout,
-        wish: Wish {
+        placement: PlacementRequest {
             map_by: flags.map_by,
             bind_to: flags.bind_to,
             report: flags.report_bindings || flags.dry_run,
@@ -235,7 +239,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }))
 }
 
-/// Splits off the program and its arguments, and writes the customary `-np` and `-ppn` with two hyphens.
+/// Splits off the program and its arguments, and replaces `-np` and `-ppn` by their long forms.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let valued = |word: &OsStr| {
         let takes_word =
@@ -272,14 +276,14 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
     (own, words.collect())
 }
 
-/// The first line of a message of clap, as a sentence in our form.
+/// Converts the first line of a message of clap.
 fn usage(text: &str) -> Failure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
     Failure::usage(format!("{line}; oshrun --help lists the options"))
 }
 
-/// A command and its first arguments.
+/// A command with arguments, separated by spaces.
 #[derive(Clone, Debug)]
 struct Words(Vec<OsString>);
 
@@ -300,8 +304,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
     host_limit::parse(text).ok_or_else(|| format!("it must be {}", host_limit::EXPECTED))
 }
 
-/// The limit that the environment asks for, or the default.
-fn usual_host_limit(set: Option<OsString>) -> Result<Duration, Failure> {
+/// The limit from the environment, or the default.
+fn default_host_limit(set: Option<OsString>) -> Result<Duration, Failure> {
     let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
     let text = text.to_string_lossy();
     host_limit::parse(&text).ok_or_else(|| {
@@ -335,7 +339,7 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Options, Failure> {
         let words = std::iter::once("oshrun").chain(line.split_whitespace()).map(OsString::from);
-        parse(words).map(|options| options.expect("no help asked for"))
+        parse(words).map(|options| options.expect("neither help nor version"))
     }
 
     #[test]
@@ -373,10 +377,10 @@ mod tests {
             assert_eq!((hosts.file, hosts.per_host), (Some("f".into()), Some(3)), "{line}");
         }
         let options = parsed("p").expect("options");
-        assert_eq!((options.hosts, options.fan_out), (Asked::default(), 32));
+        assert_eq!((options.hosts, options.fan_out), (HostOptions::default(), 32));
         let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
         let words = std::iter::once("oshrun".into()).chain(agent);
-        let options = parse(words).expect("options").expect("no help asked for");
+        let options = parse(words).expect("options").expect("neither help nor version");
         let expected = ["my", "ssh", "-q"].map(OsString::from).to_vec();
         assert_eq!(options.hosts.agent, Some(expected));
     }
@@ -385,8 +389,8 @@ mod tests {
     fn places_are_named() {
         let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
         let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
-        assert_eq!(options.wish, Wish { map_by, bind_to, report: true });
-        assert_eq!(parsed("p").expect("options").wish, Wish::default());
+        assert_eq!(options.placement, PlacementRequest { map_by, bind_to, report: true });
+        assert_eq!(parsed("p").expect("options").placement, PlacementRequest::default());
     }
 
     #[test]
@@ -424,9 +428,9 @@ mod tests {
         assert_eq!(options.host_limit, Duration::from_millis(2500));
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
         assert_eq!(options.export, exported);
-        assert_eq!(usual_host_limit(None), Ok(Duration::from_secs(10)));
-        assert_eq!(usual_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
-        let failure = usual_host_limit(Some("long".into())).expect_err("no number");
+        assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
+        assert_eq!(default_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
+        let failure = default_host_limit(Some("long".into())).expect_err("no number");
         let sentence = "SHMEM_HOST_LIMIT is long, but it must be a number of seconds above 0";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
     }

@@ -1,21 +1,17 @@
-//! Switches address space layout randomization (ASLR) off for the processes that this one starts.
+//! Disables address space layout randomization (ASLR) for the processes that this one starts.
 #![allow(unsafe_code)]
 
 use std::io;
 
 use crate::failure::{Failure, reason};
 
-/// Makes the kernel load programs that this process starts from now on at the same addresses each
-/// time. This process itself stays as it is.
-///
-/// # Errors
-/// When the kernel refuses, as in some containers.
+/// Disables ASLR for programs that this process executes from now on.
 pub fn disable() -> Result<(), Failure> {
     const QUERY: libc::c_ulong = 0xffff_ffff;
-    // SAFETY: asks for a number of this process.
+    // SAFETY: the call only returns a value.
     let now = unsafe { libc::personality(QUERY) };
     let wanted = now as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
-    // SAFETY: it adds a flag that takes effect when a process executes a program.
+    // SAFETY: the added flag takes effect only in execve.
     if now != -1 && unsafe { libc::personality(wanted) } != -1 {
         return Ok(());
     }

@@ -1,14 +1,12 @@
-//! A debugger for all PEs or for some: gdb in a window if there is a terminal emulator and a display, otherwise gdb without
-//! a terminal, which runs the PE and prints a backtrace if a signal stops it.
-//!
-//! It makes command lines and starts nothing.
+//! The command lines that run PEs under gdb: in an xterm if there is a display, otherwise in batch
+//! mode, where gdb prints a backtrace if a signal stops the PE.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Which PEs have a debugger.
+/// The PEs that run under a debugger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Debugged {
     /// All.
@@ -31,11 +29,11 @@ impl std::str::FromStr for Debugged {
 }
 
 impl Debugged {
-    /// The command to run instead of the program `file` as this PE; `None` if it has no debugger. `shows`: there is a display.
+    /// The command that runs `file` as this PE under a debugger; `None` if the PE has no debugger.
     pub fn command(
         &self,
         pe: u32,
-        shows: bool,
+        has_display: bool,
         file: &Path,
         arguments: &[OsString],
     ) -> Option<Vec<OsString>> {
@@ -46,8 +44,8 @@ impl Debugged {
         }
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
-        // For a program that exits, gdb prints no backtrace and returns its exit status; a signal that stops the
-        // program ends the job.
+        // If the program exits, gdb returns its exit status. If a signal stops it, gdb prints a
+        // backtrace and fails.
         let batch = [
             "gdb",
             "-q",
@@ -62,14 +60,14 @@ impl Debugged {
             "python gdb.execute('quit 1' if gdb.selected_inferior().pid else 'quit $_exitcode')",
             "--args",
         ];
-        let words: &[&str] = if shows { &window } else { &batch };
+        let words: &[&str] = if has_display { &window } else { &batch };
         let words = words.iter().map(OsString::from);
         Some(words.chain([file.as_os_str().to_owned()]).chain(arguments.iter().cloned()).collect())
     }
 }
 
-/// Whether windows can be opened: there is a display, and xterm is on the path.
-pub fn shows(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
+/// Whether windows can be opened: there is a display, and xterm is in the path.
+pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
     let mut folders = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())
         && folders.any(|folder| folder.join("xterm").is_file())
@@ -97,10 +95,13 @@ mod tests {
     fn windows_need_a_display_and_xterm() {
         let path = std::env::temp_dir().join(format!("oshrun-debugger-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
-        assert!(!shows(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        assert!(!has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
         std::fs::write(path.join("xterm"), "").expect("a file");
-        assert!(shows(Some(OsStr::new(":0")), Some(path.as_os_str())));
-        assert!(!shows(None, Some(path.as_os_str())) && !shows(Some(OsStr::new(":0")), None));
+        assert!(has_display(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        assert!(
+            !has_display(None, Some(path.as_os_str()))
+                && !has_display(Some(OsStr::new(":0")), None)
+        );
         std::fs::remove_dir_all(path).expect("own folder");
     }
 }

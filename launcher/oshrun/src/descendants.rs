@@ -1,9 +1,8 @@
-//! Ends processes of a job that have left the process group of their PE: by setsid, or as daemons do, by a parent that
-//! exits.
+//! Ends processes of a job that left the process group of their PE, by setsid or by daemonizing.
 //!
-//! It scans all processes of this host in /proc and knows nothing of the job: the caller says which of them belong to it.
-//! A process is stopped as soon as it is found, and killed only after a scan that finds no other one, since a stopped
-//! process neither starts others nor leaves its children to another parent.
+//! Scans all processes of this host in /proc. The caller selects those of the job. A process is
+//! stopped when it is found, and killed after a scan that finds no more: a stopped process neither
+//! forks nor exits, which would change the parent of its children.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,34 +10,35 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Most scans of all processes; then whatever was found is killed, even if the last scan found new ones.
-const SCANS: u32 = 50;
+/// Maximum number of scans. Then the found processes are killed, even if the last scan found new
+/// ones.
+const MAX_SCANS: u32 = 50;
 
-/// Most attempts to read a process that is executing another program at that moment.
-const ATTEMPTS: u32 = 100;
+/// Maximum number of attempts to read the environment of a process that is in execve.
+const MAX_ATTEMPTS: u32 = 100;
 
-/// A process that has not ended.
+/// A process that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descendant {
-    /// Its number.
+    /// The process ID.
     pub pid: Pid,
-    /// Its parent's number, if it is visible.
+    /// The parent, if it is visible.
     pub parent: Option<Pid>,
-    /// The number of its process group, if it is visible.
+    /// The process group, if it is visible.
     pub group: Option<Pid>,
 }
 
-/// Kills the processes that `is_root` selects and all their descendants. Returns whether there were any. A process
-/// that lives for less time than one scan takes is found by one of the scans, as are its successors.
+/// Kills the processes that `is_root` selects, and all their descendants. Returns whether there
+/// were any. Repeated scans also find chains of processes that each live for less than one scan.
 pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut stopped = HashSet::new();
     let mut found = HashSet::new();
-    for _ in 0..SCANS {
+    for _ in 0..MAX_SCANS {
         let n_stopped = stopped.len();
         let mut processes = Vec::new();
         let mut roots = HashSet::new();
         for process in running() {
-            // A process that was stopped is killed later, even if it was executing another program when the signal arrived.
+            // A process stopped during execve may not be selected again, but must be killed.
             if stopped.contains(&process.pid) || is_root(&process) {
                 stop(&mut stopped, process.pid);
                 roots.insert(process.pid);
@@ -55,7 +55,7 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     !found.is_empty()
 }
 
-/// Stops a process that is not stopped yet.
+/// Stops a process, once.
 fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
     if stopped.insert(pid) {
         send(pid, Signal::STOP);
@@ -63,11 +63,11 @@ fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
 }
 
 fn send(pid: Pid, signal: Signal) {
-    // It may have ended, or belong to another user, through sudo; then nothing can be done.
+    // This fails if the process has ended, or belongs to another user, through sudo.
     let _ = kill_process(pid, signal);
 }
 
-/// The roots, their children, the children of those, and so on.
+/// The roots and all their descendants.
 fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSet<Pid> {
     loop {
         let n_found = found.len();
@@ -82,42 +82,42 @@ fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSe
     }
 }
 
-/// The children of a process that have not ended.
+/// The running children of a process.
 pub fn children(parent: Pid) -> HashSet<Pid> {
     running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
 }
 
-/// All processes that have not ended, each as it is when the iterator comes to it.
+/// All running processes. Each is read when the iterator reaches it.
 fn running() -> impl Iterator<Item = Descendant> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| look(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
+    entries.filter_map(|entry| inspect(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
 }
 
-/// A process as it is now, if it has not ended.
-fn look(pid: Pid) -> Option<Descendant> {
-    parsed(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+/// Reads the state of a process, if it runs.
+fn inspect(pid: Pid) -> Option<Descendant> {
+    parse_stat(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
-/// A process from its line in /proc, if it has not ended and is not a kernel thread. The name in parentheses may contain
-/// any characters.
-fn parsed(pid: Pid, stat: &str) -> Option<Descendant> {
+/// Parses /proc/PID/stat. Returns `None` for a process that has ended and for a kernel thread. The
+/// name in parentheses may contain any characters.
+fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
-    // Without memory it is a kernel thread or has ended, unless only its first thread has ended.
+    // A process without memory is a kernel thread or has ended, unless other threads still run.
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
     let of = |index| number(index).and_then(Pid::from_raw);
     (has_memory || has_threads).then_some(Descendant { pid, parent: of(1), group: of(2) })
 }
 
-/// The variables with which a process was started; none if this user may not read them.
+/// The initial environment of a process; empty if this user may not read it.
 pub fn environment(pid: Pid) -> Vec<u8> {
     let read =
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
     let mut variables = read("environ");
-    for _ in 0..ATTEMPTS {
-        // Every program has a name.
-        if !variables.is_empty() || !read("cmdline").is_empty() || look(pid).is_none() {
+    for _ in 0..MAX_ATTEMPTS {
+        // Both files are empty during execve, since every program has a name.
+        if !variables.is_empty() || !read("cmdline").is_empty() || inspect(pid).is_none() {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,6 @@
-//! What oshrun would start: `--dry-run` prints it instead.
+//! The output of `--dry-run`: what oshrun would start.
 //!
-//! It describes the plan that `job` would carry out. What another host decides by itself, such as
-//! the bindings of its PEs, is not known before its daemon runs.
+//! What a daemon decides on its own host, such as the bindings of PEs, is not known without it.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -12,28 +11,28 @@ use std::process::Command;
 use rushmem_bootstrap::env;
 
 use crate::spawn::Launch;
-use crate::tree::Plan;
+use crate::tree::LaunchPlan;
 use crate::tree::agent::quoted;
-use crate::tree::orders::{Growth, Part, Task, deal};
+use crate::tree::orders::{HostPes, JobSpec, TreeConfig, distribute};
 
-/// The plan as lines for the user.
-pub fn describe(plan: &Plan, task: &Task, growth: &Growth) -> Vec<u8> {
+/// Describes a plan in lines of text.
+pub fn describe(plan: &LaunchPlan, spec: &JobSpec, tree: &TreeConfig) -> Vec<u8> {
     let mut lines = Lines(Vec::new());
     let launch = plan.own.as_ref().map(|(_, launch)| launch);
-    let file = launch.map_or(task.program.as_os_str(), |launch| launch.file.as_os_str());
-    let words = [file].into_iter().chain(task.arguments.iter().map(OsString::as_os_str));
+    let file = launch.map_or(spec.program.as_os_str(), |launch| launch.file.as_os_str());
+    let words = [file].into_iter().chain(spec.arguments.iter().map(OsString::as_os_str));
     lines.add([OsStr::new("program: "), &joined(words)]);
-    if let Some(folder) = &task.folder {
+    if let Some(folder) = &spec.folder {
         lines.add([OsStr::new("working directory: "), folder.as_os_str()]);
     }
-    // The variables of this process are inherited here and passed on to other hosts.
-    let n_carried = task.carried.len();
-    let set = launch.map_or(task.exported.as_slice(), |launch| &launch.variables[n_carried..]);
+    // Local PEs inherit the variables that are forwarded to other hosts.
+    let n_forwarded = spec.forwarded.len();
+    let set = launch.map_or(spec.exported.as_slice(), |launch| &launch.variables[n_forwarded..]);
     for (name, value) in set {
         lines.add([OsStr::new("variable: "), name, OsStr::new("="), &quoted(value)]);
     }
-    if n_carried > 0 {
-        let text = format!("variables of this environment that other hosts get: {n_carried}");
+    if n_forwarded > 0 {
+        let text = format!("variables of this environment that other hosts get: {n_forwarded}");
         lines.add([OsStr::new(&text)]);
     }
     if let Some((part, launch)) = &plan.own {
@@ -45,14 +44,14 @@ pub fn describe(plan: &Plan, task: &Task, growth: &Growth) -> Vec<u8> {
         }
         own_pes(part, launch, &mut lines);
     }
-    others(plan.others.clone(), growth, "this host", &mut lines);
+    others(plan.others.clone(), tree, "this host", &mut lines);
     lines.0
 }
 
-/// Where each PE of this host goes, its variables, and its debugger if it has one.
-fn own_pes(part: &Part, launch: &Launch, lines: &mut Lines) {
-    for words in &launch.placements.words {
-        lines.add([OsStr::new("  "), OsStr::new(words)]);
+/// The placement, variables and debugger of each PE of this host.
+fn own_pes(part: &HostPes, launch: &Launch, lines: &mut Lines) {
+    for notice in &launch.placements.notices {
+        lines.add([OsStr::new("  "), OsStr::new(notice)]);
     }
     for pe in part.node.clone() {
         let local = pe - part.node.start;
@@ -72,13 +71,13 @@ fn own_pes(part: &Part, launch: &Launch, lines: &mut Lines) {
     }
 }
 
-/// The daemons on other hosts that `parent` starts, and those that they start in turn.
-fn others(parts: Vec<Part>, growth: &Growth, parent: &str, lines: &mut Lines) {
-    for (part, behind) in deal(parts, growth.fan_out) {
+/// The daemons on other hosts that `parent` starts, and recursively their children.
+fn others(parts: Vec<HostPes>, tree: &TreeConfig, parent: &str, lines: &mut Lines) {
+    for (part, behind) in distribute(parts, tree.fan_out) {
         let text = format!("host {}: {}, started from {parent} by ", part.host, pes(&part.pes));
-        let command = growth.agent.command(&part.host, Path::new(&growth.oshrun));
+        let command = tree.agent.command(&part.host, Path::new(&tree.oshrun));
         lines.add([OsStr::new(&text), &words_of(&command)]);
-        others(behind, growth, &format!("host {}", part.host), lines);
+        others(behind, tree, &format!("host {}", part.host), lines);
     }
 }
 
@@ -93,7 +92,7 @@ fn words_of(command: &Command) -> OsString {
     joined([command.get_program()].into_iter().chain(command.get_args()))
 }
 
-/// Words as a shell would read them.
+/// Words quoted for a shell.
 fn joined<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
     let words: Vec<Vec<u8>> = words.map(|word| quoted(word).into_vec()).collect();
     OsString::from_vec(words.join(&b' '))

@@ -1,7 +1,6 @@
-//! The environment that PEs on other hosts get from oshrun: its working directory and its variables, except those that
-//! belong to one host or to one session.
-//!
-//! The variables override those that the login on the host sets.
+//! The environment that PEs on other hosts get from oshrun: its working directory and its
+//! variables, except those of the host or of the login session. They override those of the login on
+//! the host.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Variables that are not passed on; a star at the end stands for any rest of a name.
-const STAY: &[&str] = &[
+/// Variables that are not forwarded; a trailing `*` matches any suffix.
+const NOT_FORWARDED: &[&str] = &[
     // The host.
     "HOST",
     "HOSTNAME",
@@ -36,7 +35,7 @@ const STAY: &[&str] = &[
     "XDG_SEAT",
     "XDG_SESSION_*",
     "XDG_VTNR",
-    // The connection of another launcher, or of another job, to this process.
+    // The connection between this process and its own launcher.
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
@@ -45,7 +44,7 @@ const STAY: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    // The task of Slurm: its node and its number.
+    // The Slurm task.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",
     "SLURM_LOCALID",
@@ -55,15 +54,13 @@ const STAY: &[&str] = &[
     "SLURM_TOPOLOGY_*",
 ];
 
-/// The variables of this process that go to other hosts.
-pub fn carried() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| goes(name)).collect()
+/// The variables of this process that are forwarded to other hosts.
+pub fn forwarded() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| is_forwarded(name)).collect()
 }
 
-/// The working directory under the name that the user's shell has for it: its links may point elsewhere on another host.
-///
-/// # Errors
-/// When it does not exist any more.
+/// The working directory as the user's shell names it, since symbolic links may differ between
+/// hosts.
 pub fn folder() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());
@@ -74,8 +71,8 @@ pub fn folder() -> io::Result<PathBuf> {
     Ok(called.filter(same).unwrap_or(folder))
 }
 
-fn goes(name: &OsStr) -> bool {
-    !STAY.iter().any(|entry| match entry.strip_suffix('*') {
+fn is_forwarded(name: &OsStr) -> bool {
+    !NOT_FORWARDED.iter().any(|entry| match entry.strip_suffix('*') {
         Some(start) => name.as_bytes().starts_with(start.as_bytes()),
         None => name == OsStr::new(entry),
     })
@@ -86,14 +83,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_a_host_stays() {
-        let goes = |name| goes(OsStr::new(name));
+    fn variables_of_a_host_are_not_forwarded() {
+        let is_forwarded = |name| is_forwarded(OsStr::new(name));
         assert!(
-            ["PATH", "HOME", "DISPLAY", "SLURM_JOB_ID", "A", "SSH", "OMP_NUM_THREADS"].map(goes)
+            ["PATH", "HOME", "DISPLAY", "SLURM_JOB_ID", "A", "SSH", "OMP_NUM_THREADS"]
+                .map(is_forwarded)
                 == [true; 7]
         );
         assert!(
-            ["SSH_CONNECTION", "HOSTNAME", "PMI_FD", "XDG_SESSION_ID", "_"].map(goes) == [false; 5]
+            ["SSH_CONNECTION", "HOSTNAME", "PMI_FD", "XDG_SESSION_ID", "_"].map(is_forwarded)
+                == [false; 5]
         );
     }
 }

@@ -1,8 +1,8 @@
-//! Why a job could not be started: one sentence and the exit status of oshrun.
+//! Errors of oshrun: one sentence and an exit status.
 
 use std::io::Write;
 
-/// A reason to start nothing.
+/// Why a job could not be started.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Exit status of oshrun.
@@ -12,23 +12,23 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something that is neither the command line's nor the program's fault.
+    /// An error that is not caused by the command line or the program.
     pub fn general(sentence: String) -> Failure {
         Failure { status: 1, sentence }
     }
 
-    /// A command line that cannot be understood; 2, as shells and most programs have it.
+    /// An invalid command line; status 2, as in shells.
     pub fn usage(sentence: String) -> Failure {
         Failure { status: 2, sentence }
     }
 }
 
-/// Prints a message of oshrun on stderr, if that takes it: where it does not, the exit status speaks.
+/// Prints a message on stderr. If that fails, the exit status has to suffice.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// oshrun itself could not do something.
+/// The failure of an operation of oshrun itself.
 pub fn cannot(what: &str, error: &std::io::Error) -> Failure {
     Failure::general(format!("cannot {what}: {}", reason(error)))
 }

@@ -1,8 +1,8 @@
-//! oshrun's stdin for PE 0.
+//! Forwards oshrun's stdin to PE 0.
 //!
-//! A file, pipe or socket is simply inherited. A terminal cannot be: a PE is in a process group of its own, which the
-//! terminal would stop, so oshrun reads it and passes on what was typed. For a PE 0 that a daemon holds, oshrun reads
-//! whatever it is and sends it in pieces.
+//! A file, pipe or socket is inherited. A terminal is read by oshrun, since the terminal would stop
+//! a PE, which is in a background process group. If a daemon starts PE 0, oshrun reads its stdin
+//! and sends it in pieces.
 #![allow(unsafe_code)]
 
 use std::io::{self, PipeReader};
@@ -19,27 +19,27 @@ use tokio::sync::mpsc;
 /// Maximum size of a piece of input.
 const PIECE: usize = 32 * 1024;
 
-/// The stdin of PE 0 if this process starts it. Input that oshrun must forward itself is forwarded in the background.
+/// The stdin of PE 0 if this process starts it. A task forwards input from a terminal.
 pub fn of_first_pe() -> io::Result<Stdio> {
-    Ok(typed()?.map_or_else(Stdio::inherit, Stdio::from))
+    Ok(terminal_input()?.map_or_else(Stdio::inherit, Stdio::from))
 }
 
-/// The input from the terminal, if stdin is one.
-fn typed() -> io::Result<Option<PipeReader>> {
+/// A pipe with the input from the terminal, if stdin is one.
+fn terminal_input() -> io::Result<Option<PipeReader>> {
     let stdin = io::stdin();
     if !rustix::termios::isatty(&stdin) {
         return Ok(None);
     }
     let (read, write) = io::pipe()?;
-    // SAFETY: Stdin is always descriptor 0, which Rust's runtime keeps open and nothing here closes or replaces.
+    // SAFETY: Stdin is always descriptor 0, which is open and is neither closed nor replaced here.
     let terminal = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }?;
-    tokio::spawn(pass_on(terminal, Sender::from_owned_fd(write.into())?));
+    tokio::spawn(forward_lines(terminal, Sender::from_owned_fd(write.into())?));
     Ok(Some(read))
 }
 
-/// The pieces of oshrun's stdin, the last of them empty. A thread reads at most one piece ahead; it may never end.
+/// The pieces of oshrun's stdin; an empty piece is the last. A thread reads one piece ahead.
 pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
-    let source: OwnedFd = match typed()? {
+    let source: OwnedFd = match terminal_input()? {
         Some(pipe) => pipe.into(),
         None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
     };
@@ -49,7 +49,7 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
         loop {
             let nbytes = match rustix::io::read(&source, &mut bytes) {
                 Err(rustix::io::Errno::INTR) => continue,
-                // Another process has made the shared stream non-blocking.
+                // Another process may make the shared stream non-blocking.
                 Err(rustix::io::Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&source, PollFlags::IN)];
                     let _ = rustix::event::poll(&mut fds, None);
@@ -65,44 +65,44 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     Ok(pieces)
 }
 
-/// The input of a PE 0 that this process holds for a parent; dropping it ends the input.
+/// Writes pieces that the parent sends to the stdin of PE 0; dropping it ends the input.
 #[derive(Debug)]
-pub struct Fed(mpsc::UnboundedSender<Vec<u8>>);
+pub struct InputPipe(mpsc::UnboundedSender<Vec<u8>>);
 
-impl Fed {
-    /// Where pieces are queued, and the stdin of the PE. Each piece that was taken is reported.
-    pub fn new(taken: mpsc::UnboundedSender<()>) -> io::Result<(Fed, Stdio)> {
+impl InputPipe {
+    /// Creates the pipe; also returns the stdin of the PE. Each consumed piece is reported.
+    pub fn new(consumed: mpsc::UnboundedSender<()>) -> io::Result<(InputPipe, Stdio)> {
         let (read, write) = io::pipe()?;
         let mut pipe = Sender::from_owned_fd(write.into())?;
-        let (fed, mut pieces) = mpsc::unbounded_channel::<Vec<u8>>();
+        let (queue, mut pieces) = mpsc::unbounded_channel::<Vec<u8>>();
         tokio::spawn(async move {
             let mut is_read = true;
             while let Some(piece) = pieces.recv().await {
-                // Input that nobody reads is taken too, so that its sender can finish.
+                // Without a reader, input is consumed too, so that the sender can finish.
                 is_read = is_read && pipe.write_all(&piece).await.is_ok();
-                if taken.send(()).is_err() {
+                if consumed.send(()).is_err() {
                     return;
                 }
             }
         });
-        Ok((Fed(fed), Stdio::from(read)))
+        Ok((InputPipe(queue), Stdio::from(read)))
     }
 
-    /// Passes on a piece; the parent sends only a limited number ahead.
-    pub fn pass(&self, bytes: Vec<u8>) {
+    /// Queues a piece. The parent limits the number of queued pieces.
+    pub fn send(&self, bytes: Vec<u8>) {
         let _ = self.0.send(bytes);
     }
 }
 
-/// Passes on lines as they are typed, until the end of input or of PE 0.
-async fn pass_on(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
+/// Forwards lines from the terminal, until the end of the input or of PE 0.
+async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
     let mut bytes = [0; 4096];
     loop {
         let Ok(mut ready) = terminal.readable().await else {
             return;
         };
-        // The terminal is shared and stays blocking, so a line is read only once it is there; the next one is announced
-        // anew. In the background the line is somebody else's, and reading it would stop oshrun.
+        // The terminal is shared and must stay blocking, so it is read only if a line is there. In
+        // the background, the line is for another process, and reading it would stop oshrun.
         ready.clear_ready();
         while in_foreground(&terminal) && has_input(&terminal) {
             match rustix::io::read(&terminal, &mut bytes) {

@@ -1,8 +1,7 @@
-//! One job from its start until nothing of it is left.
+//! The event loop of a job, from its start until no process is left.
 //!
-//! It moves what happens (frames, exits, signals, time) into the rules of
-//! `rushmem_bootstrap::server` and carries out what they decide. Everything runs on one thread, so
-//! what a PE has sent is decided before its exit.
+//! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
+//! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,91 +18,87 @@ use crate::failure::{Failure, cannot, complain};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
-use crate::progress::Progress;
+use crate::progress_line::ProgressLine;
 use crate::signals::{Request, Signals};
 use crate::timings::Timings;
-use crate::tree::orders::{Growth, Task, n_children};
+use crate::tree::orders::{JobSpec, TreeConfig, n_children};
 use crate::tree::wire::Up;
-use crate::tree::{PIECES, Plan, Subtree};
+use crate::tree::{LaunchPlan, MAX_INPUT_PIECES, Subtree};
 use crate::watchdog::StartLimit;
 use crate::{dry_run, environment, input, limits};
 
-/// Time between SIGTERM and SIGKILL when a job is ended.
-const GRACE: Duration = Duration::from_millis(500);
+/// Time between SIGTERM and SIGKILL.
+const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// Time in which killed processes must disappear: more than they need on a busy machine, but less
-/// than the time for which a host may be silent.
+/// Time for killed processes to disappear: enough on a busy machine, and less than a host may be
+/// silent.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Time for the remaining processes after that, and for the reader of the output.
-const REST: Duration = Duration::from_secs(1);
+/// Additional time for processes that survive that limit, and for the reader of the output.
+const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Maximum number of PEs with output files that one process starts, so that 1,024 descriptors are
-/// enough.
+/// Maximum number of PEs per process with `--output-files`, so that 1,024 descriptors suffice.
 const MAX_WITH_FILES: u32 = 128;
 
-/// Exit status when `--timeout` ended the job.
+/// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
 /// Runs a job and returns its exit status.
-///
-/// # Errors
-/// When nothing could be started.
 pub async fn run(options: &Options) -> Result<i32, Failure> {
     let mut timings = Timings::new();
     let hosts = hosts::find(&options.hosts, options.n_pes)?;
     let nodes = hosts.nodes()?;
     let names = hosts.names();
-    let is_far = hosts.parts.len() > usize::from(hosts.own.is_some());
-    let (task, growth) = (task(options, is_far)?, growth(options, &hosts)?);
-    let plan = plan(hosts, &task, &growth)?;
+    let has_other_hosts = hosts.parts.len() > usize::from(hosts.own.is_some());
+    let (spec, tree) = (job_spec(options, has_other_hosts)?, tree_config(options, &hosts)?);
+    let plan = plan(hosts, &spec, &tree)?;
     if options.dry_run {
-        let text = dry_run::describe(&plan, &task, &growth);
+        let text = dry_run::describe(&plan, &spec, &tree);
         let printed = std::io::stdout().write_all(&text);
         return printed.map(|()| 0).map_err(|error| cannot("print", &error));
     }
-    let has_first = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
-    let mut pieces = match has_first {
+    let has_pe_0 = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
+    let mut pieces = match has_pe_0 {
         true => None,
         false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
     };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit = StartLimit::of(nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
-    let subtree = Subtree::new(false, growth.limit)
+    let subtree = Subtree::new(false, tree.limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(nodes.clone(), names.clone()),
-        false => Tags::none(),
+        false => Tags::default(),
     };
     timings.planned(nodes.n_pes());
     let mut job = Job {
-        progress: Progress::new(nodes.n_pes()),
+        progress_line: ProgressLine::new(nodes.n_pes()),
         timings,
         server: Server::new(nodes, names),
         subtree,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
         end: End::Open,
         interrupted: false,
-        inputs_taken: Arc::new(Semaphore::new(PIECES)),
+        input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
-    let words = plan.own.as_ref().map(|(_, launch)| launch.placements.words.join("\noshrun: "));
-    if let Some(words) = words.filter(|words| !words.is_empty()) {
-        job.output.message(&format!("oshrun: {words}"));
+    let notices = plan.own.as_ref().map(|(_, launch)| launch.placements.notices.join("\noshrun: "));
+    if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
+        job.output.message(&format!("oshrun: {notices}"));
     }
-    job.subtree.start(&task, &growth, plan, &mut job.output);
+    job.subtree.start(&spec, &tree, plan, &mut job.output);
     drop(start_limit);
-    job.timings.mark("daemons and own PEs called");
+    job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
     while !job.subtree.is_idle() && job.end != End::GivenUp {
         let deadline = job.end.deadline().or(limit.map(|(_, at)| at));
-        let window = job.inputs_taken.clone();
+        let window = job.input_window.clone();
         tokio::select! {
-            news = job.subtree.next() => job.hear(news),
-            sentence = job.output.lost() => job.hear(Up::Failed { status: 1, sentence }),
+            event = job.subtree.next() => job.handle(event),
+            sentence = job.output.lost() => job.handle(Up::Failed { status: 1, sentence }),
             request = signals.request() => job.request(request).await,
-            (piece, is_last) = piece(&mut pieces, &window) => {
-                job.subtree.feed(piece);
+            (piece, is_last) = next_piece(&mut pieces, &window) => {
+                job.subtree.send_input(piece);
                 if is_last {
                     pieces = None;
                 }
@@ -122,31 +117,31 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     Ok(status)
 }
 
-/// What all PEs have in common. PEs on other hosts get the environment that PEs here inherit.
-fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
-    let folder = is_far.then(environment::folder).transpose();
+/// PEs on other hosts get the environment that local PEs inherit.
+fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, Failure> {
+    let folder = has_other_hosts.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
-    Ok(Task {
+    Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
         exported: options.export.clone(),
-        carried: if is_far { environment::carried() } else { Vec::new() },
+        forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
         folder,
-        wish: options.wish,
+        placement: options.placement,
         no_aslr: options.no_aslr,
-        // A folder for output is not made either if nothing is started.
+        // A dry run does not create the folder.
         output_files: options.output_files.clone().filter(|_| !options.dry_run),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),
     })
 }
 
-fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
+fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, Failure> {
     let oshrun = match &options.prefix {
         Some(prefix) => prefix.join("bin/oshrun"),
         None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
     };
-    Ok(Growth {
+    Ok(TreeConfig {
         agent: hosts.agent.clone(),
         oshrun,
         fan_out: options.fan_out,
@@ -158,17 +153,17 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
     })
 }
 
-/// Divides the job between this process and others, and finds everything that can be wrong on this
-/// host before a process is started.
-fn plan(hosts: Hosts, task: &Task, growth: &Growth) -> Result<Plan, Failure> {
+/// Divides the job among this process and others. Detects errors on this host before any process
+/// is started.
+fn plan(hosts: Hosts, spec: &JobSpec, tree: &TreeConfig) -> Result<LaunchPlan, Failure> {
     let mut others = hosts.parts;
     let Some(own) = hosts.own.map(|own| others.remove(own)) else {
-        limits::make_room(0, n_children(&[], &others, growth.fan_out), false)?;
-        return Ok(Plan { others, ..Plan::default() });
+        limits::make_room(0, n_children(&[], &others, tree.fan_out), false)?;
+        return Ok(LaunchPlan { others, ..LaunchPlan::default() });
     };
-    let (own, pieces) = own.split(growth.pes_per_process);
-    let launch = prepare(task, growth, &own, n_children(&pieces, &others, growth.fan_out), None)?;
-    Ok(Plan { host: None, own: Some((own, launch)), pieces, others })
+    let (own, pieces) = own.split(tree.pes_per_process);
+    let launch = prepare(spec, tree, &own, n_children(&pieces, &others, tree.fan_out), None)?;
+    Ok(LaunchPlan { host: None, own: Some((own, launch)), pieces, others })
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -178,8 +173,8 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The next piece of input, and whether it is the last, when PE 0 has room for it.
-async fn piece(
+/// Waits for room in the window, then for a piece of input. Returns it, and whether it is the last.
+async fn next_piece(
     pieces: &mut Option<mpsc::Receiver<Vec<u8>>>,
     window: &Semaphore,
 ) -> (Vec<u8>, bool) {
@@ -195,30 +190,30 @@ async fn piece(
     (piece, is_last)
 }
 
-/// The progress of the end of the job.
+/// How far the job has been terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It runs.
+    /// The job runs.
     Open,
-    /// The PEs were asked to end and will be killed at this time.
-    Asked(Instant),
-    /// The PEs were killed and have until this time to disappear.
+    /// The PEs got SIGTERM, and will be killed at this time.
+    Terminating(Instant),
+    /// The PEs were killed, and must disappear by this time.
     Killed(Instant),
-    /// Some PEs do not disappear.
+    /// Some PEs did not disappear.
     GivenUp,
 }
 
 impl End {
     fn deadline(self) -> Option<Instant> {
         match self {
-            End::Asked(at) | End::Killed(at) => Some(at),
+            End::Terminating(at) | End::Killed(at) => Some(at),
             End::Open | End::GivenUp => None,
         }
     }
 }
 
 struct Job {
-    progress: Progress,
+    progress_line: ProgressLine,
     timings: Timings,
     server: Server,
     subtree: Subtree,
@@ -226,43 +221,43 @@ struct Job {
     end: End,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
-    /// Room for pieces of input on their way to PE 0.
-    inputs_taken: Arc<Semaphore>,
+    /// Number of further pieces of input that may be sent to PE 0.
+    input_window: Arc<Semaphore>,
 }
 
 impl Job {
     /// Passes an event to the rules.
-    fn hear(&mut self, news: Up) {
-        match news {
+    fn handle(&mut self, event: Up) {
+        match event {
             Up::Started { pe, pid } => {
                 self.server.started(pe, pid);
-                self.progress.started();
+                self.progress_line.started();
                 self.timings.started();
             }
             Up::Frames { pe, bytes } if self.end == End::Open => {
                 let decisions = self.server.received(pe, &bytes);
-                self.timings.initialised(self.server.initialized());
-                self.carry_out(decisions);
+                self.timings.initialized(self.server.initialized());
+                self.execute(decisions);
             }
             Up::Exited { pe, exit } => {
                 self.timings.exited();
                 let decision = self.server.exited(pe, exit);
-                self.carry_out(decision);
+                self.execute(decision);
             }
             Up::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
-                self.carry_out(decision);
+                self.execute(decision);
             }
-            Up::Words(words) => {
-                self.progress.clear();
-                self.output.message(&format!("oshrun: {words}"));
+            Up::Notice(notice) => {
+                self.progress_line.clear();
+                self.output.message(&format!("oshrun: {notice}"));
             }
-            Up::InputTaken => self.inputs_taken.add_permits(1),
+            Up::InputConsumed => self.input_window.add_permits(1),
             Up::Frames { .. } | Up::Printed(_) | Up::Idle | Up::Done | Up::Pong => {}
         }
     }
 
-    fn carry_out(&mut self, decisions: impl IntoIterator<Item = Decision>) {
+    fn execute(&mut self, decisions: impl IntoIterator<Item = Decision>) {
         for decision in decisions {
             match decision {
                 Decision::Send { pe, frame } => self.subtree.send(pe, frame),
@@ -271,34 +266,34 @@ impl Job {
                     self.subtree.send_all(&frame);
                 }
                 Decision::Warn { message } => {
-                    self.progress.clear();
+                    self.progress_line.clear();
                     self.output.message(&message);
                 }
                 Decision::EndJob { message, .. } => {
-                    self.progress.clear();
+                    self.progress_line.clear();
                     if let Some(message) = message {
                         self.output.message(&message);
                     }
                     self.subtree.signal(Signal::TERM);
-                    // A stopped process ends only when it continues.
+                    // A stopped process handles SIGTERM only after SIGCONT.
                     self.subtree.signal(Signal::CONT);
-                    self.end = End::Asked(Instant::now() + GRACE);
+                    self.end = End::Terminating(Instant::now() + GRACE_PERIOD);
                 }
             }
         }
     }
 
     async fn request(&mut self, request: Request) {
-        // Which PEs have started may decide what a signal does.
-        for news in self.subtree.arrived() {
-            self.hear(news);
+        // The effect of a signal may depend on which PEs have started.
+        for event in self.subtree.take_events() {
+            self.handle(event);
         }
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
                 let decision =
                     self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
-                self.carry_out(decision);
+                self.execute(decision);
                 self.kill();
             }
             Request::Forward(number) => {
@@ -308,7 +303,7 @@ impl Job {
                 }
                 if request.is_end() {
                     let decision = self.server.interrupted(number);
-                    self.carry_out(decision);
+                    self.execute(decision);
                 }
             }
             Request::Stop => stop(&self.subtree).await,
@@ -322,13 +317,13 @@ impl Job {
             limit.as_secs_f64()
         );
         let decision = self.server.end(TIMED_OUT, Some(message));
-        self.carry_out(decision);
+        self.execute(decision);
     }
 
-    /// The time in which PEs should end is over.
+    /// Handles the end of the grace period, or of the time limit of killed PEs.
     fn escalate(&mut self) {
         match self.end {
-            End::Asked(_) => self.kill(),
+            End::Terminating(_) => self.kill(),
             End::Killed(_) => {
                 self.end = End::GivenUp;
                 let (pes, hosts) = self.subtree.remains();
@@ -348,18 +343,18 @@ impl Job {
         self.end = End::Killed(Instant::now() + KILL_LIMIT);
     }
 
-    /// Removes what is left of the job, forwards the last output, and returns the exit status.
+    /// Ends the remaining processes, forwards the remaining output, and returns the exit status.
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
-        self.subtree.clear(if self.end == End::GivenUp { REST } else { KILL_LIMIT }).await;
-        let limit = limit.map(|at| at.max(Instant::now() + REST));
+        self.subtree.clear(if self.end == End::GivenUp { FINAL_LIMIT } else { KILL_LIMIT }).await;
+        let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
         let lost = {
             let mut written = std::pin::pin!(self.output.finish());
             loop {
-                // This takes long only if the reader of the output has stopped.
+                // This blocks only if the reader of the output has stopped.
                 tokio::select! {
                     // A daemon reports lost output before its own output ends.
                     biased;
-                    news = self.subtree.next() => if let Up::Failed { status, sentence } = news {
+                    event = self.subtree.next() => if let Up::Failed { status, sentence } = event {
                         fail_late(&mut self.server, status, &sentence);
                     },
                     request = signals.request() => match request {
@@ -378,18 +373,17 @@ impl Job {
         };
         if let Some(sentence) = lost {
             fail_late(&mut self.server, 1, &sentence);
-        } else if !self.output.has_complaint().await
+        } else if !self.output.has_pe_errors().await
             && let Some(message) = self.server.failed_without_init()
         {
             complain(&message);
         }
-        self.subtree.dismiss(REST).await;
+        self.subtree.dismiss(FINAL_LIMIT).await;
         self.server.status()
     }
 }
 
-/// An error after the end of all PEs. If a PE has failed before, its status remains that of the
-/// job.
+/// Reports an error after the end of all PEs. The status of a PE that failed before has precedence.
 fn fail_late(server: &mut Server, status: i32, sentence: &str) {
     let status = match server.status() {
         0 => status,
@@ -404,6 +398,6 @@ fn fail_late(server: &mut Server, status: i32, sentence: &str) {
 async fn stop(subtree: &Subtree) {
     subtree.suspend();
     subtree.flush().await;
-    // Nothing refuses it.
+    // A process can always stop itself.
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
 }

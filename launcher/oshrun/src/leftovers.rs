@@ -1,8 +1,8 @@
-//! What a process that did not end by itself leaves in memory that has names: libfabric's shared memory is in files named
-//! `<process>:<user>:<number>`, and a later process with the same number is refused because of them.
+//! Removes the shared memory files that libfabric leaves in /dev/shm if a process is killed. They
+//! are named `<pid>:<uid>:<number>`, and libfabric fails in a later process with the same ID.
 //!
-//! A file is removed only while the number still belongs to the process that has ended, or is free, so that no other
-//! process has it. This file must never know which processes there are.
+//! Files are removed before the process is reaped or while its ID is unused, so that they cannot
+//! belong to another process.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -15,10 +15,10 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, getuid, waitpid};
 
 const FOLDER: &str = "/dev/shm";
 
-/// Waits for a child that has ended, if there is one, after removing what it has left if it failed.
+/// Reaps a child that has ended, if there is one. Removes its files first if it failed.
 ///
 /// # Errors
-/// When there are no children.
+/// If there are no children.
 pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     let Some((pid, is_clean)) = ended()? else { return Ok(None) };
     if !is_clean {
@@ -27,37 +27,37 @@ pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     waitpid(Some(pid), WaitOptions::NOHANG)
 }
 
-/// A child that has ended, which keeps its number until it is waited for, and whether it exited with status 0.
+/// A child that has ended but is not reaped, and whether it exited with status 0.
 fn ended() -> rustix::io::Result<Option<(Pid, bool)>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: room for what the call tells.
+    // SAFETY: the pointer is valid for writes of a siginfo_t.
     let code = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) };
     if code != 0 {
         return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::CHILD));
     }
-    // SAFETY: a structure of numbers, written by the call or zero.
+    // SAFETY: initialized by the call, or zeros, which are a valid siginfo_t.
     let info = unsafe { info.assume_init() };
-    // SAFETY: the call told of a child, or left zeros.
+    // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
     let pid = unsafe { info.si_pid() };
-    // SAFETY: as above.
+    // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
     let status = unsafe { info.si_status() };
     Ok(Pid::from_raw(pid).map(|pid| (pid, info.si_code == libc::CLD_EXITED && status == 0)))
 }
 
-/// Removes the files of a process of this user.
+/// Removes the files of a process.
 pub fn remove(pid: Pid) {
     remove_from(Path::new(FOLDER), pid);
 }
 
 fn remove_from(folder: &Path, pid: Pid) {
     let prefix = format!("{}:{}:", pid.as_raw_nonzero(), getuid().as_raw());
-    // Without the folder, nothing is in it.
+    // The folder may not exist.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,4 +1,4 @@
-//! Computes how many descriptors a job needs, and raises the limit accordingly.
+//! Raises the limit of descriptors to what a job needs.
 
 use std::sync::OnceLock;
 
@@ -6,29 +6,26 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// Inherited descriptors get numbers from here on, above those that scripts use explicitly.
+/// The lowest number of an inherited descriptor, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;
 
-/// oshrun holds a socket, an output and an error stream for each PE.
+/// Descriptors per PE: a socket and two output streams.
 const PER_PE: u64 = 3;
 
-/// With output files, it also holds two files for each PE.
+/// Additional descriptors per PE with output files.
 const FILES: u64 = 2;
 
-/// For each daemon it holds as many descriptors as for a PE.
+/// Descriptors per daemon: its three standard streams.
 const PER_DAEMON: u64 = 3;
 
-/// Its own streams, the event loop, the guard, the node's memory, and what is open temporarily while a PE starts.
+/// Own streams, event loop, guard, the node's memory, and what is open while a PE starts.
 const OWN: u64 = 32;
 
-/// The limit that this process was started with.
+/// The limit that this process inherited.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
-/// Makes room for the descriptors of `n_pes` PEs, with or without output files, and `n_daemons` children. Returns the
-/// limit that PEs must get back, if it was changed.
-///
-/// # Errors
-/// When even the hard limit is too low.
+/// Ensures that the limit permits `n_pes` PEs, with or without output files, and `n_daemons`
+/// daemons. Returns the inherited limit, which PEs must get, if it was changed.
 pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<Rlimit>, Failure> {
     let now = getrlimit(Resource::Nofile);
     let inherited = *INHERITED.get_or_init(|| now);
@@ -42,7 +39,7 @@ pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<R
         return Ok(Some(inherited));
     }
     let hard = now.maximum.map_or("unlimited".to_string(), |hard| hard.to_string());
-    let (who, cure) = match (n_pes, n_daemons) {
+    let (who, remedy) = match (n_pes, n_daemons) {
         (0, 0) => ("any job".to_string(), ""),
         (0, n_daemons) => {
             (format!("a job that starts {n_daemons} daemons"), ", or lower --fan-out")
@@ -50,7 +47,7 @@ pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<R
         (n_pes, _) => (format!("a job of {n_pes} PEs"), ", or start fewer PEs"),
     };
     Err(Failure::general(format!(
-        "{who} needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}{cure}"
+        "{who} needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}{remedy}"
     )))
 }
 

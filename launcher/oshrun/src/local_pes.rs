@@ -1,6 +1,6 @@
-//! The PEs that this process has started itself: their start, their frames and their input.
+//! The PEs that this process starts: starting them, their frames and their input.
 //!
-//! It knows nothing of messages. It reports what a PE has sent before it reports the exit of the PE.
+//! It does not interpret frames. It reports what a PE has sent before the exit of that PE.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,54 +11,50 @@ use rushmem_bootstrap::Exit;
 use tokio::sync::mpsc;
 
 use crate::failure::{Failure, reason};
-use crate::input::{self, Fed};
-use crate::link::Link;
+use crate::input::{self, InputPipe};
 use crate::output::Output;
-use crate::processes::{Member, Processes};
-
+use crate::pe_socket::PeSocket;
+use crate::processes::{Child, Processes};
 use crate::spawn::Launch;
 use crate::tree::wire::Up;
 
-/// Maximum number of pieces that are read when a PE exits: what it sent last fits its socket, and a child of it that
-/// continues to write is not waited for.
-const LAST_PIECES: usize = 16;
+/// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the
+/// PE continues to write.
+const MAX_LAST_READS: usize = 16;
 
 /// The PEs of this process.
 #[derive(Debug)]
 pub struct LocalPes {
     first: u32,
-    /// The connection to each PE, until it exits.
-    links: Vec<Option<Link>>,
+    /// The socket of each PE, until the PE exits.
+    sockets: Vec<Option<PeSocket>>,
     readable: mpsc::UnboundedSender<u32>,
-    /// The source of PE 0's input, if PE 0 is here.
-    input: Option<Fed>,
+    /// Receives the input of PE 0 from the parent, if PE 0 is here.
+    input: Option<InputPipe>,
 }
 
 impl LocalPes {
-    /// Without any PE. PEs that have sent something are announced on `readable`.
+    /// No PEs yet. `readable` receives the numbers of PEs that have sent something.
     pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
-        LocalPes { first: 0, links: Vec::new(), readable, input: None }
+        LocalPes { first: 0, sockets: Vec::new(), readable, input: None }
     }
 
-    /// Starts PEs, up to the first that cannot be started. `fed`: the input of PE 0 comes from [`LocalPes::feed`], and each
-    /// piece that it has taken is reported to this sender.
-    ///
-    /// # Errors
-    /// When one cannot be started.
+    /// Starts PEs, up to the first that cannot be started. With `consumed`, the input of PE 0 comes
+    /// from [`LocalPes::send_input`], and each consumed piece is reported to this sender.
     pub fn start(
         &mut self,
         launch: &Launch,
         pes: std::ops::Range<u32>,
-        fed: Option<&mpsc::UnboundedSender<()>>,
+        consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
         output: &mut Output,
-        news: &mut VecDeque<Up>,
+        events: &mut VecDeque<Up>,
     ) -> Result<(), Failure> {
         self.first = pes.start;
         for pe in pes {
-            let started = self.start_one(launch, pe, fed, processes, output);
+            let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
-            news.push_back(Up::Started { pe, pid });
+            events.push_back(Up::Started { pe, pid });
         }
         Ok(())
     }
@@ -67,70 +63,70 @@ impl LocalPes {
         &mut self,
         launch: &Launch,
         pe: u32,
-        fed: Option<&mpsc::UnboundedSender<()>>,
+        consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
         output: &mut Output,
     ) -> io::Result<u32> {
-        let stdin = match (pe, fed) {
+        let stdin = match (pe, consumed) {
             (0, None) => input::of_first_pe()?,
-            (0, Some(taken)) => {
-                let (fed, stdin) = Fed::new(taken.clone())?;
-                self.input = Some(fed);
+            (0, Some(consumed)) => {
+                let (input, stdin) = InputPipe::new(consumed.clone())?;
+                self.input = Some(input);
                 stdin
             }
             _ => Stdio::null(),
         };
         let started = launch.start(pe, stdin, processes.ties())?;
-        processes.add(Member::Pe(pe), started.pid);
-        self.links.push(None);
+        processes.add(Child::Pe(pe), started.pid);
+        self.sockets.push(None);
         output.forward(pe, started.streams, launch.files.as_ref())?;
-        let link = Link::new(pe, started.socket, self.readable.clone())?;
-        *self.links.last_mut().expect("pushed just now") = Some(link);
+        let socket = PeSocket::new(pe, started.socket, self.readable.clone())?;
+        *self.sockets.last_mut().expect("pushed just now") = Some(socket);
         Ok(started.pid.as_raw_nonzero().get().unsigned_abs())
     }
 
-    fn link(&self, pe: u32) -> Option<&Link> {
+    fn socket(&self, pe: u32) -> Option<&PeSocket> {
         let index = pe.checked_sub(self.first)?;
-        self.links.get(index as usize)?.as_ref()
+        self.sockets.get(index as usize)?.as_ref()
     }
 
     /// Whether this PE was started here.
     pub fn has(&self, pe: u32) -> bool {
-        pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.links.len())
+        pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
     }
 
     /// Sends a frame to a PE that was started here.
     pub fn send(&self, pe: u32, frame: Arc<[u8]>) {
-        if let Some(link) = self.link(pe) {
-            link.send(frame);
+        if let Some(socket) = self.socket(pe) {
+            socket.send(frame);
         }
     }
 
     /// Sends a frame to all PEs that were started here.
     pub fn send_all(&self, frame: &Arc<[u8]>) {
-        self.links.iter().flatten().for_each(|link| link.send(frame.clone()));
+        self.sockets.iter().flatten().for_each(|socket| socket.send(frame.clone()));
     }
 
-    /// Passes a piece of input to PE 0, if it is here; none is the end.
-    pub fn feed(&mut self, bytes: Vec<u8>) {
+    /// Sends a piece of input to PE 0, if it is here; an empty piece ends the input.
+    pub fn send_input(&mut self, bytes: Vec<u8>) {
         if bytes.is_empty() {
             self.input = None;
         } else if let Some(input) = &self.input {
-            input.pass(bytes);
+            input.send(bytes);
         }
     }
 
-    /// A part of what a PE has sent, or why messages cannot pass between it and this process; the
-    /// PE is announced again, since there may be more.
+    /// Reads a part of what a PE has sent, or returns why the PE cannot be reached. Queues the PE
+    /// again, since there may be more.
     pub fn read(&self, pe: u32) -> Option<Up> {
-        let link = self.link(pe)?;
-        if let Some(error) = link.unsendable() {
+        let socket = self.socket(pe)?;
+        if let Some(error) = socket.send_error() {
             return Some(unreachable(pe, "send to", error));
         }
-        match piece(link) {
+        match piece(socket) {
             Ok(bytes) if bytes.is_empty() => None,
             Ok(bytes) => {
-                // This process has the receiver.
+                // The receiver lives as long as this process.
                 let _ = self.readable.send(pe);
                 Some(Up::Frames { pe, bytes })
             }
@@ -138,38 +134,38 @@ impl LocalPes {
         }
     }
 
-    /// The process of a PE has ended: what it sent last, then its exit.
-    pub fn exited(&mut self, pe: u32, exit: Exit, news: &mut VecDeque<Up>) {
-        for _ in 0..LAST_PIECES {
-            match self.link(pe).map(piece) {
-                Some(Ok(bytes)) if !bytes.is_empty() => news.push_back(Up::Frames { pe, bytes }),
+    /// Adds the events of a PE whose process has ended: what it sent last, then its exit.
+    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<Up>) {
+        for _ in 0..MAX_LAST_READS {
+            match self.socket(pe).map(piece) {
+                Some(Ok(bytes)) if !bytes.is_empty() => events.push_back(Up::Frames { pe, bytes }),
                 Some(Err(error)) => {
-                    news.push_back(unreachable(pe, "receive from", &error));
+                    events.push_back(unreachable(pe, "receive from", &error));
                     break;
                 }
                 _ => break,
             }
         }
-        if let Some(link) = self.links.get_mut((pe - self.first) as usize) {
-            *link = None;
+        if let Some(socket) = self.sockets.get_mut((pe - self.first) as usize) {
+            *socket = None;
         }
-        news.push_back(Up::Exited { pe, exit });
+        events.push_back(Up::Exited { pe, exit });
     }
 }
 
-/// What has arrived, as far as it fits; empty if there is nothing.
-fn piece(link: &Link) -> io::Result<Vec<u8>> {
+/// Reads what has arrived, up to the size of the buffer; empty if there is nothing.
+fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     let mut bytes = [0; 16 * 1024];
-    let nbytes = link.read(&mut bytes)?;
+    let nbytes = socket.read(&mut bytes)?;
     Ok(bytes[..nbytes].to_vec())
 }
 
-/// Why messages cannot pass between a PE and this process, so that the PE would wait for ever.
+/// The event of a PE with which communication has failed. Without it, the PE would wait forever.
 fn unreachable(pe: u32, what: &str, error: &io::Error) -> Up {
     Up::Failed { status: 1, sentence: format!("cannot {what} PE {pe}: {}", reason(error)) }
 }
 
-/// The reason why a PE cannot be started, with the status that a shell would return.
+/// Why a PE cannot be started, with the exit status that a shell would return.
 fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
@@ -178,12 +174,12 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
         _ => 1,
     };
     let (file, reason) = (launch.file.display(), reason(error));
-    let cure = match error.kind() {
+    let remedy = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         io::ErrorKind::WouldBlock => {
             " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
         }
         _ => "",
     };
-    Failure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{cure}") }
+    Failure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
 }

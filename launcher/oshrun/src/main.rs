@@ -1,20 +1,16 @@
-//! `oshrun`: starts a program as the PEs of one OpenSHMEM job and owns that job until nothing of it is left.
+//! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
+//! its processes is left.
 //!
-//! One file or folder per subject:
+//! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
+//! - Checks before the start: `prepare`, `capacity`. Start: `aslr`, `limits`, `spawn`.
+//! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
+//! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
+//! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
+//! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
+//! - `job` runs the event loop and applies the rules of `rushmem_bootstrap::server`.
 //!
-//! - what to start: `args`, `program`; where: `hosts`, `placement`; with which variables: `environment`;
-//! - starting: `prepare` and `capacity` check first, `aslr`, `limits` and `spawn` start PEs,
-//!   `guard` ends them if oshrun is killed;
-//! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
-//! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
-//! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
-//! - `watchdog` ends oshrun if it can decide nothing any more;
-//! - `debugger`, `progress` and `timings` help to watch a job, `dry_run` shows one that is not
-//!   started;
-//! - `job` decides, by the rules of `rushmem_bootstrap::server`.
-//!
-//! The same program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard. It never interprets the
-//! records that PEs exchange.
+//! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
+//! interpret the records that PEs exchange.
 
 mod args;
 mod aslr;
@@ -30,16 +26,16 @@ mod input;
 mod job;
 mod leftovers;
 mod limits;
-mod link;
 mod liveness;
 mod local_pes;
 mod mark;
 mod output;
+mod pe_socket;
 mod placement;
 mod prepare;
 mod processes;
 mod program;
-mod progress;
+mod progress_line;
 mod signals;
 mod spawn;
 mod timings;
@@ -52,7 +48,7 @@ use failure::{Failure, cannot, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
-        return guard::stand();
+        return guard::run();
     }
     if tree::daemon::is_daemon() {
         return tree::daemon::serve();
@@ -62,7 +58,7 @@ fn main() -> ExitCode {
         complain(&format!("oshrun: {}", failure.sentence));
         failure.status
     });
-    // At once: a writer whose reader has stopped must not hold the exit.
+    // Exits without joining the writer threads, which may be blocked by a reader that has stopped.
     std::process::exit(status)
 }
 
@@ -73,12 +69,17 @@ fn start() -> Result<i32, Failure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
+    block_on(job::run(&options))?
+}
+
+/// Runs a future on an event loop of this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     // The event loop needs descriptors, too.
     limits::make_room(0, 0, false)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
-    let status = runtime.block_on(job::run(&options));
-    // Its destructors would wait for nothing useful.
+    let output = runtime.block_on(future);
+    // Dropping the runtime would wait for its tasks.
     std::mem::forget(runtime);
-    status
+    Ok(output)
 }

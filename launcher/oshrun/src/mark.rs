@@ -1,8 +1,8 @@
-//! The mark of a job in the environment of its processes. A process that has left its PE's process group, session and
-//! parent still carries it, so /proc shows to which job it belongs.
+//! The mark of a job: an environment variable that identifies the processes of the job in /proc,
+//! even if they have left the process group, the session and the parent of their PE.
 //!
-//! The variable is a list, separated by colons: a job that a PE of another job has started adds its own mark to that
-//! one's. It never says who a PE is; that is `rushmem_bootstrap::env`'s.
+//! The variable is a colon-separated list. A nested job appends its mark to that of the outer job.
+//! It does not identify the PE; see `rushmem_bootstrap::env`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +12,8 @@ use rustix::time::ClockId;
 /// The variable that holds the marks.
 pub const VARIABLE: &str = "OSHRUN_JOB";
 
-/// The last mark of a launch agent, which may leave a process behind on purpose, as ssh does with `ControlPersist`; other
-/// connections of the user may depend on it.
+/// The last mark of a launch agent. An agent may leave a process behind on purpose, as ssh does
+/// with `ControlPersist`, and other connections of the user may depend on it.
 const AGENT: &str = "agent";
 
 /// The value of the variable for the PEs of this process.
@@ -21,14 +21,14 @@ const AGENT: &str = "agent";
 pub struct Mark(OsString);
 
 impl Mark {
-    /// A mark that no other process of this host has.
+    /// A mark that is unique on this host.
     pub fn new() -> Mark {
         let now = rustix::time::clock_gettime(ClockId::Boottime);
-        Mark(inner(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
+        Mark(appended(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
     }
 
-    /// The mark that this process was given, if there is one.
-    pub fn given() -> Option<Mark> {
+    /// The mark that this process inherited.
+    pub fn inherited() -> Option<Mark> {
         std::env::var_os(VARIABLE).map(Mark)
     }
 
@@ -37,7 +37,7 @@ impl Mark {
         &self.0
     }
 
-    /// Whether these are the variables of a process of the job.
+    /// Whether a process with this environment belongs to the job.
     pub fn is_in(&self, environment: &[u8]) -> bool {
         let own = self.0.as_bytes().rsplit(|&byte| byte == b':').next();
         marks(environment).is_some_and(|mut marks| marks.any(|mark| Some(mark) == own))
@@ -46,16 +46,16 @@ impl Mark {
 
 /// The value of the variable for a launch agent.
 pub fn of_agent() -> OsString {
-    inner(AGENT)
+    appended(AGENT)
 }
 
-/// Whether these are the variables of a launch agent, or of a process that it has started on this host.
+/// Whether this is the environment of a launch agent, or of a process that it started on this host.
 pub fn is_of_agent(environment: &[u8]) -> bool {
     marks(environment).and_then(Iterator::last) == Some(AGENT.as_bytes())
 }
 
-/// This mark after those that this process has.
-fn inner(mark: &str) -> OsString {
+/// Appends a mark to those that this process inherited.
+fn appended(mark: &str) -> OsString {
     let mut marks = std::env::var_os(VARIABLE).unwrap_or_default();
     if !marks.is_empty() {
         marks.push(":");
@@ -64,7 +64,7 @@ fn inner(mark: &str) -> OsString {
     marks
 }
 
-/// The marks among the variables of a process as /proc shows them.
+/// The marks in an environment in the format of /proc.
 fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let value = |variable: &'_ [u8]| -> Option<usize> {
         variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len)
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_from_the_pes_behind_it() {
+    fn an_agent_differs_from_the_pes_behind_it() {
         assert!(is_of_agent(b"OSHRUN_JOB=agent\0A=B") && is_of_agent(b"OSHRUN_JOB=1.2.3:agent"));
         assert!(!is_of_agent(b"OSHRUN_JOB=agent:1.2.3") && !is_of_agent(b"A=agent\0"));
     }

@@ -1,7 +1,7 @@
-//! Where each PE goes: the CPUs to which it is bound, and the NIC that it should prefer.
+//! The placement of PEs: the CPUs to which each PE is bound, and the NIC that it prefers.
 //!
-//! `rushmem_topology` has the rules; this file applies them, reports the result and prepares it for the start of PEs. The
-//! topology of a machine that leaves nothing to choose is read only if an option asks for it.
+//! Applies the rules of `rushmem_topology` and reports the result. On a machine without a choice of
+//! placement, the topology is read only if an option requires it.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -9,27 +9,26 @@ use std::ops::Range;
 use rushmem_topology::{
     self as topology, BindTo, CpuSet, MapBy, NIC_VARIABLE, Nic, Place, Topology,
 };
-
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// The variable by which UCX learns which NICs it may use.
+/// The variable that selects the NICs of UCX.
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 
-/// The placement that the command line requests.
+/// The placement options of the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
-    /// How PEs are dealt to cores.
+pub struct PlacementRequest {
+    /// How PEs are distributed.
     pub map_by: Option<MapBy>,
-    /// What they are bound to.
+    /// What PEs are bound to.
     pub bind_to: Option<BindTo>,
     /// Whether to print the result.
     pub report: bool,
 }
 
-impl Wish {
-    /// Whether it binds PEs.
+impl PlacementRequest {
+    /// Whether it requires a binding.
     fn binds(self) -> bool {
         self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
     }
@@ -38,47 +37,43 @@ impl Wish {
 /// The placement of one PE.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
-    /// The CPUs that it is bound to.
+    /// The CPUs to which the PE is bound.
     pub cpus: Option<rustix::thread::CpuSet>,
-    /// Whether the user requested that, so that a refusal is an error.
-    pub is_asked: bool,
-    /// Variables that name its NIC.
+    /// Whether the user requested the binding, so that a failure is an error.
+    pub is_required: bool,
+    /// Environment variables that select the NIC.
     pub variables: Vec<(OsString, OsString)>,
 }
 
-/// The placements of a machine's PEs, and messages about them.
+/// The placements of a node's PEs, and messages about them.
 #[derive(Debug, Default)]
 pub struct Placements {
     by_pe: Vec<Placement>,
-    /// Messages for the user.
-    pub words: Vec<String>,
+    /// Messages to print.
+    pub notices: Vec<String>,
 }
 
 impl Placements {
-    /// The placement of a PE, by its number on its node.
+    /// The placement of a PE, by its index on the node.
     pub fn of(&self, pe: u32) -> Placement {
         self.by_pe.get(pe as usize).cloned().unwrap_or_default()
     }
 }
 
-/// Places the PEs `node` of this machine. Variables that are already set in their environment (`is_set`) stay.
-///
-/// # Errors
-/// When PEs cannot be bound to their CPUs.
+/// Places the PEs of this machine. Keeps variables that are set in their environment (`is_set`).
 pub fn place(
     node: Range<u32>,
-    wish: Wish,
+    request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, Failure> {
-    let decides = wish.binds() || topology::has_choice();
-    if !decides && !wish.report {
+    let places = request.binds() || topology::has_choice();
+    if !places && !request.report {
         return Ok(Placements::default());
     }
     let placements =
-        on(&Topology::of_this_machine(), node, topology::cpus_at_once(), wish, is_set)?;
-    // A report changes nothing: without it, a machine that leaves nothing to choose is not looked
-    // at.
-    let by_pe = if decides { placements.by_pe } else { Vec::new() };
+        on(&Topology::of_this_machine(), node, topology::cpus_at_once(), request, is_set)?;
+    // A report alone must not change the placement.
+    let by_pe = if places { placements.by_pe } else { Vec::new() };
     Ok(Placements { by_pe, ..placements })
 }
 
@@ -86,35 +81,35 @@ fn on(
     machine: &Topology,
     node: Range<u32>,
     at_once: usize,
-    wish: Wish,
+    request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, Failure> {
     let n_pes = node.len() as u32;
-    let map_by = wish.map_by.unwrap_or_default();
-    let bind_to = wish.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
+    let map_by = request.map_by.unwrap_or_default();
+    let bind_to = request.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
     let plan = topology::plan(machine, n_pes, map_by, bind_to);
     let choice = machine.choice();
-    let mut words = plan.notes;
-    if wish.report {
-        words.extend(machine.notes.iter().cloned());
-        words.push(format!("places of {}", machine.source));
+    let mut notices = plan.notes;
+    if request.report {
+        notices.extend(machine.notes.iter().cloned());
+        notices.push(format!("places of {}", machine.source));
     }
     let mut by_pe = Vec::new();
     for (pe, place) in node.zip(&plan.places) {
         let nic = place.nic.map(|at| choice[at]);
-        if wish.report {
-            words.push(reported(machine, pe, place, nic));
+        if request.report {
+            notices.push(reported(machine, pe, place, nic));
         }
         by_pe.push(Placement {
-            cpus: place.binding.as_ref().map(kernels).transpose()?,
-            is_asked: wish.bind_to.is_some(),
+            cpus: place.binding.as_ref().map(kernel_set).transpose()?,
+            is_required: request.bind_to.is_some(),
             variables: nic.map(|nic| variables(nic, n_pes, &is_set)).unwrap_or_default(),
         });
     }
-    Ok(Placements { by_pe, words })
+    Ok(Placements { by_pe, notices })
 }
 
-/// One line of the report.
+/// Formats a line of the report.
 fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> String {
     let binding = match &place.binding {
         Some(cpus) => format!("bound to CPUs {cpus}"),
@@ -122,12 +117,12 @@ fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> St
     };
     let numa = machine.numa_of(place.binding.as_ref().unwrap_or(&machine.usable));
     let numa = numa.map(|numa| format!(", NUMA node {}", numa.index)).unwrap_or_default();
-    let told_nic = nic.map(|nic| format!(", NIC {}", nic.hint())).unwrap_or_default();
-    format!("PE {pe}: {binding}{numa}{told_nic}")
+    let nic = nic.map(|nic| format!(", NIC {}", nic.hint())).unwrap_or_default();
+    format!("PE {pe}: {binding}{numa}{nic}")
 }
 
-/// The variables that name the NIC of a PE; none if the user chose one. A single PE on a machine gets none, so that the
-/// library of its network may use several NICs at once.
+/// The variables that select a PE's NIC; none if the user has selected one. A single PE on a
+/// machine gets none, since its network library may use several NICs.
 fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
@@ -140,8 +135,8 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
         .collect()
 }
 
-/// The set in the form of the kernel.
-fn kernels(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
+/// Converts a set for the system call.
+fn kernel_set(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {

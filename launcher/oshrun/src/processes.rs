@@ -1,8 +1,9 @@
-//! The process groups that this process has started, one per PE and one per launch agent, until their last process ends.
+//! The process groups of this process: one for each PE and one for each launch agent.
 //!
-//! The number of a group is not reused while a process is in it, so a group is signalled only until it is known to be
-//! empty. oshrun adopts the orphans of its PEs: it is notified when a process of the job ends, waits for it, and checks
-//! whether it was the last one of a group. Processes that have left their group are still descendants of oshrun.
+//! The kernel does not reuse the number of a group that has processes, so a group is signaled only
+//! until it is known to be empty. oshrun is a subreaper: it adopts the orphans of its PEs, reaps
+//! them, and checks then whether their group is empty. Processes that left their group remain
+//! descendants of oshrun.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,52 +22,49 @@ use crate::liveness::Liveness;
 use crate::mark::{self, Mark};
 use crate::spawn::Ties;
 
-/// The role of a process.
+/// A child process of oshrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Member {
+pub enum Child {
     /// The process of a PE.
     Pe(u32),
-    /// The launch agent of a daemon, by the daemon's number in this process.
+    /// The launch agent of a daemon, by the number of the daemon.
     Daemon(usize),
 }
 
 #[derive(Debug)]
 struct Process {
-    member: Member,
+    child: Child,
     pid: Pid,
     exit: Option<Exit>,
     /// Whether its group is known to be empty.
-    gone: bool,
+    is_gone: bool,
 }
 
 impl Process {
     fn is_pe(&self) -> bool {
-        matches!(self.member, Member::Pe(_))
+        matches!(self.child, Child::Pe(_))
     }
 }
 
-/// The processes, and the guard, which also knows their groups.
+/// The processes that this process has started, and its guard.
 #[derive(Debug)]
 pub struct Processes {
     list: Vec<Process>,
-    /// Present until nothing is left.
+    /// Present until all groups are empty.
     guard: Option<Guard>,
     liveness: Liveness,
     mark: Mark,
-    /// Children that this process already had when it started, such as the background jobs of a shell that replaced itself
-    /// with oshrun. They do not belong to the job.
+    /// Children from before the start of oshrun, such as background jobs of a shell that executed
+    /// oshrun by `exec`. They do not belong to the job.
     foreign: HashSet<Pid>,
-    /// Whether nothing more will be started.
+    /// Whether no more processes will be started.
     is_ending: bool,
 }
 
 impl Processes {
-    /// Starts the guard, without any other process.
-    ///
-    /// # Errors
-    /// When the guard cannot be started.
+    /// Starts the guard.
     pub fn new() -> io::Result<Processes> {
-        // If the kernel refuses this, init adopts the orphans as usual.
+        // If this fails, init adopts the orphans.
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
         let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
@@ -75,29 +73,29 @@ impl Processes {
         Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign, is_ending: false })
     }
 
-    /// The guard, to which a new process announces itself.
+    /// The guard, with which a new process registers.
     ///
     /// # Panics
-    /// When the guard was dismissed: after the end of a job nothing is started.
+    /// If the guard was dismissed; nothing is started after the end of a job.
     pub fn guard(&self) -> &Guard {
         self.guard.as_ref().expect("the job has not ended")
     }
 
-    /// The mechanisms that end a new PE with this process.
+    /// The mechanisms that end a new PE when this process ends.
     ///
     /// # Panics
-    /// As [`Processes::guard`].
+    /// See [`Processes::guard`].
     pub fn ties(&self) -> Ties<'_> {
         Ties { guard: self.guard(), liveness: &self.liveness, mark: &self.mark }
     }
 
-    /// Adds a process that was started.
-    pub fn add(&mut self, member: Member, pid: Pid) {
-        self.list.push(Process { member, pid, exit: None, gone: false });
+    /// Adds a started process.
+    pub fn add(&mut self, child: Child, pid: Pid) {
+        self.list.push(Process { child, pid, exit: None, is_gone: false });
     }
 
-    /// Waits for whatever has ended and returns the members among them, the lowest PE first.
-    pub fn reap(&mut self) -> Vec<(Member, Exit)> {
+    /// Reaps all processes that have ended. Returns the children among them, the lowest PE first.
+    pub fn reap(&mut self) -> Vec<(Child, Exit)> {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
@@ -106,39 +104,39 @@ impl Processes {
                 let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
                 let exit = status.exit_status().map_or_else(signal, Exit::Status);
                 process.exit = Some(exit);
-                exits.push((process.member, exit));
+                exits.push((process.child, exit));
             }
         }
         for process in
-            self.list.iter_mut().filter(|process| process.exit.is_some() && !process.gone)
+            self.list.iter_mut().filter(|process| process.exit.is_some() && !process.is_gone)
         {
-            process.gone =
+            process.is_gone =
                 rustix::process::test_kill_process_group(process.pid) == Err(Errno::SRCH);
-            if process.gone {
+            if process.is_gone {
                 self.guard.iter().for_each(|guard| guard.forget(process.pid));
             }
         }
         if self.is_ending && self.all_gone() {
             self.guard.take().into_iter().for_each(Guard::dismiss);
         }
-        exits.sort_unstable_by_key(|(member, _)| *member);
+        exits.sort_unstable_by_key(|(child, _)| *child);
         exits
     }
 
-    /// Whether nothing is left of any group.
+    /// Whether all groups are empty.
     fn all_gone(&self) -> bool {
-        self.list.iter().all(|process| process.gone)
+        self.list.iter().all(|process| process.is_gone)
     }
 
-    /// Whether the process of every PE has exited.
+    /// Whether the processes of all PEs have exited.
     pub fn all_pes_exited(&self) -> bool {
         self.list.iter().all(|process| !process.is_pe() || process.exit.is_some())
     }
 
     /// The PEs that have not exited.
     pub fn alive(&self) -> Vec<u32> {
-        let alive = |process: &Process| match process.member {
-            Member::Pe(pe) if process.exit.is_none() => Some(pe),
+        let alive = |process: &Process| match process.child {
+            Child::Pe(pe) if process.exit.is_none() => Some(pe),
             _ => None,
         };
         self.list.iter().filter_map(alive).collect()
@@ -146,30 +144,30 @@ impl Processes {
 
     /// Sends a signal to every PE's group.
     pub fn signal(&self, signal: Signal) {
-        for process in self.list.iter().filter(|process| process.is_pe() && !process.gone) {
-            // It may belong to another user, through sudo; then nothing can be done.
+        for process in self.list.iter().filter(|process| process.is_pe() && !process.is_gone) {
+            // This fails if the process belongs to another user, through sudo.
             let _ = rustix::process::kill_process_group(process.pid, signal);
         }
     }
 
-    /// Kills the group of one member.
-    pub fn kill(&self, member: Member) {
-        let is_it = |process: &&Process| process.member == member && !process.gone;
+    /// Kills the group of a child.
+    pub fn kill(&self, child: Child) {
+        let is_it = |process: &&Process| process.child == child && !process.is_gone;
         if let Some(process) = self.list.iter().find(is_it) {
             let _ = rustix::process::kill_process_group(process.pid, Signal::KILL);
         }
     }
 
-    /// After the end of all PEs: kills whatever is left of their groups and waits until it is gone, but no longer than
-    /// `limit`. Returns what has ended meanwhile. The guard ends with the last group, and stays for groups that do not end.
-    pub async fn clear(&mut self, limit: Duration) -> Vec<(Member, Exit)> {
+    /// After the end of all PEs: kills the rest of their groups and waits for it, at most until
+    /// `limit`. Returns the children that ended meanwhile. The guard ends with the last group.
+    pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
         let deadline = Instant::now() + limit;
         self.is_ending = true;
         self.signal(Signal::KILL);
         let mut exits = Vec::new();
         loop {
             exits.extend(self.reap());
-            let are_gone = self.list.iter().all(|process| process.gone || !process.is_pe());
+            let are_gone = self.list.iter().all(|process| process.is_gone || !process.is_pe());
             if are_gone || Instant::now() > deadline {
                 break;
             }
@@ -181,11 +179,11 @@ impl Processes {
         exits
     }
 
-    /// Kills processes that have left their group, and waits for them until the deadline.
+    /// Kills processes that left their group, and waits for them until the deadline.
     async fn end_descendants(&self, deadline: Instant) {
         let me = rustix::process::getpid();
-        // Whether there are children that must stay: then it is impossible to know whether others are left.
-        let stays = Cell::new(false);
+        // If some children must stay, having children does not show that others are left.
+        let some_stay = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {
             let pid = process.pid;
             let is_known = self.foreign.contains(&pid)
@@ -193,25 +191,25 @@ impl Processes {
             let is_child = process.parent == Some(me);
             let must_stay =
                 is_child && (is_known || mark::is_of_agent(&descendants::environment(pid)));
-            stays.set(stays.get() || must_stay);
+            some_stay.set(some_stay.get() || must_stay);
             is_child && !must_stay
         };
-        // The kernel knows whether this process has descendants: without children there are none, since it adopts orphans.
+        // A subreaper without children has no descendants.
         while has_children() && Instant::now() < deadline {
-            if !descendants::end(is_left) && stays.take() {
+            if !descendants::end(is_left) && some_stay.take() {
                 return;
             }
             sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// The processes of members that have not exited.
+    /// The children that have not exited.
     fn running(&self) -> impl Iterator<Item = Pid> {
         self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
     }
 
-    /// Waits until all groups have ended, including those of launch agents, which end with their daemons. Kills what is left
-    /// after `limit`, and all processes that have left their group.
+    /// Waits until all groups are empty, including those of launch agents, which end with their
+    /// daemons. Kills what is left after `limit`, and all processes that left their group.
     pub async fn dismiss(&mut self, limit: Duration) {
         self.is_ending = true;
         for _ in 0..2 {
@@ -220,13 +218,13 @@ impl Processes {
                 sleep(Duration::from_millis(1)).await;
                 self.reap();
             }
-            self.list.iter().for_each(|process| self.kill(process.member));
+            self.list.iter().for_each(|process| self.kill(process.child));
         }
         self.end_descendants(Instant::now() + limit).await;
     }
 }
 
-/// Waits for what has ended and returns whether anything runs.
+/// Reaps all processes that have ended. Returns whether any child is left.
 fn has_children() -> bool {
     loop {
         match leftovers::wait() {

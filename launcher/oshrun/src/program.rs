@@ -1,6 +1,4 @@
-//! Finds the file of the user's program and the environment that it needs.
-//!
-//! It inspects files and never starts one.
+//! Finds the executable of the user's program, and the library path that it needs.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,13 +8,13 @@ use rustix::fs::Access;
 
 use crate::failure::{Failure, reason};
 
-/// The name under which programs ask for the library.
+/// The soname of the library.
 const LIBRARY: &str = "librushmem.so.1";
 
-/// Finds the file to run, as a shell would: a name without a slash is searched in the folders of `path`.
+/// Finds the executable as a shell does: a name without a slash is searched in `path`.
 ///
 /// # Errors
-/// Status 127 when there is no such file, 126 when it cannot be run.
+/// Status 127 if there is no such file, 126 if it cannot be executed.
 pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     let shown = program.to_string_lossy();
     if program.as_bytes().contains(&b'/') {
@@ -54,8 +52,8 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The file of this program, to start it in another role. The link in /proc is read instead of being executed, since under
-/// an interpreter such as valgrind the kernel would execute that; if the file is gone, only the link is left.
+/// The executable of this process, for starting it in another role. Under valgrind the link in
+/// /proc would execute valgrind, so it is resolved, unless the file is gone.
 pub fn own() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
@@ -73,16 +71,18 @@ fn not_executable(file: &Path) -> Failure {
     }
 }
 
-/// The LD_LIBRARY_PATH with which PEs find the library of this oshrun's prefix, or `None` if there is none.
+/// The LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if it is not
+/// there.
 ///
-/// Our folder comes last, so the folders of the user have precedence. The loader searches a DT_RUNPATH only afterwards, so
-/// a program that was built for another installation gets the library of this oshrun, which speaks its protocol.
+/// The folder is appended, so that folders of the user have precedence. The loader searches
+/// DT_RUNPATH afterwards, so a program that was built with another installation gets a library with
+/// the protocol of this oshrun.
 pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> {
     let folder = oshrun.parent()?.parent()?.join("lib");
     if !folder.join(LIBRARY).exists() {
         return None;
     }
-    // An empty entry would mean the current folder.
+    // An empty entry would denote the current folder.
     let mut path =
         current.filter(|path| !path.is_empty()).map(OsStr::to_os_string).unwrap_or_default();
     if !path.is_empty() {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_named_with_the_status_of_a_shell() {
+    fn programs_that_cannot_run_have_the_status_of_a_shell() {
         let path = Some(OsStr::new("/etc:/bin"));
         for (program, status) in [
             ("no-such-program", 127),

@@ -1,26 +1,26 @@
-//! The signals that users and systems send to oshrun on behalf of the job.
+//! The signals that oshrun handles on behalf of the job.
 //!
-//! It only distinguishes them; `job` decides what to do. Until [`Signals::listen`] they have their
-//! default action, which ends oshrun: it has started nothing by then. No signal is lost from then
-//! on, since the event loop keeps those that come while it starts processes.
+//! `job` decides what to do. Before [`Signals::listen`] signals have their default action, which
+//! ends oshrun before it has started anything. Afterwards the event loop records them, so that none
+//! is lost while oshrun starts processes.
 #![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// What a signal asks for.
+/// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Pass this one on to the PEs, whose default action is to end.
+    /// Forward this signal to the PEs.
     Forward(i32),
     /// Stop the PEs, then oshrun (Ctrl-Z).
     Stop,
-    /// Let the PEs continue (fg).
+    /// Continue the PEs (fg).
     Continue,
 }
 
 impl Request {
-    /// Whether the sender wants the job to end.
+    /// Whether the signal ends the job.
     pub fn is_end(self) -> bool {
         matches!(
             self,
@@ -32,17 +32,15 @@ impl Request {
 const FORWARDED: [i32; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
-/// The signals that arrive from now on.
+/// Receives the signals.
 #[derive(Debug)]
 pub struct Signals {
     requests: mpsc::UnboundedReceiver<Request>,
 }
 
 impl Signals {
-    /// Starts to listen. Signals that were ignored when oshrun started, for example by nohup, stay ignored, also by PEs.
-    ///
-    /// # Errors
-    /// When the event loop has no room for signals.
+    /// Installs the handlers. Signals that oshrun inherited as ignored, for example from nohup,
+    /// stay ignored, also in PEs.
     pub fn listen() -> std::io::Result<Signals> {
         unblock();
         let (sender, requests) = mpsc::unbounded_channel();
@@ -62,7 +60,7 @@ impl Signals {
         Ok(Signals { requests })
     }
 
-    /// The next request of a user.
+    /// Waits for the next signal.
     pub async fn request(&mut self) -> Request {
         match self.requests.recv().await {
             Some(request) => request,
@@ -75,17 +73,17 @@ impl Signals {
 /// Unblocks the signals, since the process that started oshrun may have blocked them.
 fn unblock() {
     let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the call writes a whole set to the place it is given.
+    // SAFETY: the pointer is valid for writes of a set.
     unsafe { libc::sigemptyset(none.as_mut_ptr()) };
-    // SAFETY: the set is initialised, and nobody wants the former one.
+    // SAFETY: the set was initialized above, and the pointer for the previous set may be null.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
 }
 
 fn is_ignored(number: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call only writes the present one to the place it is given.
+    // SAFETY: the new action may be null, and the pointer is valid for writes of an action.
     let outcome = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) };
-    // SAFETY: all-zero bytes are a valid action, whether the call has overwritten them or failed.
+    // SAFETY: the action is initialized: by the call, or with zeros, which are a valid action.
     let action = unsafe { action.assume_init() };
     outcome == 0 && action.sa_sigaction == libc::SIG_IGN
 }

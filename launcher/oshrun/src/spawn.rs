@@ -1,5 +1,4 @@
-//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group that
-//! it should have.
+//! Starts the process of a PE or of a launch agent, with its descriptors, limits and process group.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -22,7 +21,7 @@ use crate::mark::{self, Mark};
 use crate::output::Files;
 use crate::placement::{Placement, Placements};
 
-/// What all PEs of a job have in common.
+/// A prepared start: what is the same for all PEs that this process starts.
 #[derive(Debug)]
 pub struct Launch {
     /// The file to run.
@@ -31,45 +30,45 @@ pub struct Launch {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables to set.
+    /// Environment variables to set.
     pub variables: Vec<(OsString, OsString)>,
-    /// The output files of each PE, if it does not use the streams of oshrun.
+    /// The output files of PEs that do not use the streams of oshrun.
     pub files: Option<Files>,
-    /// PEs that run under a debugger, and whether it can open windows.
+    /// PEs that run under a debugger, and whether there is a display.
     pub debugged: Option<(Debugged, bool)>,
     /// The first PE of this node.
     pub first_of_node: u32,
-    /// The node's memory.
+    /// The shared memory of the node.
     pub memory: OwnedFd,
     /// The original descriptor limit, if oshrun raised its own.
     pub limit: Option<Rlimit>,
-    /// Where each PE of the node goes.
+    /// The placements of all PEs of the node.
     pub placements: Placements,
 }
 
-/// A PE that has been started.
+/// A started PE.
 #[derive(Debug)]
 pub struct Started {
-    /// Its process, and its process group.
+    /// The process, and its process group.
     pub pid: Pid,
-    /// The connection to the PE.
+    /// The connection to oshrun.
     pub socket: UnixStream,
-    /// Its standard output and standard error.
+    /// Standard output and standard error.
     pub streams: [OwnedFd; 2],
 }
 
-/// The mechanisms that end a PE with the process that starts it.
+/// The mechanisms that end a PE when the process that started it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Ties<'a> {
-    /// Ends the PE when this process is gone.
+    /// Kills the process group of the PE.
     pub guard: &'a Guard,
-    /// Lets the kernel do the same.
+    /// Makes the kernel kill the PE.
     pub liveness: &'a Liveness,
-    /// Identifies the PE's processes wherever they are.
+    /// Identifies processes outside the group.
     pub mark: &'a Mark,
 }
 
-/// The node's memory, empty: PEs set its size. It has no name, so it cannot be left behind.
+/// Creates the node's memory; PEs set its size. It has no name, so it cannot remain after the job.
 pub fn node_memory() -> io::Result<OwnedFd> {
     use rustix::fs::MemfdFlags;
     let memory =
@@ -78,10 +77,7 @@ pub fn node_memory() -> io::Result<OwnedFd> {
 }
 
 impl Launch {
-    /// Starts PE `pe` and returns when it has become the user's program.
-    ///
-    /// # Errors
-    /// When the program cannot be run, or the process cannot be created.
+    /// Starts a PE, and waits until it has executed the program.
     pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<Started> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
@@ -106,17 +102,18 @@ impl Launch {
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
         let (guard, limit) = (raw(ties.guard.pipe()), self.limit);
-        // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
+        // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
+        // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
         let child = command.spawn()?;
         let streams = [stdout.into(), stderr.into()];
         Ok(Started { pid: pid_of(child.id()), socket, streams })
     }
 
-    /// The program, or a debugger that runs it.
+    /// The command of a PE: the program, or a debugger that runs it.
     pub fn command(&self, pe: u32) -> Command {
-        let debugger = self.debugged.as_ref().and_then(|(debugged, shows)| {
-            debugged.command(pe, *shows, &self.file, &self.arguments)
+        let debugger = self.debugged.as_ref().and_then(|(debugged, has_display)| {
+            debugged.command(pe, *has_display, &self.file, &self.arguments)
         });
         match debugger.as_deref() {
             Some([debugger, words @ ..]) => {
@@ -133,11 +130,8 @@ impl Launch {
     }
 }
 
-/// Starts the launch agent of a daemon with these standard streams, and with the node's memory if the daemon is on this
-/// node.
-///
-/// # Errors
-/// When the command cannot be run.
+/// Starts the launch agent of a daemon with these standard streams. A daemon of this host inherits
+/// the node's memory.
 pub fn daemon(
     mut command: Command,
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
@@ -149,7 +143,7 @@ pub fn daemon(
     let (guard, memory) = (raw(guard.pipe()), memory.map(raw));
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        rustix::io::write(borrow(guard), &guard::late(pid).to_ne_bytes())?;
+        rustix::io::write(borrow(guard), &guard::agent_group(pid).to_ne_bytes())?;
         if let Some(memory) = memory {
             rustix::io::fcntl_setfd(borrow(memory), FdFlags::empty())?;
         }
@@ -158,23 +152,22 @@ pub fn daemon(
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
+    // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
+    // between fork and exec.
     unsafe { command.pre_exec(before_exec) };
     Ok(pid_of(command.spawn()?.id()))
 }
 
-/// The node's memory that this daemon inherited from its parent, which names its number.
-///
-/// # Errors
-/// When there is none.
+/// The node's memory, which this daemon inherited as descriptor `number`.
 pub fn inherited_memory(number: i32) -> io::Result<OwnedFd> {
     if number < INHERITED_FROM {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // The daemon has opened no descriptor above that number itself: an error shows that there is none.
+    // The daemon itself has opened no descriptor with so large a number.
     rustix::fs::fcntl_get_seals(borrow(number))?;
     rustix::io::fcntl_setfd(borrow(number), FdFlags::CLOEXEC)?;
-    // SAFETY: it is open, and the parent left it to this process alone, which asks once.
+    // SAFETY: it is open, as checked above, and this function, which is called once, is its only
+    // owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -182,18 +175,18 @@ fn raw(fd: &impl AsFd) -> i32 {
     fd.as_fd().as_raw_fd()
 }
 
-/// The child's last steps before it executes the user's program. They are only system calls.
+/// Runs in the child between fork and exec, so it may only make system calls.
 fn before_exec(
     guard: i32,
     inherited: [i32; 3],
     limit: Option<Rlimit>,
     place: &Placement,
 ) -> io::Result<()> {
-    // The guard comes first: from here on no process can be left behind.
+    // First, so that the guard knows every process that continues.
     let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
-    // In addition to the guard, in case that one is killed. The kernel watches the thread that forked, which is oshrun's
-    // main thread and lives as long as oshrun.
+    // In case the guard is killed. The signal is sent when the thread that forked exits; this is
+    // the main thread, which lives as long as oshrun.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     for fd in inherited {
         rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
@@ -203,8 +196,8 @@ fn before_exec(
     }
     if let Some(cpus) = &place.cpus {
         let bound = rustix::thread::sched_setaffinity(None, cpus);
-        // A sandbox may refuse a binding that nobody asked for.
-        if place.is_asked {
+        // A sandbox may refuse the default binding; this is not an error.
+        if place.is_required {
             bound?;
         }
     }
@@ -212,6 +205,6 @@ fn before_exec(
 }
 
 fn borrow<'a>(fd: i32) -> BorrowedFd<'a> {
-    // SAFETY: the number is of a descriptor that oshrun holds open over the fork, so the child has it, too.
+    // SAFETY: oshrun keeps this descriptor open during the fork, so the child has it, too.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }

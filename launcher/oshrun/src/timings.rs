@@ -1,4 +1,5 @@
-//! The table of `--timings`: when each phase of a job was complete, in seconds since the start of oshrun.
+//! The table of `--timings`: when each phase of a job completed, in seconds since the start of
+//! oshrun.
 
 use std::time::{Duration, Instant};
 
@@ -15,50 +16,50 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// For a job that starts now.
+    /// Starts the clock.
     pub fn new() -> Timings {
         let (since, marks) = (Instant::now(), Vec::new());
         Timings { since, marks, n_pes: 0, started: 0, inits: 0, exchanges: 0, exited: 0 }
     }
 
-    /// The number of PEs is known.
+    /// Sets the number of PEs.
     pub fn planned(&mut self, n_pes: u32) {
         self.n_pes = n_pes;
         self.mark("hosts and program found");
     }
 
-    /// A phase is complete.
+    /// Records the completion of a phase.
     pub fn mark(&mut self, phase: &str) {
         self.marks.push((phase.to_string(), self.since.elapsed()));
     }
 
-    /// A PE was started.
+    /// Records the start of a PE.
     pub fn started(&mut self) {
         self.started += 1;
-        self.ends_of(self.started, "PE started");
+        self.mark_first_and_last(self.started, "PE started");
     }
 
-    /// This number of PEs has entered initialisation.
-    pub fn initialised(&mut self, inits: u32) {
+    /// Records how many PEs have entered initialization.
+    pub fn initialized(&mut self, inits: u32) {
         if inits > self.inits {
             self.inits = inits;
-            self.ends_of(inits, "shmem_init entered");
+            self.mark_first_and_last(inits, "shmem_init entered");
         }
     }
 
-    /// An exchange among all PEs is complete.
+    /// Records the completion of an exchange among all PEs.
     pub fn exchanged(&mut self) {
         self.exchanges += 1;
         self.mark(&format!("exchange {} complete", self.exchanges));
     }
 
-    /// A PE has ended.
+    /// Records the end of a PE.
     pub fn exited(&mut self) {
         self.exited += 1;
-        self.ends_of(self.exited, "PE ended");
+        self.mark_first_and_last(self.exited, "PE ended");
     }
 
-    fn ends_of(&mut self, count: u32, what: &str) {
+    fn mark_first_and_last(&mut self, count: u32, what: &str) {
         if count == 1 {
             self.mark(&format!("first {what}"));
         }
@@ -67,7 +68,7 @@ impl Timings {
         }
     }
 
-    /// The table, a line for each phase.
+    /// Formats the table.
     pub fn table(&self) -> String {
         let line = |(phase, at): &(String, Duration)| {
             format!("oshrun: {:>9.3} s  {phase}", at.as_secs_f64())
@@ -85,7 +86,7 @@ mod tests {
         let mut timings = Timings::new();
         timings.planned(3);
         (0..3).for_each(|_| timings.started());
-        [1, 1, 3].into_iter().for_each(|inits| timings.initialised(inits));
+        [1, 1, 3].into_iter().for_each(|inits| timings.initialized(inits));
         timings.exchanged();
         timings.exited();
         let table = timings.table();

@@ -1,7 +1,4 @@
-//! Failures after which oshrun can decide nothing any more: it ends with one message, and its guard
-//! ends the job.
-//!
-//! This file must never know a job.
+//! Ends oshrun with one message if it panics or hangs. Its guard then ends the job.
 
 use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,11 +6,10 @@ use std::time::Duration;
 
 use crate::failure::complain;
 
-/// How long it may take to start one process, on a file system that hangs for a while.
+/// Maximum time for starting one process, on a file system that hangs for a while.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Has a panic end oshrun with one message. The event loop panics if the kernel refuses to wait for
-/// events.
+/// Makes a panic end oshrun with one message. The event loop panics if polling fails.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
@@ -27,23 +23,19 @@ pub fn report_panics() {
     }));
 }
 
-/// The longest single wait for a start, and most that it counts: time in which oshrun was stopped
-/// does not.
+/// The limit is counted in these ticks, so that the time while oshrun is stopped counts at most
+/// once.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Ends oshrun unless it is dropped in time. The standard library waits for the end of a process of
-/// which the kernel does not report whether it has executed its program, and a process that waits
-/// for oshrun never ends.
+/// Ends oshrun unless it is dropped in time. Spawning blocks until the kernel reports that the
+/// child has executed its program or has failed.
 #[derive(Debug)]
 pub struct StartLimit {
     _started: Sender<()>,
 }
 
 impl StartLimit {
-    /// For the start of `n` processes.
-    ///
-    /// # Errors
-    /// When its thread cannot be started.
+    /// Sets a limit for the start of `n` processes.
     pub fn of(n: u32) -> std::io::Result<StartLimit> {
         let (_started, over) = channel();
         let limit = LIMIT + Duration::from_secs(n.into());
@@ -61,7 +53,7 @@ impl StartLimit {
     }
 }
 
-/// Waits for the end of the start. Returns whether the limit has passed before.
+/// Waits until the start is over. Returns whether the limit expired first.
 fn is_late(over: &Receiver<()>, limit: Duration) -> bool {
     let n_ticks = limit.as_millis().div_ceil(TICK.as_millis());
     (0..n_ticks).all(|_| over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout))

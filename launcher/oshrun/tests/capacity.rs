@@ -1,5 +1,5 @@
-//! A job that this host has no room for is refused before its first PE, and at the limit of processes oshrun ends with
-//! one message.
+//! A job that exceeds the capacity of this host is refused before its first PE starts. At the limit
+//! of processes, oshrun ends with one message.
 
 mod support;
 
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Agent, Job, Outcome, oshrun, pe};
 use testkit::absent;
 
-/// A user who runs nothing else: another one for every job, since the kernel refuses to start a program for a user with
-/// too many processes, and those of another test, or of the job before, count until they are reaped.
+/// A user ID without processes, new for each job: the processes of another test or of the job
+/// before would count until they are reaped.
 fn new_user() -> String {
     static N_USERS: AtomicU32 = AtomicU32::new(0);
     let user = std::process::id() * 131 + N_USERS.fetch_add(1, Ordering::Relaxed);
     (20_000 + user % 40_000).to_string()
 }
 
-/// `oshrun` with these words, as a user who may have so many processes. Only root can become one; whoever else runs the
-/// tests has some processes already, which count.
+/// `oshrun` with these arguments, as a user with a limit of processes: for root a new user,
+/// otherwise the user who runs the tests, whose processes count.
 fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> Job {
     let limit = format!("--nproc={limit}");
     let mut command = vec![limit.as_str()];
@@ -30,7 +30,7 @@ fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> Job {
     Job::by("prlimit", &[&command[..], &[oshrun], words].concat())
 }
 
-/// Asserts that nothing was started: one message with these words.
+/// Asserts that oshrun refused the job with one message that contains these words.
 #[track_caller]
 fn expect_refused(outcome: Outcome, words: &[&str]) {
     assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
@@ -50,7 +50,7 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
     expect_refused(with_processes(60, oshrun(), &words).run(), &["host a: 200 PEs", "ulimit -u"]);
 }
 
-/// Whatever it is that cannot be started any more: a PE, the guard, an agent, a daemon or a thread of one.
+/// Whichever process or thread fails to start: a PE, the guard, an agent or a daemon.
 fn at_the_limit_of_processes_a_job_ends_with_one_message() {
     let (agent, pe) = (Agent::new(""), pe());
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
@@ -78,7 +78,7 @@ fn at_the_limit_of_processes_a_job_ends_with_one_message() {
 struct Group(PathBuf);
 
 impl Group {
-    /// None where this machine or user cannot have one.
+    /// `None` if this machine or user cannot create one.
     fn with_processes(limit: u32) -> Option<Group> {
         let name = format!("oshrun-test-{}-{limit}", std::process::id());
         let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -117,7 +117,7 @@ fn more_pes_than_a_control_group_holds_are_refused() {
         &["oshrun: 100000 PEs on this host need "],
     );
     group.job("-n 4 true").run().expect(0, "");
-    // Not what the job needs at least, but what it comes to need.
+    // Enough for the minimum that is checked, but not for what the job needs later.
     let outcome = group.job("-n 20 sh -c 'sleep 600 & sleep 600 & sleep 600 & wait'").run();
     assert_ne!(outcome.status, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");

@@ -1,4 +1,4 @@
-//! What oshrun offers to whoever watches a job: files of output, a table of phases, debuggers.
+//! Options for observing a job: output files, timings, debuggers, dry runs.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use support::{Agent, Job, oshrun, pe};
 use testkit::absent;
 
-/// A folder of this test's own, gone with the value.
+/// A temporary folder; removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -137,7 +137,7 @@ fn a_dry_run_shows_what_it_does_not_start() {
     assert_eq!(lines[lines.len() - 2..], hosts);
     assert!(!folder.0.exists(), "something was started or made");
 
-    // What is wrong on this host is found as if the job were started.
+    // Errors on this host are detected as for a real start.
     let missing = Job::new(&["--dry-run", "no-such-program"]).run();
     missing.expect(127, "oshrun: the program no-such-program was not found in PATH\n");
     let many = ["--dry-run", "-n", "5", "--pes-per-process", "2", "true"];

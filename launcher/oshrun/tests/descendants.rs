@@ -1,5 +1,5 @@
-//! Nothing of a job is left of what leaves the process groups of PEs either: behind setsid, as a daemon, without a known
-//! parent, or by starting others all the time.
+//! No process of a job is left, even if it leaves the process group of its PE: by setsid, as a
+//! daemon, without a known parent, or in a chain of short-lived processes.
 
 mod support;
 
@@ -12,11 +12,11 @@ use support::{Agent, Job, Running, eventually_nothing_left, executable, oshrun, 
 use testkit::{absent, eventually};
 
 fn send(pid: u32, signal: Signal) {
-    // Whoever has ended meanwhile needs no signal.
+    // The process may have ended.
     let _ = kill_process(Pid::from_raw(pid as i32).expect("a process"), signal);
 }
 
-/// Two PEs, each behind a setsid that waits for it, that have said their numbers.
+/// Starts two PEs, each under a setsid that waits for it, and reads their process IDs.
 fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
     let pe = pe();
     let words = [&["-n", "2"][..], options, &["setsid", "-w", &pe], steps].concat();
@@ -105,7 +105,7 @@ fn what_runs_in_the_background_ends_with_the_job() {
     }
 }
 
-/// Without its environment a process has no mark, and only what has started it shows where it belongs.
+/// A process without environment has no mark; only its ancestors show to which job it belongs.
 fn a_daemon_without_variables_ends_with_the_job() {
     let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line; exit 0";
     let mut job = Job::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
@@ -115,7 +115,7 @@ fn a_daemon_without_variables_ends_with_the_job() {
     assert_eq!(state(daemon), 'X');
 }
 
-/// What a shell has started before it became oshrun is its own, and may read what oshrun prints.
+/// Processes that a shell started before it executed oshrun do not belong to the job.
 fn processes_from_before_the_job_outlive_it() {
     let in_background = "sleep 600 >/dev/null 2>&1 & echo pid $!";
     let script =
@@ -127,7 +127,7 @@ fn processes_from_before_the_job_outlive_it() {
     assert_eq!(left, pids(&mut outcome.stdout.as_bytes(), 1), "{outcome:?}");
 }
 
-/// A script that can be run; where it is gone, it runs no more.
+/// An executable script; removed when dropped.
 struct Script(PathBuf);
 
 impl Script {
@@ -149,7 +149,7 @@ impl Drop for Script {
     }
 }
 
-/// Each has one child and ends, in a session of its own every time.
+/// Each process starts one child in a new session and ends.
 fn processes_that_start_others_all_the_time_end_with_the_job() {
     let text = "echo on; trap '' TERM HUP; setsid \"$0\" >&- 2>&- <&- & exit 0";
     let script = Script::new("successors", text);
@@ -196,7 +196,7 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
     }
 }
 
-/// As ssh does with a connection that it shares among later calls.
+/// As ssh leaves a process for a shared connection.
 fn what_an_agent_leaves_on_purpose_stays() {
     let agent = Agent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
     let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();
@@ -206,7 +206,7 @@ fn what_an_agent_leaves_on_purpose_stays() {
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// Whoever could end PEs is stopped before it is killed, so that nobody but the kernel and the PEs is left.
+/// The launcher's processes are stopped first, so that only the kernel can end the PEs.
 fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
     let kernel = rustix::system::uname();
     let release = kernel.release().to_string_lossy();

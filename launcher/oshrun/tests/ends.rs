@@ -146,7 +146,7 @@ fn an_abort_prints_the_first_message_once() {
 }
 
 #[test]
-fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
+fn what_a_pe_has_sent_is_handled_before_its_exit() {
     let go = std::env::temp_dir().join(format!("oshrun-ends-{}", std::process::id()));
     let wait = format!("1?run:until [ -e {} ]; do sleep 0.01; done", go.display());
     for (last, status, stderr) in
@@ -157,7 +157,7 @@ fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
         let steps = [&["init", "barrier", "1?pid", &wait], &last[..]].concat();
         let mut job = Job::steps(2, &steps).input_later().start();
         let first = pids(&mut job.stdout(), 1)[0];
-        // PE 1 speaks and exits while oshrun cannot listen, so that oshrun finds both at once.
+        // PE 1 sends and exits while oshrun is stopped, so that oshrun finds both at once.
         job.signal(Signal::STOP);
         eventually("oshrun has stopped", || state(job.pid().as_raw_nonzero().get() as u32) == 'T');
         std::fs::write(&go, "").expect("a file");

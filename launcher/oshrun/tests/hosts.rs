@@ -1,4 +1,4 @@
-//! Jobs over several hosts, each of which is this machine: an agent drops the host's name and runs the command line.
+//! Jobs on several hosts, all of which are this machine: the agent ignores the name of the host.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 use support::{Agent, Job, eventually_nothing_left, pe};
 use testkit::eventually;
 
-/// Hosts, how many a process leads to, and the PEs of each host in order.
+/// Hosts, options that shape the tree, and the number of PEs of each host.
 const SHAPES: [(&str, &str, &[u32]); 6] = [
     ("a:2,b:2", "", &[2, 2]),
     ("a,b,c,d", "", &[1, 1, 1, 1]),
@@ -115,7 +115,7 @@ fn input_reaches_the_first_pe_wherever_it_is() {
         assert!(lines.iter().map(String::as_str).eq(text.lines()), "{hosts}: {}", lines.len());
         job.wait().expect(0, "");
     }
-    // Nobody reads it, and there is more than fits anywhere.
+    // Endless input without a reader.
     let endless = agent.job("a,b", "", &["true"]);
     let zero = std::fs::File::open("/dev/zero").expect("a device");
     let piped = std::process::Stdio::piped;
@@ -184,7 +184,7 @@ fn a_reader_that_leaves_ends_the_writers() {
 }
 
 #[test]
-fn hosts_are_taken_from_a_file_and_dealt() {
+fn hosts_are_read_from_a_file_and_pes_distributed() {
     let agent = agent();
     let file = std::env::temp_dir().join(format!("oshrun-hosts-{}", std::process::id()));
     std::fs::write(&file, "# hosts\na:2\nb slots=2\nc\n").expect("a file");
@@ -275,7 +275,7 @@ fn nothing_listens() {
     job.wait().expect(0, "");
 }
 
-/// The inodes of all sockets on this machine that somebody can connect to.
+/// The inodes of all listening sockets of this machine.
 fn listening_sockets() -> std::collections::HashSet<String> {
     let read = |name| std::fs::read_to_string(name).unwrap_or_default();
     let mut inodes = std::collections::HashSet::new();
@@ -304,7 +304,7 @@ fn a_time_limit_ends_all_hosts() {
     let outcome = job.wait();
     assert_eq!(outcome.status, 124);
     assert_eq!(outcome.stderr, "oshrun: the job did not end within 1 seconds (--timeout)\n");
-    // The time may be over while hosts are still being called: then guards there end what has come so far.
+    // If daemons are still starting, their guards end what they have started.
     eventually_nothing_left(&mark);
 }
 

@@ -1,4 +1,4 @@
-//! Where PEs run on the machine that runs this: what oshrun was told, what it says, and what the kernel says.
+//! Placement of PEs on this machine: options, report, and the affinity that the kernel shows.
 
 mod support;
 
@@ -6,10 +6,10 @@ use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Plan, Topology, plan};
 use support::{Job, Outcome};
 use testkit::absent;
 
-/// What each PE prints of itself.
+/// Prints the affinity of a PE.
 const SHOW: &str = "echo $SHMEM_LOCAL_ID $(grep Cpus_allowed_list /proc/self/status)";
 
-/// The CPUs of each PE, by the kernel's words.
+/// The CPUs of each PE, as the kernel reports them.
 fn allowed(outcome: &Outcome) -> Vec<CpuSet> {
     let mut lines: Vec<(u32, CpuSet)> = outcome
         .stdout

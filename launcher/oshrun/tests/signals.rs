@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use support::{Agent, Job, Running, eventually_nothing_left, oshrun, pe, pids, state};
 use testkit::eventually;
 
-/// A job of which every PE has done what `shell` says, has told its pid, and sleeps now.
+/// Starts a job whose PEs have run `shell`, printed their process IDs, and sleep.
 fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
     let mut job =
         Job::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:60000"]).start();
@@ -22,7 +22,7 @@ fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
 }
 
 #[test]
-fn a_signal_that_ends_the_job_blames_nobody() {
+fn a_signal_that_ends_the_job_blames_no_pe() {
     for (signal, name, status) in [
         (Signal::INT, "SIGINT", 130),
         (Signal::TERM, "SIGTERM", 143),
@@ -112,7 +112,7 @@ fn a_waiting_oshrun_sleeps() {
         let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
         line.expect("a count").parse::<u64>().expect("a number")
     };
-    // The start has its echoes; after them nothing happens, for as long as anybody looks.
+    // After the start has settled, oshrun does not wake up.
     eventually("nothing happens for half a second", || {
         let before = switches();
         thread::sleep(Duration::from_millis(500));
@@ -134,7 +134,7 @@ fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
     );
     let screen = screen.expect("its other side");
     let side = || Stdio::from(screen.try_clone().expect("a descriptor"));
-    // A session of its own, with the terminal; then it becomes oshrun.
+    // Opens a session with the terminal, then executes oshrun.
     let pe = pe();
     let words = [&["--ctty", oshrun(), "-n", "2", &pe], steps].concat();
     let job = Job::by("setsid", &words).start_with(side(), side(), side());
@@ -182,7 +182,7 @@ fn a_question_is_shown_before_it_is_answered() {
     let (job, mut keyboard, mut screen) = at_terminal(&["0?text:name? ", "0?cat"]);
     let mut question = Vec::new();
     screen.read_until(b'?', &mut question).expect("the screen");
-    // Where the start takes its time, a line that counts PEs comes and goes first.
+    // If the start takes some time, the progress line appears first.
     assert!(question.ends_with(b"name?"), "{question:?}");
     keyboard.write_all(b"me\n\x04").expect("the keyboard");
     job.wait().expect(0, "");
@@ -232,7 +232,7 @@ fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
         eventually("processes start", || job.processes().len() >= n_processes || job.has_ended());
         job.signal(Signal::INT);
         let outcome = job.wait();
-        // Before oshrun listens, the signal has its default action.
+        // Before oshrun installs its handler, the signal has the default action.
         assert_eq!(outcome.status, 130, "{outcome:?}");
         assert!(["", "oshrun: the job was ended by SIGINT\n"].contains(&outcome.stderr.as_str()));
         eventually_nothing_left(&mark);

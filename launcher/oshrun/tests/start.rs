@@ -1,4 +1,4 @@
-//! What a PE finds when oshrun has started it, and what oshrun says when it cannot.
+//! The environment of started PEs, and the messages if they cannot be started.
 
 mod support;
 
@@ -59,7 +59,7 @@ fn a_program_started_by_a_pe_is_a_job_of_its_own() {
 }
 
 fn pes_hold_no_descriptors_but_their_own() {
-    // What this test itself was started with is not oshrun's doing.
+    // Descriptors that this test itself has inherited do not count.
     let outer = Job::by(&pe(), &["descriptors"]).run().stdout;
     let outer: Vec<&str> = outer.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     let outcome = Job::steps(3, &["init", "descriptors", "finalize"]).run().expect(0, "");

@@ -73,7 +73,7 @@ fn giant_lines_stay_whole_while_they_keep_coming() {
 
 #[test]
 fn a_giant_line_without_end_does_not_stop_the_others() {
-    // PE 0 never ends its line and waits for PE 1, which has more to say than its pipe holds.
+    // PE 0 never ends its line and waits for PE 1, which prints more than its pipe holds.
     let giant = format!("0?text:{}", "0".repeat(100_000));
     let outcome =
         Job::steps(2, &["init", &giant, "1?sleep:200", "1?lines:2000", "barrier", "finalize"])
@@ -101,7 +101,7 @@ fn what_was_written_before_a_crash_is_there() {
 
 #[test]
 fn a_stray_process_that_keeps_a_pipe_open_delays_nothing() {
-    // setsid leaves the process group, and with it oshrun's care.
+    // setsid leaves the process group.
     let run = "background:exec setsid sleep 30";
     let outcome = Job::steps(2, &["print:before", run, "print:after"]).run();
     assert_eq!(outcome.sorted(), ["after", "after", "before", "before"]);
@@ -139,7 +139,7 @@ fn a_reader_that_leaves_ends_the_writers() {
     assert!(outcome.stderr.ends_with("was killed by SIGPIPE\n"), "{outcome:?}");
 }
 
-/// A device on which nothing has room.
+/// A device that is always full.
 fn full() -> Stdio {
     std::fs::File::create("/dev/full").expect("Linux has it").into()
 }
@@ -153,14 +153,14 @@ fn output_that_cannot_be_written_fails_the_job() {
         [
             Job::steps(2, &["init", "print:result", "finalize"]),
             agent.steps("localhost,b", "", &["init", "print:result", "finalize"]),
-            // Nothing but the loss of its output ends this one.
+            // Only the loss of its output ends this one.
             Job::new(&["-n", "2", "yes"]),
         ]
     };
     for job in jobs() {
         job.start_with(Stdio::null(), full(), Stdio::piped()).wait().expect(1, LOST);
     }
-    // Nobody can be told.
+    // There is no place for the message.
     for job in jobs() {
         job.start_with(Stdio::null(), full(), full()).wait().expect(1, "");
     }
@@ -193,7 +193,7 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
         let kept = std::fs::read_to_string(folder.join("0.out")).expect("a file");
         assert_eq!(kept, "result");
     }
-    // It is lost only when the job ends, since the background process keeps the unfinished line from leaving.
+    // The loss occurs when the job ends: the background process keeps the unfinished line pending.
     let script = "printf result; sleep 600 & test $SHMEM_LOCAL_ID = 0 || exit 3";
     link("2.out");
     for _ in 0..20 {
@@ -258,7 +258,7 @@ fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
     let mut reader = job.stdout();
     let mut line = String::new();
     reader.read_line(&mut line).expect("stdout");
-    // Nobody reads on: oshrun cannot pass on its output, but only oshrun itself is left.
+    // Without a reader, oshrun cannot pass on its output, but only oshrun itself is left.
     let waiting = || rustix::io::ioctl_fionread(reader.get_ref()).expect("a pipe");
     eventually("the pipe is nearly full", || waiting() > 32 * 1024);
     job.end_input();

@@ -1,4 +1,4 @@
-//! Whatever dies or falls silent between hosts, the job ends everywhere with one message.
+//! If a process dies or a host falls silent, the job ends everywhere with one message.
 //!
 //! Hosts are this machine, as in `hosts`; the real ones are in ci/scripts/hosts.sh.
 
@@ -18,8 +18,8 @@ fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("it is there");
 }
 
-/// A job of one PE on each of three hosts, of which c is behind b; its PEs, in any order, and its stdout. `before` and
-/// `after` are of the script in which PEs run.
+/// Starts a job of one PE on each of three hosts; c is below b. Returns its PEs, in any order, and
+/// its stdout. `before` and `after` surround the PE in the script that each host runs.
 fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Vec<u32>, Stdout) {
     let script = format!("{before} {} init pid barrier sleep:60000 {after}", support::pe());
     let options = format!("--fan-out 1 {options}");
@@ -29,10 +29,10 @@ fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Ve
     (job, pes, stdout)
 }
 
-/// The PEs are what oshrun starts.
+/// oshrun starts the PEs directly.
 const PLAIN: [&str; 2] = ["exec", ""];
 
-/// A shell stands before each PE.
+/// oshrun starts each PE through a shell.
 const WRAPPED: [&str; 2] = ["", "; true"];
 
 /// The daemons of a job, each before those that it has started.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Parser;
 use rushmem_topology::{BindTo, MapBy};
 
-/// Show the version and the settings of this OpenSHMEM library, the transports that work here, or the placement of the
-/// PEs of a job. Without an option, print the version, the settings, and the value of each.
+/// Show the version and the settings of this OpenSHMEM library, the transports that work here, or
+/// the placement of the PEs of a job. Without an option, print the version, the settings, and the
+/// value of each.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-info", version)]
 pub struct Flags {

@@ -26,11 +26,11 @@ pub fn everything(all: impl Iterator<Item = &'static Setting>) -> String {
             Err(why) => json!({ "name": name, "missing": why.to_string() }),
         })
         .collect();
-    let told = json!({
+    let report = json!({
         "name": SHMEM_VENDOR_STRING,
         "standard": format!("{SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}"),
         "settings": now,
         "transports": transports,
     });
-    format!("{told:#}\n")
+    format!("{report:#}\n")
 }

@@ -1,4 +1,5 @@
-//! `shmem-info`: prints the version, the settings, the transports that work here, and the placement of the PEs of a job.
+//! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
+//! of the PEs of a job.
 //!
 //! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun.
 #![forbid(unsafe_code)]
@@ -89,7 +90,8 @@ fn markdown() -> String {
     text
 }
 
-/// The transports of this build, what each finds here, and who carries out atomic operations over it.
+/// The transports of this build, what each finds here, and who carries out atomic operations over
+/// it.
 fn transports() -> Result<String, String> {
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let mut text = String::new();

@@ -1,9 +1,9 @@
-//! The map as an SVG drawing: nested boxes, and cores in the colour of the NIC that their PEs use.
+//! The map as an SVG drawing: nested boxes, and cores in the color of the NIC that their PEs use.
 
 use crate::map::{Core, Group, Map, NicBox, Node, Socket, named, short};
 
-/// Colours of NICs, and of the cores whose PEs use them; further NICs begin again.
-const COLOURS: [&str; 10] = [
+/// Colors of NICs, and of the cores whose PEs use them; further NICs begin again.
+const COLORS: [&str; 10] = [
     "#9ecae1", "#fdae6b", "#a1d99b", "#f4a6b7", "#bcbddc", "#e7cb94", "#9edae5", "#d6b08c",
     "#c7e29c", "#f7b6d2",
 ];
@@ -69,7 +69,7 @@ fn core(core: &Core) -> Drawn {
     const HEIGHT: usize = 36;
     let fill = match (core.pes.is_empty(), core.nic) {
         (true, _) => IDLE,
-        (false, Some(nic)) => COLOURS[nic % COLOURS.len()],
+        (false, Some(nic)) => COLORS[nic % COLORS.len()],
         (false, None) => PLAIN,
     };
     let label = match short(&core.pes) {
@@ -90,7 +90,7 @@ fn core(core: &Core) -> Drawn {
 fn nic(nic: &NicBox) -> Drawn {
     const WIDTH: usize = 172;
     const HEIGHT: usize = 38;
-    let fill = nic.choice.map_or(IDLE, |nic| COLOURS[nic % COLOURS.len()]);
+    let fill = nic.choice.map_or(IDLE, |nic| COLORS[nic % COLORS.len()]);
     let mut users = named(&nic.pes);
     if users.len() > 16 {
         users = format!("{} PEs", nic.pes.len());
@@ -133,7 +133,7 @@ fn stack(parts: Vec<Drawn>) -> Drawn {
     grid(parts, 1)
 }
 
-/// Parts in rows of so many, in columns as wide as the widest.
+/// Parts in rows of `columns` columns as wide as the widest.
 fn grid(parts: Vec<Drawn>, columns: usize) -> Drawn {
     let width = parts.iter().map(|part| part.width).max().unwrap_or(0);
     let columns = columns.clamp(1, parts.len().max(1));

@@ -1,4 +1,5 @@
-//! What `shmem-info` prints and draws, from the machines that we described. Without libhwloc those tests say a word.
+//! What `shmem-info` prints and draws, from the machines that we described. Without libhwloc those
+//! tests say a word.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measure the algorithms of collectives in the job that it runs in, and write a file for SHMEM_COLL_TUNING. Start it as the
-/// programs will be started that use the file, such as: oshrun -n 8 shmem-tune -o FILE.
+/// Measure the algorithms of collectives in the job that it runs in, and write a file for
+/// SHMEM_COLL_TUNING. Start it as the programs will be started that use the file, such as: oshrun
+/// -n 8 shmem-tune -o FILE.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-tune", version)]
 pub struct Flags {
@@ -18,7 +19,7 @@ pub struct Flags {
     #[arg(value_parser = clap::value_parser!(u64).range(8..=1 << 30))]
     pub max_bytes: u64,
 
-    /// Measure each algorithm at each size five times, for about so many milliseconds
+    /// Measure each algorithm at each size five times, for about this number of milliseconds
     #[arg(long, value_name = "MS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub time: u64,

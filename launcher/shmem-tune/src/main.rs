@@ -1,12 +1,13 @@
-//! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs in, and writes a file for
-//! `SHMEM_COLL_TUNING`.
+//! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs
+//! in, and writes a file for `SHMEM_COLL_TUNING`.
 //!
-//! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of other work meets all
-//! algorithms; the other PEs wait meanwhile.
+//! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of
+//! other work meets all algorithms; the other PEs wait meanwhile.
 //!
-//! It has a loop of its own, not shmem-perf's: it changes the table of algorithms between two collectives of one job, which no routine of
-//! OpenSHMEM can, measures all algorithms of a size in turn, where shmem-perf measures one operation after the other, and keeps only
-//! the best time, so that it has no use for statistics.
+//! It has a loop of its own, not shmem-perf's: it changes the table of algorithms between two
+//! collectives of one job, which no routine of OpenSHMEM can, measures all algorithms of a size in
+//! turn, where shmem-perf measures one operation after the other, and keeps only the best time, so
+//! that it has no use for statistics.
 
 mod args;
 mod measure;
@@ -97,7 +98,8 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
     powers.chain((n > 1).then_some(n))
 }
 
-/// For each number of bytes the seconds by each algorithm, where there is a choice. All members call it.
+/// For each number of bytes the seconds by each algorithm, where there is a choice. All members
+/// call it.
 fn times(
     flags: &Flags,
     arrays: &Arrays,
@@ -148,7 +150,8 @@ fn compared(
         usable.iter().map(|&(name, _)| (name, f64::INFINITY)).collect();
     for pass in 0..PASSES {
         for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
-            // Nobody is in a collective of the team, and all members use the same table in the next one.
+            // Nobody is in a collective of the team, and all members use the same table in the next
+            // one.
             let former = tuning::replace(CALL, table);
             // All members see the same times, and so count alike.
             let mut seconds = arrays.time(operation, team, nbytes, count);

@@ -23,7 +23,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Two of so many bytes; `None` if the symmetric heap has no room for them.
+    /// Two of `nbytes` bytes each; `None` if the symmetric heap has no room for them.
     pub fn new(nbytes: usize) -> Option<Arrays> {
         let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
         Some(Arrays {
@@ -35,7 +35,8 @@ impl Arrays {
         })
     }
 
-    /// Whether there is a collective of a table's operation on so many bytes for a team of `n`, and room for it.
+    /// Whether there is a collective of a table's operation on `nbytes` bytes for a team of `n`,
+    /// and room for it.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {
@@ -68,7 +69,8 @@ impl Arrays {
         unsafe { longest.read_volatile() }
     }
 
-    /// One collective that nobody ends before all have entered it: followed by a sync where it is none by itself.
+    /// One collective that nobody ends before all have entered it: followed by a sync where it is
+    /// none by itself.
     fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
         let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
         let n = team::n_pes(CALL, team) as usize;

@@ -10,7 +10,7 @@ use rushmem_collectives::choice::{Facts, Table};
 pub struct Measured {
     pub operation: &'static str,
     pub facts: Facts,
-    /// For so many bytes, the seconds by each algorithm.
+    /// For a number of bytes, the seconds by each algorithm.
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
 
@@ -18,7 +18,8 @@ pub struct Measured {
 const AS_FAST: f64 = 1.05;
 
 impl Measured {
-    /// The rows for teams from `least` members up to those that were measured, or for all larger ones, too; times are comments.
+    /// The rows for teams from `least` members up to those that were measured, or for all larger
+    /// ones, too; times are comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
         let Facts { members, oversubscribed, .. } = self.facts;
         let one_node = self.facts.one_node();

@@ -3,7 +3,7 @@
 //!
 //! Nothing is linked: [`open`] looks for the library at run time, so that one build works with and
 //! without it. The bindings are committed; `cargo xtask bindings` writes them from UCX's headers.
-//! This crate must never hold logic: what the functions are used for is `transport-ucx`'s.
+//! This crate contains no logic: `transport-ucx` uses the functions.
 #![allow(unsafe_code)]
 
 #[allow(missing_docs, non_camel_case_types, unsafe_op_in_unsafe_fn, clippy::all)]

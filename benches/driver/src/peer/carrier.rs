@@ -5,14 +5,15 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use shmem_perf::record::{Measure, Record};
 
-/// Bytes that have left through an interface, whoever sent them.
+/// Bytes that all programs have sent through an interface.
 pub fn carried(interface: &str) -> Result<u64> {
     let file = format!("/sys/class/net/{interface}/statistics/tx_bytes");
     let text = fs::read_to_string(&file).with_context(|| format!("could not read {file}"))?;
     text.trim().parse().with_context(|| format!("{file}: {text}"))
 }
 
-/// That an interface has carried at least what the puts of a job moved since it had carried so many bytes.
+/// Checks that an interface has carried at least what the puts of a job moved, since it had carried
+/// `before` bytes.
 pub fn check(interface: &str, before: u64, found: &Record) -> Result<()> {
     let (carried, moved) = (carried(interface)? - before, moved(found));
     if carried < moved {

@@ -1,5 +1,5 @@
-//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them with
-//! its launcher, and the values that came out.
+//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them
+//! with its launcher, and the values that came out.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,9 +15,9 @@ use workbench::process;
 use super::suite::{Measured, Suite};
 use super::{carrier, figures};
 
-/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
-/// PEs than processors, and a binding of its own would be in the way of the benchmark's. Others ignore
-/// these variables.
+/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are
+/// more PEs than processors, and a binding of its own would be in the way of the benchmark's.
+/// Others ignore these variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_memory", "^patcher"),
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -42,7 +42,8 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and shmem-perf of its `parts`.
+    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and
+    /// shmem-perf of its `parts`.
     pub fn build(
         name: &str,
         suite: &'static Suite,

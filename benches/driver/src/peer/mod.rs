@@ -1,12 +1,15 @@
 //! `cargo xtask bench-peer`: our library and others, side by side.
 //!
-//! shmem-perf, and the sources under benches/ that do what it cannot, are built by all compilers' wrappers and run by all launchers in turn,
-//! so that whatever else the machine does falls on all. A table for each other library quotes medians with the range of
-//! the middle half; where two ranges overlap no difference was measured, and the table says equal.
+//! shmem-perf, and the sources under benches/ that do what it cannot, are built by all compilers'
+//! wrappers and run by all launchers in turn, so that whatever else the machine does falls on all.
+//! A table for each other library quotes medians with the range of the middle half; where two
+//! ranges overlap no difference was measured, and the table says equal.
 //!
-//! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
-//! our own transport, by UCX or by libfabric, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
-//! system's Open MPI and ours is built and installed under target/, unless told otherwise. What shmem-perf measured last also becomes a page.
+//! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing
+//! but TCP, by our own transport, by UCX or by libfabric, whole jobs from start to end, or
+//! collectives with shared memory and over TCP. The other one is the system's Open MPI and ours is
+//! built and installed under target/, unless the arguments name others. What shmem-perf measured
+//! last also becomes a page.
 
 mod carrier;
 mod contender;
@@ -139,6 +142,6 @@ fn open_mpi() -> Result<PathBuf> {
             format!("{} is not Open MPI's; name its folder with --peer", oshcc.display())
         })?;
     println!("Theirs: {}", version.trim());
-    let folder = oshcc.parent().context("oshcc lies nowhere")?;
+    let folder = oshcc.parent().context("oshcc is in no folder")?;
     Ok(folder.to_owned())
 }

@@ -1,4 +1,5 @@
-//! Of what a comparison consists: the programs, the environment in which they run, the rows and their aims.
+//! Of what a comparison consists: the programs, the environment in which they run, the rows and
+//! their aims.
 //!
 //! It must never know which suites there are, nor how anything is measured.
 
@@ -13,7 +14,8 @@ pub struct Suite {
     /// Jobs of shmem-perf.
     pub measured: &'static [Measured],
     pub launches: &'static [Launch],
-    /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
+    /// By how many percent a second PE prolongs the one time that a source prints: the row, the
+    /// source.
     pub costs: &'static [(&'static str, &'static str)],
     /// The interface that must carry what shmem-perf moves.
     pub carrier: Option<&'static str>,
@@ -25,7 +27,8 @@ pub struct Suite {
     pub bare: &'static str,
 }
 
-/// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are called.
+/// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are
+/// called.
 pub struct Measured {
     /// What its record is called, in the page, too.
     pub title: &'static str,

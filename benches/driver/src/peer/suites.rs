@@ -47,7 +47,11 @@ mod tests {
             let rows = Row::all(suite.rows);
             for row in rows.iter().filter(|row| row.name.contains(' ')) {
                 let pes = row.name.rsplit(' ').next().expect("a word");
-                assert!(jobs.iter().any(|job| job == pes), "{}: no job has so many PEs", row.name);
+                assert!(
+                    jobs.iter().any(|job| job == pes),
+                    "{}: no job has this number of PEs",
+                    row.name
+                );
             }
             assert_eq!(jobs.is_empty(), rows.iter().all(|row| !row.name.contains(' ')));
         }

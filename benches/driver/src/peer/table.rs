@@ -53,7 +53,7 @@ impl Row {
 pub enum Unit {
     /// Nanoseconds: less is better.
     Time,
-    /// So many of these: more is better.
+    /// A rate in this unit: more is better.
     Rate(&'static str),
     /// A share that is lost: less is better. Such values are not divided by each other.
     Percent,
@@ -70,7 +70,8 @@ pub enum Aim {
     Below(f64),
 }
 
-/// The table in Markdown; `bare` is the heading of the column of the bare rows, which ours measured.
+/// The table in Markdown; `bare` is the heading of the column of the bare rows, which ours
+/// measured.
 pub fn of(
     rows: &[Row],
     bare: &str,

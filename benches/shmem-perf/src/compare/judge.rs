@@ -1,7 +1,9 @@
-//! Judges every figure that two sides have in common: slower, faster, equal, or too few values to say.
+//! Judges every figure that two sides have in common: slower, faster, equal, or too few values to
+//! say.
 //!
-//! A side is one run or several. Of several, each figure has one value for each run, its median, so that the test knows how runs differ; of one
-//! it has those of its batches, which do not know it. This file must never know how a verdict is printed.
+//! A side is one run or several. Of several, each figure has one value for each run, its median, so
+//! that the test knows how runs differ; of one it has those of its batches, which do not know it.
+//! This file must never know how a verdict is printed.
 
 use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Point, Record, Series};
@@ -20,7 +22,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// That of so many runs before and after.
+    /// That of these numbers of runs before and after.
     ///
     /// # Errors
     /// One sentence if there are several, but too few for the test to call any figure different.
@@ -29,17 +31,17 @@ impl Basis {
             (1, 1) => Ok(Self::Batches),
             _ if least_p_value(n_before, n_after) <= LEVEL => Ok(Self::Runs),
             _ => Err(format!(
-                "{n_before} and {n_after} records are too few to tell how runs differ: {} of each side are the least.",
-                runs_to_tell_one_of(1)
+                "{n_before} and {n_after} records are too few to know how runs differ: {} of each side are the least.",
+                runs_to_find_one_of(1)
             )),
         }
     }
 }
 
-/// The least number of runs of each side that can call one figure among so many different.
-pub fn runs_to_tell_one_of(n_figures: usize) -> usize {
-    let tells = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
-    (1..).find(tells).expect("the least probability halves at least")
+/// The least number of runs of each side that can find a difference in one of `n_figures`.
+pub fn runs_to_find_one_of(n_figures: usize) -> usize {
+    let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
+    (1..).find(finds).expect("the least probability halves at least")
 }
 
 /// What became of a figure.
@@ -165,7 +167,8 @@ fn sizes(curves: &[&[Point]]) -> Vec<u64> {
     sizes
 }
 
-/// What is tested: a median of each run, or the batches of the one run. Without batches it has its median.
+/// What is tested: a median of each run, or the batches of the one run. Without batches it has its
+/// median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
     let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
     let batches = points.clone().flat_map(|point| &point.summary.batches).copied();
@@ -186,7 +189,8 @@ fn ratio(before: f64, after: f64) -> f64 {
     if before == after { 1.0 } else { after / before }
 }
 
-/// The correction of Benjamini and Hochberg: each probability becomes the least level at which its figure would be called different.
+/// The correction of Benjamini and Hochberg: each probability becomes the least level at which its
+/// figure would be called different.
 fn correct(compared: &mut [Compared]) {
     let n = compared.len() as f64;
     let mut order: Vec<usize> = (0..compared.len()).collect();

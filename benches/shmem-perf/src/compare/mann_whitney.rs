@@ -1,12 +1,15 @@
-//! The Mann-Whitney test: how likely two samples differ so much in rank if both are of one distribution.
+//! The Mann-Whitney test: the probability of such a difference in rank of two samples of one
+//! distribution.
 //!
-//! It asks nothing of the distribution's form. Up to [`EXACT`] values it counts all ways to divide them, with the ties that they have;
-//! beyond, it uses the normal approximation with the correction for ties. This file must never know what the values are.
+//! It assumes nothing about the distribution. Up to [`EXACT`] values it counts all ways to divide
+//! them, with the ties that they have; beyond, it uses the normal approximation with the correction
+//! for ties. It is our own, because no crate that we know has an exact test for equal values.
 
 /// Values of both samples together up to which the test is exact.
 const EXACT: usize = 20;
 
-/// The two-sided probability of a difference as large as that of these samples or larger. It is 1 if a sample is empty.
+/// The two-sided probability of a difference as large as that of these samples or larger. It is 1
+/// if a sample is empty.
 pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -19,13 +22,15 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// The least probability that samples of these sizes can have: of two that do not overlap, which is two of all ways to divide them.
+/// The least probability that samples of these sizes can have: of two that do not overlap, which is
+/// two of all ways to divide them.
 pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
     let ways: f64 = (1..=n_a).map(|i| (n_b + i) as f64 / i as f64).product();
     (2.0 / ways).min(1.0)
 }
 
-/// Twice the rank of each value among all, those of `a` first. Equal values share the mean of their ranks, of which twice is whole.
+/// Twice the rank of each value among all, those of `a` first. Equal values share the mean of their
+/// ranks, of which twice is whole.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -54,7 +59,8 @@ fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
             }
         }
     }
-    // The mean of the sum is total * n / ranks.len(); both sides are multiplied by ranks.len() to stay whole.
+    // The mean of the sum is total * n / ranks.len(); both sides are multiplied by ranks.len() to
+    // stay whole.
     let distance = |s: usize| (s * ranks.len()).abs_diff(total * n);
     let far: f64 = (0..=total).filter(|&s| distance(s) >= distance(sum)).map(|s| ways[n][s]).sum();
     far / ways[n].iter().sum::<f64>()
@@ -91,7 +97,8 @@ mod tests {
         near(least_p_value(5, 5), 2.0 / 252.0);
         near(least_p_value(1, 1), 1.0);
         near(least_p_value(0, 3), 1.0);
-        // Sums of 2 of 4 ranks: 3, 4, 5, 5, 6, 7; two are as far from 5 as 4 is or farther, on each side.
+        // Sums of 2 of 4 ranks: 3, 4, 5, 5, 6, 7; two are as far from 5 as 4 is or farther, on each
+        // side.
         near(p_value(&[1.0, 3.0], &[2.0, 4.0]), 4.0 / 6.0);
         near(p_value(&[7.0; 6], &[7.0; 6]), 1.0);
         near(p_value(&[], &[1.0]), 1.0);

@@ -1,8 +1,10 @@
-//! The text of a comparison: what makes the runs unlike, what differs, what was not compared, and by which test.
+//! The text of a comparison: what makes the runs unlike, what differs, what was not compared, and
+//! by which test.
 
 use std::fmt::Write as _;
 
-use super::judge::{Basis, Compared, Found, LEVEL, Verdict, runs_to_tell_one_of};
+use super::judge::{Basis, Compared, Found, LEVEL, Verdict, runs_to_find_one_of};
+use crate::columns::aligned;
 use crate::naming::names;
 use crate::record::{Record, Series};
 use crate::units;
@@ -23,7 +25,7 @@ pub fn words(
     if !names.common.is_empty() {
         let _ = writeln!(text, "note: all with {}.", names.common);
     }
-    let mut rows = vec![HEAD.map(str::to_owned)];
+    let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooFew, Verdict::Equal] {
         if verdict < Verdict::Equal || lists_equal {
             let all = found.compared.iter().zip(&names.names);
@@ -33,7 +35,7 @@ pub fn words(
         }
     }
     if rows.len() > 1 {
-        let _ = writeln!(text, "{}", table(&rows));
+        let _ = writeln!(text, "{}", aligned("", &rows, 3));
     }
     let alone = [(&found.alone.0, "before"), (&found.alone.1, "after")];
     for (series, when) in alone.into_iter().filter(|(series, _)| !series.is_empty()) {
@@ -77,19 +79,19 @@ pub fn words(
     text
 }
 
-/// What the test cannot tell.
+/// The limits of the test.
 fn reach(n_runs: usize, found: &Found, threshold: f64) -> String {
-    let needed = runs_to_tell_one_of(found.compared.len());
+    let needed = runs_to_find_one_of(found.compared.len());
     match found.basis {
         Basis::Batches => format!(
-            "How much runs of the same differ is not known from one run of each side; {threshold} % are allowed for that. \
-             {needed} runs of each side and --with tell."
+            "One run of each side does not show how runs differ; {threshold} % are allowed for that. \
+             {needed} runs of each side with --with show it."
         ),
         Basis::Runs if n_runs < needed => format!(
-            "So few runs can tell only what many figures share: one that is slower alone is found with {needed} runs of each side."
+            "So few runs find only a difference that many figures share: {needed} runs of each side find one in a single figure."
         ),
         Basis::Runs => {
-            format!("{n_runs} runs of each side can tell one figure that differs alone.")
+            format!("{n_runs} runs of each side find a difference in a single figure.")
         }
     }
 }
@@ -134,12 +136,9 @@ fn listed(series: &[&Series]) -> String {
     all.join("; ")
 }
 
-/// A row of the table.
-type Row = [String; 8];
-
 const HEAD: [&str; 8] = ["", "measure", "operation", "bytes", "before", "after", "ratio", "p"];
 
-fn row(one: &Compared, name: &str) -> Row {
+fn row(one: &Compared, name: &str) -> Vec<String> {
     let verdict = match one.verdict {
         Verdict::Slower => "slower",
         Verdict::Faster => "faster",
@@ -147,7 +146,7 @@ fn row(one: &Compared, name: &str) -> Row {
         Verdict::TooFew => "too few values",
     };
     let (measure, floor) = (one.series.measure, if one.series.is_floor { " (floor)" } else { "" });
-    [
+    vec![
         verdict.into(),
         units::name(measure).to_lowercase(),
         format!("{name}{floor}"),
@@ -157,21 +156,4 @@ fn row(one: &Compared, name: &str) -> Row {
         format!("{:.2}", one.ratio),
         format!("{:.1e}", one.p),
     ]
-}
-
-/// Columns as wide as their widest cell, of which the first three begin at the left.
-fn table(rows: &[Row]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 8] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    let mut text = String::new();
-    for row in rows {
-        let cells =
-            row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
-                0..3 => format!("{cell:width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
 }

@@ -1,4 +1,5 @@
-//! The NIC that a PE prefers, by the variable in which `oshrun` passes it on: a floor goes over the same one as the library.
+//! The NIC that a PE prefers, by the variable in which `oshrun` passes it on: a floor goes over the
+//! same one as the library.
 //!
 //! This file must never know which networks there are.
 

@@ -1,7 +1,8 @@
 //! libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram endpoint.
 //!
-//! The provider is the one that Rushmem's variables name, or else the first that libfabric has, with the device that the PE prefers. A write completes when it is visible
-//! at the target, with providers that know when. This file must never know what is timed.
+//! The provider is the one that Rushmem's variables name, or else the first that libfabric has,
+//! with the device that the PE prefers. A write completes when it is visible at the target, with
+//! providers that know when. This file must never know what is timed.
 #![allow(unsafe_code)]
 
 use std::env;
@@ -66,11 +67,11 @@ impl Endpoint {
         };
         // SAFETY: entries that libfabric returns have all parts.
         let tx = unsafe { &mut *info.tx_attr };
-        // SAFETY: as above.
+        // SAFETY: entries that libfabric returns have all parts.
         let rx = unsafe { &mut *info.rx_attr };
-        // SAFETY: as above.
+        // SAFETY: entries that libfabric returns have all parts.
         let domain_attr = unsafe { &*info.domain_attr };
-        // SAFETY: as above.
+        // SAFETY: entries that libfabric returns have all parts.
         let ep_attr = unsafe { &*info.ep_attr };
         (tx.op_flags, rx.op_flags) = (0, 0);
         (tx.size, rx.size) = (tx.size.min(DEPTH), rx.size.min(DEPTH));
@@ -114,7 +115,7 @@ impl Endpoint {
         said(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) })?;
         // SAFETY: both are open, and an object begins with its `fid`.
         said(unsafe { fi::fi_bind(endpoint.cast(), queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) })?;
-        // SAFETY: as above.
+        // SAFETY: both are open, and an object begins with its `fid`.
         said(unsafe { fi::fi_bind(endpoint.cast(), addresses.cast(), 0) })?;
         // SAFETY: an endpoint that is bound to all it needs.
         said(unsafe { fi::fi_enable(endpoint.cast()) })?;
@@ -154,7 +155,8 @@ impl Endpoint {
         })
     }
 
-    /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider takes it.
+    /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider
+    /// takes it.
     fn begin(&mut self, begin: impl Fn(&Self, *mut c_void) -> isize) -> Result<(), String> {
         let context = loop {
             match self.free.pop() {
@@ -192,7 +194,7 @@ impl Route for Endpoint {
     fn contact(&self) -> Result<Contact, String> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
-        // SAFETY: an open endpoint and as many bytes as are told.
+        // SAFETY: an open endpoint, and a buffer of `nbytes` bytes.
         let code = unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) };
         if code != 0 {
             return Err(self.library.strerror(code));
@@ -238,8 +240,8 @@ impl Route for Endpoint {
                     context,
                     data: 0,
                 };
-                // SAFETY: an open endpoint, a context that is free, vectors that live during the call, and memory that stays
-                // registered.
+                // SAFETY: an open endpoint, a context that is free, vectors that live during the
+                // call, and memory that stays registered.
                 unsafe { fi::fi_writemsg(own.endpoint, &message, own.completion) }
             })?;
         }
@@ -251,7 +253,8 @@ impl Route for Endpoint {
             let (to, from) = (self.own(to + at), self.base + (from + at) as u64);
             self.begin(|own, context| {
                 let (endpoint, desc, peer, key) = (own.endpoint, own.desc, own.peer, own.key);
-                // SAFETY: an open endpoint, a context that is free, and memory that stays registered.
+                // SAFETY: an open endpoint, a context that is free, and memory that stays
+                // registered.
                 unsafe { fi::fi_read(endpoint, to, nbytes, desc, peer, from, key, context) }
             })?;
         }
@@ -268,11 +271,11 @@ impl Route for Endpoint {
     fn progress(&mut self) -> Result<(), String> {
         const ENTRIES: usize = 32;
         let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
-        // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
+        // SAFETY: an open queue whose entries are of this kind, and room for `ENTRIES` of them.
         match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
             0 => self.pause(),
             n if n >= 0 => {
-                // SAFETY: libfabric has filled in so many.
+                // SAFETY: libfabric has filled in the first `n` entries.
                 let filled =
                     entries[..n as usize].iter().map(|entry| unsafe { entry.assume_init_ref() });
                 self.free.extend(filled.map(|entry| entry.op_context));
@@ -295,7 +298,8 @@ impl Route for Endpoint {
     }
 }
 
-/// The best entry of the first provider that fits, with this completion of writes. It is kept as long as the process.
+/// The best entry of the first provider that fits, with this completion of writes. It is kept as
+/// long as the process.
 fn entry(
     library: &Libfabric,
     preference: &Preference,
@@ -312,9 +316,9 @@ fn entry(
     hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
     // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.ep_attr }.type_ = fi::FI_EP_RDM;
-    // SAFETY: as above.
+    // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.tx_attr }.op_flags = completion;
-    // SAFETY: as above.
+    // SAFETY: a part of hints that libfabric made.
     let domain = unsafe { &mut *hints.domain_attr };
     // One thread uses it, but what providers offer, and so which is the first, may depend on this.
     domain.threading = fi::FI_THREAD_SAFE;
@@ -327,7 +331,7 @@ fn entry(
         | fi::FI_MR_PROV_KEY
         | fi::FI_MR_ENDPOINT) as i32;
     domain.name = named("SHMEM_OFI_DOMAIN");
-    // SAFETY: as above.
+    // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.fabric_attr }.prov_name = named("SHMEM_OFI_PROVIDER");
     let mut first = null_mut();
     // SAFETY: valid hints.
@@ -338,15 +342,15 @@ fn entry(
     // SAFETY: an entry of a list that lives as long as the process; null ends it.
     let next = |entry: &*mut fi::fi_info| Some(unsafe { (**entry).next }).filter(is_one);
     let entries: Vec<_> = std::iter::successors(Some(first).filter(is_one), next).collect();
-    // SAFETY: as above.
+    // SAFETY: an entry of a list that lives as long as the process.
     let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
-    // SAFETY: as above.
+    // SAFETY: an entry of a list that lives as long as the process.
     let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
     let is_faulty = |name: &String| name.split(';').any(|layer| FAULTY.contains(&layer));
     let name = entries.iter().map(provider_of).find(|name| !is_faulty(name))?;
     let of_provider = entries.into_iter().filter(|entry| provider_of(entry) == name);
     let best = of_provider.min_by_key(|entry| preference.rank(&device_of(entry)))?;
-    // SAFETY: as above, and nobody else has the list.
+    // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
     unsafe { best.as_mut() }
 }
 

@@ -25,9 +25,9 @@ pub trait Route {
     fn contact(&self) -> Result<Contact, String>;
     /// Connects to the PE that has this contact.
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
-    /// Begins to write so many of the own bytes, from one offset on, to another offset there.
+    /// Starts to write `nbytes` of its own bytes from offset `from` to offset `to` at the other PE.
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
-    /// Begins to read so many bytes, from one offset there on, to another offset here.
+    /// Starts to read `nbytes` bytes from offset `from` at the other PE to its own offset `to`.
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Waits until all that has begun is complete, at the other PE too.
     fn complete(&mut self) -> Result<(), String>;
@@ -37,7 +37,8 @@ pub trait Route {
     fn path(&self) -> String;
 }
 
-/// Memory that the other PE writes and reads: the word that ends a point, the one that it is written from, the target, the source.
+/// Memory that the other PE writes and reads: the word that ends a point, the one that it is
+/// written from, the target, the source.
 #[derive(Clone, Copy)]
 pub struct Region {
     words: &'static [AtomicU64],
@@ -51,8 +52,8 @@ pub const END_SOURCE: usize = 64;
 pub const TARGET: usize = 4096;
 
 impl Region {
-    /// With room for transfers of so many bytes, where the library has its targets, too. All PEs call it, and all get none if there is no
-    /// room.
+    /// Allocates room for transfers of `nbytes` bytes in the symmetric heap, as for the targets of
+    /// the library. All PEs call it, and all get none if there is no room.
     pub fn new(library: &Joined<'_>, nbytes: usize) -> Option<Self> {
         let n_words = (source(nbytes) + nbytes).div_ceil(8);
         library.reserve(n_words).map(|words| Self { words })
@@ -74,7 +75,7 @@ impl Region {
     }
 }
 
-/// Offset of the source if there is room for so many bytes.
+/// Offset of the source in a region for transfers of `most` bytes.
 pub fn source(most: usize) -> usize {
     TARGET + most.next_multiple_of(4096)
 }

@@ -1,6 +1,7 @@
-//! UCX: `ucp_put_nbx` with the flush of its endpoint, and `ucp_get_nbx` with what tells that it is complete.
+//! UCX: `ucp_put_nbx` with the flush of its endpoint, and `ucp_get_nbx` with its completion.
 //!
-//! UCX chooses its transports by its own variables, and by those of Rushmem that name them. This file must never know what is timed.
+//! UCX chooses its transports by its own variables, and by those of Rushmem that name them. This
+//! file must never know what is timed.
 #![allow(unsafe_code)]
 
 use std::env;
@@ -85,7 +86,7 @@ impl Ucp {
             match unsafe { self.ucp.ucp_request_check_status(request) } {
                 sys::UCS_INPROGRESS => self.progress()?,
                 status => {
-                    // SAFETY: as above, and this frees it.
+                    // SAFETY: a request that has not been freed, and that is complete.
                     unsafe { self.ucp.ucp_request_free(request) };
                     return fine(self.ucp, status);
                 }
@@ -139,7 +140,7 @@ impl Route for Ucp {
         };
         self.has_written = true;
         if let Some(request) = pending(self.ucp, request)? {
-            // SAFETY: a request that has not been freed; the flush tells when it is complete.
+            // SAFETY: a request that has not been freed; the flush waits for its completion.
             unsafe { self.ucp.ucp_request_free(request) };
         }
         Ok(())

@@ -66,7 +66,7 @@ fn without_flags_it_is_what_most_programs_use() {
         assert!(has(&found, measure, name), "{measure:?} of {name}: {found:?}");
     }
     assert!(!has(&found, Measure::Latency, "iput"));
-    // Something stands in only for what is missing.
+    // A substitute is measured only where the routine is missing.
     assert!(!has(&found, Measure::Latency, "put_fence_p round trip"));
 }
 

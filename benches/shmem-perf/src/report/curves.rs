@@ -15,7 +15,7 @@ pub struct Named<'a> {
     pub run: usize,
     /// It.
     pub series: &'a Series,
-    /// What tells it from the others.
+    /// Its name next to the others.
     pub name: String,
 }
 
@@ -35,7 +35,7 @@ pub fn named<'a>(series: &[(usize, &'a Series)]) -> (Vec<Named<'a>>, String) {
     (named.map(|((run, series), name)| Named { run: *run, series, name }).collect(), found.common)
 }
 
-/// Groups of at most `most` names, and what tells the title of each from those of the others. The
+/// Groups of at most `most` names, and a suffix for the title of each. The
 /// runs of a name stay together.
 pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, String)> {
     let mut names: Vec<&str> = Vec::new();

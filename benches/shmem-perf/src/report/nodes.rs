@@ -1,4 +1,5 @@
-//! The nodes of a job and what they are called: PEs that share memory are one, which may be a part of a host.
+//! The nodes of a job and what they are called: PEs that share memory are one, which may be a part
+//! of a host.
 //!
 //! This file must never know what is drawn or compared by nodes.
 
@@ -10,7 +11,8 @@ pub struct Nodes {
     pub of: Vec<usize>,
     /// The host's name, or `node 1 of` it where it has several.
     names: Vec<String>,
-    /// Whether they divide PEs in a way that is worth a line: not where each PE of a host is a node of its own.
+    /// Whether they divide PEs in a way that is worth a line: not where each PE of a host is a node
+    /// of its own.
     pub divide: bool,
 }
 

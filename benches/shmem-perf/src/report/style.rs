@@ -1,4 +1,4 @@
-//! What tells series apart: a color for each operation, and a line and a marker for each run.
+//! How series differ: a color for each operation, and a kind of line and a marker for each run.
 
 use maud::{Markup, html};
 

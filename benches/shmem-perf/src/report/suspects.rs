@@ -1,6 +1,8 @@
-//! What stands out in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are slow, and the range of all others.
+//! What stands out in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are
+//! slow, and the range of all others.
 //!
-//! PEs of one node are compared with each other apart from those of different nodes. This file must never know how a matrix is drawn.
+//! PEs of one node are compared with each other apart from those of different nodes. This file must
+//! never know how a matrix is drawn.
 
 use std::collections::HashSet;
 
@@ -11,7 +13,7 @@ use crate::statistics::{Spread, median, sorted};
 const OUTLIER: f64 = 1.5;
 /// How many times the level of the others makes a PE or a node slow, at least.
 const SLOW: f64 = 1.3;
-/// The range of colours spans this factor at least, so that noise does not look like a pattern.
+/// The range of colors spans this factor at least, so that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 2.0;
 
 /// A pair that is much slower than others of its kind.
@@ -110,7 +112,8 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
     cells
 }
 
-/// Those far above the upper quartile of all: by three times the distance of the quartiles, in logarithms.
+/// Those far above the upper quartile of all: by three times the distance of the quartiles, in
+/// logarithms.
 fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
     let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
     if logs.len() < 4 {
@@ -123,8 +126,8 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
         .collect()
 }
 
-/// Lines and columns whose level is far above that of the others. The level is the lower quartile, since a good one has some slow
-/// cells with bad ones.
+/// Lines and columns whose level is far above that of the others. The level is the lower quartile,
+/// since a good one has some slow cells with bad ones.
 fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
     let (mut from, mut to): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     for (a, b, cost) in cells {

@@ -1,4 +1,5 @@
-//! Whole pages, read by a parser of XML: well-formed, self-contained, and with the figures of the records.
+//! Whole pages, read by a parser of XML: well-formed, self-contained, and with the figures of the
+//! records.
 
 use std::collections::HashSet;
 

@@ -1,9 +1,10 @@
 //! Fortran: which routines the library offers, and the text of the include files.
 //!
-//! Those hold parameters, and declare the three functions that `shmem.fh` of Open MPI and of Sandia OpenSHMEM
-//! declare: programs that were written for these rely on it. A name may be declared once, so the other functions
-//! that a program calls are for it to declare. The text is read in fixed and in free form: statements lie between
-//! columns 7 and 72, none is continued, comments begin with `!`.
+//! Those hold parameters, and declare the three functions that `shmem.fh` of Open MPI and of Sandia
+//! OpenSHMEM declare: programs that were written for these rely on it. A name may be declared once,
+//! so the other functions that a program calls are for it to declare. The text is read in fixed and
+//! in free form: statements lie between columns 7 and 72, none is continued, comments begin with
+//! `!`.
 
 use std::fmt::Write;
 

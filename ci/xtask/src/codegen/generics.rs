@@ -2,9 +2,9 @@
 //!
 //! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or
 //! the second behind a context or team. Where a context is optional, the type of the first argument
-//! tells; counting arguments would be simpler, but would make nonsense of a call with one argument
-//! missing. An association list must name a type once, and `int32_t` is `int`, so types are told by
-//! what they are on 64-bit Linux, under the first name that has a function.
+//! shows it; counting arguments would be simpler, but would make nonsense of a call with one
+//! argument missing. An association list must name a type once, and `int32_t` is `int`, so types
+//! are named by what they are on 64-bit Linux, under the first name that has a function.
 
 use std::collections::HashSet;
 use std::fmt::Write;

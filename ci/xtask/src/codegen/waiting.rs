@@ -26,8 +26,8 @@ codegen` writes this page from the constants and the comments above them.
 [performance/waiting.md](performance/waiting.md) has the measurements behind some of the values, and
 [architecture.md](architecture.md#threads-and-progress) describes who waits for what.
 
-`spins` are polls without a pause, `YIELDS` counts polls with a yield after each; then the thread sleeps.
-When PEs outnumber the CPUs, only `YIELDS_OVERSUBSCRIBED` polls with yields come before the sleep.
+A waiter polls without a pause (it spins), then with a yield after each poll, and then sleeps. When
+PEs outnumber the CPUs, no waiter spins.
 The fields of `LIMITS` are those of `WaitLimits` in `transport/src/kit/backoff.rs`.
 ";
 

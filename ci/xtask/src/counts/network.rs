@@ -1,14 +1,16 @@
-//! How many instructions the library adds to an operation over a network: its own ones of a call, without those of libfabric's
-//! provider.
+//! How many instructions the library adds to an operation over a network: its own ones of a call,
+//! without those of libfabric's provider.
 //!
-//! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation before its call returns. So nobody
-//! waits, and a call takes the same number of instructions each time but when the service thread comes in between: the median
-//! of some calls does not depend on the day. Each call begins with nothing in flight. What a NIC waits for are those until the
+//! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation
+//! before its call returns. So nobody waits, and a call takes the same number of instructions each
+//! time but when the service thread comes in between: the median of some calls does not depend on
+//! the day. Each call begins with nothing in flight. What a NIC waits for are those until the
 //! provider is called first, which are pinned by themselves.
 //!
-//! Threads that each have a private context take no lock of each other's, so that a call takes as many instructions beside other
-//! threads as alone: the largest median of several threads is pinned beside that of one. valgrind runs one thread at a time, so
-//! this shows a longer path, but no time that is spent waiting.
+//! Threads that each have a private context take no lock of each other's, so that a call takes as
+//! many instructions beside other threads as alone: the largest median of several threads is pinned
+//! beside that of one. valgrind runs one thread at a time, so this shows a longer path, but no time
+//! that is spent waiting.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +21,8 @@ use anyhow::{Context, Result, bail};
 use workbench::process;
 use workbench::workspace::Workspace;
 
-/// The routines that are counted, by their default and by a private context; benches/counts.c knows how to call each.
+/// The routines that are counted, by their default and by a private context; benches/counts.c knows
+/// how to call each.
 pub const ROUTINES: &[&str] = &[
     "shmem_putmem",
     "shmem_putmem_nbi",
@@ -31,7 +34,8 @@ pub const ROUTINES: &[&str] = &[
     "shmem_ctx_long_atomic_fetch_add",
 ];
 
-/// What precedes a routine's name among the pinned numbers: of a whole call, and until the provider is called.
+/// What precedes a routine's name among the pinned numbers: of a whole call, and until the provider
+/// is called.
 const PREFIX: &str = "network:";
 const UNTIL_PROVIDER: &str = "until-provider:";
 /// The functions of the provider.
@@ -50,8 +54,8 @@ pub fn provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Instructions of one call of a routine by `program` to another PE, and those until the provider is called first, with their names
-/// among the pinned numbers.
+/// Instructions of one call of a routine by `program` to another PE, and those until the provider
+/// is called first, with their names among the pinned numbers.
 pub fn counted(
     workspace: &Workspace,
     (prefix, provider): (&Path, &Path),
@@ -85,7 +89,8 @@ fn calls(parts: &[Part]) -> Vec<(u64, u64)> {
     calls
 }
 
-/// The same of the thread with the largest median, where some threads at once each put on a private context.
+/// The same of the thread with the largest median, where some threads at once each put on a private
+/// context.
 pub fn in_threads(
     workspace: &Workspace,
     (prefix, provider): (&Path, &Path),
@@ -130,7 +135,8 @@ struct Part {
 }
 
 impl Job<'_> {
-    /// The parts of the first PE in their order, of a run with these options of callgrind's beside the usual ones.
+    /// The parts of the first PE in their order, of a run with these options of callgrind's beside
+    /// the usual ones.
     fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<Part>> {
         let Job { prefix, provider, program, routine, threads } = *self;
         let folder = workspace.target.join("counts-parts");
@@ -186,8 +192,8 @@ fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
     Ok(counts[counts.len() / 2])
 }
 
-/// The instructions in a part of callgrind's output that are the library's. A line of costs that follows `calls=` repeats what the
-/// callee took.
+/// The instructions in a part of callgrind's output that are the library's. A line of costs that
+/// follows `calls=` repeats what the callee took.
 fn own(part: &str) -> u64 {
     let (mut object, mut is_callee, mut all) = ("", false, 0);
     for line in part.lines() {
@@ -217,7 +223,8 @@ mod tests {
             is_before_provider,
             own,
         };
-        // The second call goes to the provider twice, the third one never; other calls of the library go there between them.
+        // The second call goes to the provider twice, the third one never; other calls of the
+        // library go there between them.
         let parts = [
             part(true, 0),
             part(true, 9),

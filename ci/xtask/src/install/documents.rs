@@ -1,5 +1,5 @@
-//! Man pages and completions, which the installed programs print themselves; the pages of the wrappers and the library
-//! are files.
+//! Man pages and completions, which the installed programs print themselves; the pages of the
+//! wrappers and the library are files.
 
 use std::path::Path;
 use std::process::Command;

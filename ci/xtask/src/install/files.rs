@@ -1,4 +1,5 @@
-//! Files on their way into a prefix: each is replaced at once and listed, so that an installation can be removed.
+//! Files on their way into a prefix: each is replaced at once and listed, so that an installation
+//! can be removed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -61,7 +62,8 @@ impl Prefix {
         Ok(path)
     }
 
-    /// Writes the list of all that was placed, itself included, and removes what only an earlier installation had.
+    /// Writes the list of all that was placed, itself included, and removes what only an earlier
+    /// installation had.
     pub fn finish(mut self) -> Result<()> {
         let earlier = fs::read_to_string(self.path(MANIFEST)).unwrap_or_default();
         self.add(MANIFEST)?;
@@ -123,8 +125,8 @@ pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file, its mode too. What was there is replaced at once, never written into: programs that
-/// run from it keep what they have mapped.
+/// Copies a file, its mode too. What was there is replaced at once, never written into: programs
+/// that run from it keep what they have mapped.
 pub fn place(from: &Path, to: &Path) -> Result<()> {
     let new = beside(to);
     fs::copy(from, &new)

@@ -64,7 +64,8 @@ pub fn run(args: &[String]) -> Result<()> {
 pub struct Release(Vec<PathBuf>);
 
 impl Release {
-    /// Builds the release and `others`, packages that are not installed. Together cargo compiles what they share once.
+    /// Builds the release and `others`, packages that are not installed. Together cargo compiles
+    /// what they share once.
     pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
         let packages = [LIBRARY, PERF].iter().chain(&PROGRAMS).chain(others);
         let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
@@ -114,7 +115,8 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
     prefix.finish()
 }
 
-/// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is moved.
+/// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
+/// moved.
 fn perf(prefix: &mut Prefix) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
@@ -176,7 +178,7 @@ To use it:
   oshcc program.c -o program
   oshrun -n 4 ./program
 
-`man oshrun` then works, too; docs/installing.md tells of build systems and completions. To remove it, delete the
+`man oshrun` then works, too; docs/installing.md describes build systems and completions. To remove it, delete the
 folder, or only the installed files: (cd "{prefix}" && xargs rm -f < {MANIFEST})
 "#
     )

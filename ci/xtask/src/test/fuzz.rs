@@ -1,8 +1,8 @@
 //! libFuzzer on the wire format of the TCP provider, for a minute.
 //!
-//! The target is a workspace of its own beside the crate, since a nightly compiler builds it, with coverage
-//! and the address sanitizer. What it learns stays in the build folder, so that the next run goes on there;
-//! an input that it fails on is kept there too and named.
+//! The target is a workspace of its own beside the crate, since a nightly compiler builds it, with
+//! coverage and the address sanitizer. What it learns stays in the build folder, so that the next
+//! run goes on there; an input that it fails on is kept there too and named.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! Jobs that `oshrun` starts over ssh, between hosts that are network namespaces.
 //!
-//! Where there is no sshd it is unpacked from its package and not installed, since an installed one would be started.
+//! Where there is no sshd it is unpacked from its package and not installed, since an installed one
+//! would be started.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must hold, step by step.
 //!
-//! A tier is a table of steps. Each step prints its name and how long it took; a failed one does not
-//! keep those after it from running, unless they need what it makes. At the end stands a table of all,
-//! with what was skipped and why.
+//! A tier is a table of steps. Each step prints its name and how long it took; a failed one does
+//! not keep those after it from running, unless they need what it makes. At the end stands a table
+//! of all, with what was skipped and why.
 
 mod fuzz;
 mod hosts;
@@ -50,12 +50,11 @@ const TEST: &[Step] = &[
     installed("tests", steps::tests),
     installed("doc-tests", steps::doc_tests),
     installed("symbols", steps::symbols),
-    installed("counts", steps::counts),
     installed("ordinary-user", ordinary::user),
 ];
 
-/// What `--providers` runs: the networks by themselves, the programs without shared memory and with some, and
-/// what takes as long.
+/// What `--providers` runs: the networks by themselves, the programs without shared memory and with
+/// some, and what takes as long.
 const PROVIDERS: &[Step] = &[
     step("needs", steps::needs),
     step("needs-of-networks", steps::needs_of_networks),
@@ -63,6 +62,7 @@ const PROVIDERS: &[Step] = &[
     step("bindings", steps::bindings),
     step("miri", steps::miri),
     step("install", steps::install),
+    installed("counts", steps::counts),
     installed("tcp-sample", steps::tcp_sample),
     installed("launchers", steps::launchers),
     step("ucx", steps::ucx),

@@ -1,7 +1,8 @@
-//! The library as an ordinary user has it: no privileges, 1,024 descriptors, 64 KiB of locked memory.
+//! The library as an ordinary user has it: no privileges, 1,024 descriptors, 64 KiB of locked
+//! memory.
 //!
-//! The installed prefix is copied to where that user can read it, the examples are compiled there by
-//! the copy's oshcc and run by its oshrun.
+//! The installed prefix is copied to where that user can read it, the examples are compiled there
+//! by the copy's oshcc and run by its oshrun.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -50,7 +51,8 @@ pub fn user(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this value.
+/// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this
+/// value.
 struct Place {
     path: PathBuf,
 }
@@ -68,7 +70,7 @@ impl Place {
         Ok(place)
     }
 
-    /// `program` as the ordinary user: nobody when this is root, else whoever this is.
+    /// `program` as the ordinary user: nobody when this is root, else the user of this process.
     fn command(&self, limit: Duration, program: impl AsRef<OsStr>) -> Command {
         let mut command = if needs::is_root() {
             let mut command = process::limited(limit, "setpriv");

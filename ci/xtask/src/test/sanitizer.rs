@@ -1,11 +1,16 @@
-//! The step `thread-sanitizer`: programs with threads, and the library with all of Rust's, instrumented.
+//! The step `thread-sanitizer`: programs with threads, and the library with all of Rust's,
+//! instrumented.
 //!
 //! Needs the nightly toolchain with its sources, and compiles the standard library. What rustc
 //! instruments calls the runtime of its own LLVM, so that programs are linked with that one; the C
 //! compiler's instrumentation gets along with it.
 //!
-//! The detector sees one process. What peers order, the TCP provider tells it (`order`), and that is more order than there is.
-//! It sees neither what the kernel reads nor what fences order, so that none of these programs may wait for a word that a peer puts.
+//! In such a build the library has no inline assembly (`crates/transport/build.rs`), so that the
+//! detector sees what it accesses.
+//!
+//! The detector sees one process. What peers order, the TCP provider reports to it (`order`), which
+//! is more order than there is. It sees neither what the kernel reads nor what fences order, so
+//! that none of these programs may wait for a word that a peer puts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,8 +143,8 @@ fn compile(session: &Session, prefix: &Path, runtime: &Path, name: &str) -> Resu
     Ok(program)
 }
 
-/// The detector's own state is static data of the program, which the library must not move while the
-/// detector runs: a limit of file sizes keeps it from that (docs/static-data.md).
+/// The detector's own state is static data of the program, which the library must not move while
+/// the detector runs: a limit of file sizes keeps it from that (docs/static-data.md).
 fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
     let mut command = process::limited(RUN_LIMIT, "prlimit");
     command.arg("--fsize=1073741824").arg(prefix.join("bin/oshrun")).args(["-n", n]).arg(program);

@@ -20,8 +20,8 @@ use super::suites::Run;
 use super::tools;
 use crate::{bindings, codegen, counts, install, symbols, tidy};
 
-/// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing in safe code that the
-/// tests themselves do not.
+/// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing
+/// in safe code that the tests themselves do not.
 const MIRI: &[&[&str]] = &[
     &["-p", "rushmem-runtime", "--lib", "combine::"],
     &["-p", "rushmem-transport", "--lib", "mem::"],
@@ -82,9 +82,7 @@ pub fn generated(_: &Session) -> Result<Outcome> {
 }
 
 pub fn install(session: &Session) -> Result<Outcome> {
-    // Together with what `counts` needs: for other packages cargo would compile all of it anew.
-    let release = counts::release(&session.workspace)?;
-    install::place_all(&session.workspace, &release, &session.prefix)?;
+    install::into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());
     Ok(Outcome::Passed)
 }
@@ -96,7 +94,8 @@ const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 
-/// Those whose suites take minutes and have steps of their own in `--providers`; here their unit tests run.
+/// Those whose suites take minutes and have steps of their own in `--providers`; here their unit
+/// tests run.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
 pub fn tests(session: &Session) -> Result<Outcome> {
@@ -213,8 +212,8 @@ pub fn strict_programs(session: &Session) -> Result<Outcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
-/// The suite over every provider of libfabric that is here, also those of the library in the folder that
-/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
+/// The suite over every provider of libfabric that is here, also those of the library in the folder
+/// that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
 pub fn ofi_providers(session: &Session) -> Result<Outcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(Outcome::Skipped("libfabric is not here".into()));
@@ -304,7 +303,8 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
     run.args([setting, "--ignored"]).run()
 }
 
-/// Programs of tests, which find the installed prefix, and those of the Rust interface its launcher.
+/// Programs of tests, which find the installed prefix, and those of the Rust interface its
+/// launcher.
 fn suites(session: &Session, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session.suites.choose(&session.workspace, wanted)?;
     let run = run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session));

@@ -1,13 +1,14 @@
-//! The programs of tests, built once for all steps and run one by one.
+//! The programs of tests, built once for all steps.
 //!
-//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles anew what has
-//! others. Here every step runs programs of the same build. A program that fails does not keep those after it from
-//! running, and a choice of which no test ran is a failure.
+//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles
+//! anew what has others. Here every step runs programs of the same build. A program that fails does
+//! not keep those after it from running, and a choice of which no test ran is a failure.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -20,7 +21,10 @@ use super::tools::{self, Tally};
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// All programs of tests of a workspace, built when they are first asked for.
+/// Programs that run at the same time: most tests wait more than they compute.
+const AT_ONCE: usize = 2;
+
+/// All programs of tests of a workspace, built at the first use.
 #[derive(Default)]
 pub struct Suites(OnceCell<Vec<TestProgram>>);
 
@@ -67,21 +71,34 @@ impl Run {
         self
     }
 
-    /// One after the other, all of them.
+    /// All of them, several at once.
     pub fn run(self) -> Result<Outcome> {
-        let mut tally = Tally::default();
-        let mut failed = BTreeMap::new();
-        for (name, mut command) in self.programs {
-            match tools::tally(&mut command) {
-                Ok(more) => tally += more,
-                Err(error) => {
-                    println!("{error:#}");
-                    failed.insert(name, error);
+        let programs = Mutex::new(self.programs.into_iter());
+        let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let lane = || {
+            let (mut tally, mut failed) = (Tally::default(), Vec::new());
+            while let Some((name, mut command)) = next() {
+                match tools::tally(&mut command) {
+                    Ok(more) => tally += more,
+                    Err(error) => {
+                        println!("{error:#}");
+                        failed.push(name);
+                    }
                 }
             }
-        }
+            (tally, failed)
+        };
+        let (mut tally, mut failed) = (Tally::default(), Vec::new());
+        thread::scope(|scope| {
+            let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
+            for lane in lanes {
+                let (more, others) = lane.join().expect("a lane does not panic");
+                tally += more;
+                failed.extend(others);
+            }
+        });
         if !failed.is_empty() {
-            bail!("{} failed", failed.into_keys().collect::<Vec<_>>().join(", "));
+            bail!("{} failed", failed.join(", "));
         }
         tally.outcome()
     }

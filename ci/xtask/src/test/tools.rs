@@ -1,9 +1,9 @@
-//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that must not be empty.
+//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that
+//! must not be empty.
 
-use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -61,8 +61,8 @@ pub fn toolchain(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
-/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of cargo's; the inner
-/// error says why they are not.
+/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of
+/// cargo's; the inner error says why they are not.
 ///
 /// # Errors
 /// When the lock file is not that of the manifests, which is no fault of the network.
@@ -107,7 +107,8 @@ impl Tally {
         Some(Tally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
-    /// Of a step that consists of these tests. A filter that matches nothing must not look like success.
+    /// Of a step that consists of these tests. A filter that matches nothing must not look like
+    /// success.
     pub fn outcome(self) -> Result<Outcome> {
         match self {
             Tally { passed: 0, ignored: 0 } => bail!("no test ran"),
@@ -117,22 +118,16 @@ impl Tally {
     }
 }
 
-/// Runs a test program or `cargo test`, shows what it prints and counts its tests.
+/// Runs a test program or `cargo test`, shows what it printed and counts its tests.
 pub fn tally(command: &mut Command) -> Result<Tally> {
-    println!("$ {}", process::shown(command));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("could not start {}", process::shown(command)))?;
+    let shown = process::shown(command);
+    let output = command.output().with_context(|| format!("could not start {shown}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // By one call, since several programs may run.
+    println!("$ {shown}\n{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut tally = Tally::default();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
-            println!("{line}");
-            tally += Tally::read(&line).unwrap_or_default();
-        }
-    }
-    process::decide(command, child.wait()?)?;
+    text.lines().filter_map(Tally::read).for_each(|more| tally += more);
+    process::decide(command, output.status)?;
     Ok(tally)
 }
 

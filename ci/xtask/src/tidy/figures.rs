@@ -1,4 +1,5 @@
-//! Measured figures: each is stated once, under docs/performance or docs/scale; other pages link to it.
+//! Measured figures: each is stated once, under docs/performance or docs/scale; other pages link to
+//! it.
 //!
 //! A figure is a number before a unit in which only measurements are given. Limits and defaults,
 //! which are in milliseconds and seconds, are not figures.

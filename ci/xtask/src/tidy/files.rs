@@ -1,4 +1,5 @@
-//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, and paths of one machine.
+//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, and
+//! paths of one machine.
 
 use super::tree::{File, Tree};
 
@@ -29,7 +30,7 @@ const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
 const UNSAFE: &[&str] =
     &["unsafe {", "unsafe fn ", "unsafe impl", "unsafe extern ", "unsafe trait ", "#[unsafe("];
 
-/// Beginnings of paths that exist on the machine of whoever wrote them alone.
+/// Beginnings of paths that exist on the machine of their author alone.
 const OF_ONE_MACHINE: &[&str] =
     &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
 
@@ -73,8 +74,8 @@ fn shape(file: &File) -> Vec<String> {
     complaints
 }
 
-/// A file with unsafe code says so itself, since the compiler takes the word of a parent file for all of its children; and
-/// a file that says so has some.
+/// A file with unsafe code says so itself, since the compiler takes the word of a parent file for
+/// all of its children; and a file that says so has some.
 fn unsafe_code(file: &File) -> Option<String> {
     let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
     let is_unsafe = |line: &str| {

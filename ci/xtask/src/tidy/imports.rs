@@ -1,8 +1,9 @@
-//! Files of a crate: no two import each other in a circle, and where folders are layers, imports go downwards only.
+//! Files of a crate: no two import each other in a circle, and where folders are layers, imports go
+//! downwards only.
 //!
-//! A file imports another when a `use` declaration or a path names something in it, directly or by a re-export, also one
-//! of all names (`pub use x::*`). `mod` declarations are no imports, tests do not count, and what macros expand to is
-//! not seen, but their arguments are.
+//! A file imports another when a `use` declaration or a path names something in it, directly or by
+//! a re-export, also one of all names (`pub use x::*`). `mod` declarations are no imports, tests do
+//! not count, and what macros expand to is not seen, but their arguments are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,8 @@ use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
 
 use super::tree::Tree;
 
-/// Crates whose folders are layers, each importing only those before it. Files beside the folders are not in any.
+/// Crates whose folders are layers, each importing only those before it. Files beside the folders
+/// are not in any.
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 

@@ -4,8 +4,8 @@ use workbench::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
-/// A folder, and the folders of this repository that its crate may depend on. A name that ends in `*`
-/// stands for every folder that begins with it.
+/// A folder, and the folders of this repository that its crate may depend on. A name that ends in
+/// `*` stands for every folder that begins with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/transport", &[]),

@@ -86,7 +86,8 @@ fn resolve(page: &str, path: &str) -> String {
     folders.join("/")
 }
 
-/// The anchors that GitHub gives to the headings of a page. A heading that occurs again gets a number.
+/// The anchors that GitHub gives to the headings of a page. A heading that occurs again gets a
+/// number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {

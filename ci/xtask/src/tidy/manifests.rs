@@ -1,4 +1,5 @@
-//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere, and packages contain the licences.
+//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere,
+//! and packages contain the licenses.
 
 use super::tree::Tree;
 
@@ -6,10 +7,10 @@ use super::tree::Tree;
 const STATE_THE_RUST: &[&str] = &["README.md"];
 
 /// What a package contains as links to the files at the top, which cargo follows.
-const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn check(tree: &Tree) -> Vec<String> {
-    let mut complaints = without_licences(tree);
+    let mut complaints = without_licenses(tree);
     for file in &tree.files {
         if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
             complaints.push(format!(
@@ -44,12 +45,12 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The packages that are published without the licences at the top.
-fn without_licences(tree: &Tree) -> Vec<String> {
+/// The packages that are published without the licenses at the top.
+fn without_licenses(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
     let published = tree.files.iter().filter(|file| file.text.contains("\npublish = true\n"));
     let folders = published.filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
-    let files = folders.flat_map(|folder| LICENCES.map(|name| (format!("{folder}/{name}"), name)));
+    let files = folders.flat_map(|folder| LICENSES.map(|name| (format!("{folder}/{name}"), name)));
     files
         .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
         .map(|(path, name)| {

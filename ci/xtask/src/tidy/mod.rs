@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the structure that the repository promises, checked.
 //!
-//! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is tested
-//! on a few lines of text. The tables that rules compare with (which crate may import which, the
-//! words that were replaced) are at the top of the rule's file.
+//! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is
+//! tested on a few lines of text. The tables that rules compare with (which crate may import which,
+//! the words that were replaced) are at the top of the rule's file.
 
 mod figures;
 mod files;

@@ -1,5 +1,5 @@
 //! Every PE watches the process manager on its node, since a manager that is killed does not end
-//! its PEs, which would wait for each other or compute in vain.
+//! its PEs, which would wait for each other or compute for nothing.
 //!
 //! This is for managers that speak over a socket; PMIx's library reports the loss of its server by
 //! itself.

@@ -143,7 +143,7 @@ static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
 
 /// Ends this process when its server is gone. A manager that is killed does not end its PEs, which
-/// would wait for each other or compute in vain.
+/// would wait for each other or compute for nothing.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;

@@ -24,7 +24,7 @@ const LANE_PARTS: u64 = 2048;
 const BLOCK_PARTS: u32 = 64;
 
 /// The plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
-/// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered
+/// [`recursive_doubling::all_reduce`] over the leaders. No member leaves it before all have entered
 /// it.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every message
@@ -56,8 +56,8 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p
-/// members, and those of [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before
-/// everybody has entered it.
+/// members, and those of [`recursive_doubling::all_reduce`] over the leaders. No member leaves it
+/// before all have entered it.
 ///
 /// Where other teams use the same landings, each leader announces to the others that it has
 /// entered; they hear that while they wait for their nodes. A source may be the destination.
@@ -95,8 +95,8 @@ pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
 }
 
 /// The plan of an all-reduce of a vector of `parts` parts: each lane combines its share
-/// of them on each node and then runs [`rabenseifner::all_reduce`] over the nodes. Nobody ends it
-/// before everybody has entered it.
+/// of them on each node and then runs [`rabenseifner::all_reduce`] over the nodes. No member
+/// leaves it before all have entered it.
 ///
 /// A source may be the destination: before a lane has its result, its share is read and written by
 /// the members of the lane alone.

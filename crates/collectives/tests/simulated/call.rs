@@ -385,7 +385,7 @@ impl Call {
         }
     }
 
-    /// Whether nobody may end it before everybody has entered it.
+    /// Whether no member may leave it before all have entered it.
     pub fn depends_on_all(self) -> bool {
         !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
     }

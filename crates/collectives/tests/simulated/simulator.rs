@@ -300,7 +300,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combine a part of everybody's source, and store it in everybody's destination.
+    /// Combine a part of the sources of all, and store it in the destinations of all.
     fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
         let n = self.team.n;
         let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));

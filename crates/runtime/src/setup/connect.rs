@@ -353,7 +353,7 @@ fn connected(
     directory: Arc<Directory>,
 ) -> Result<Box<dyn Endpoint>, String> {
     transport.connect(directory).map_err(|error| error.to_string())?;
-    transport.endpoint().map_err(|error| error.to_string())
+    transport.internal_endpoint().map_err(|error| error.to_string())
 }
 
 /// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows

@@ -24,7 +24,7 @@ fn an_answer_leaves_between_the_data() {
     for _ in 0..8 {
         let source = LocalBuf::source(data.as_ptr(), BYTES);
         // SAFETY: the vector is valid until the connection is dropped.
-        unsafe { connection.origin.put(at, source, false) };
+        unsafe { connection.origin.put(at, source, (false, false)) };
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
@@ -81,7 +81,7 @@ fn a_put_arrives_in_whole_words() {
         // From and to any place within the first and the last word.
         let dest = RemoteAddr { segment: Segment::Heap, offset: round % 8 };
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
-        let put = Request::Put { dest, nbytes: nbytes as u32 };
+        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts: false };
         let mut stream = put.encode().to_vec();
         stream.resize(HEAD + nbytes, round as u8);
         // Cuts at every place within a word, and at any distance from each other.
@@ -129,12 +129,13 @@ fn a_get_reads_whole_words() {
         fill(0);
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // A byte more than words before it, so that the kernel's buffers end within words.
-        let odd = Piece::Whole(Request::Get { source, nbytes: 1 + round % 7 }, &[][..]);
+        let odd =
+            Piece::Whole(Request::Get { source, nbytes: 1 + round % 7, in_parts: false }, &[][..]);
         connection.target.take(&segments, odd).expect("within the segment");
         // From and to any place within the first and the last word.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr { offset: u64::from(round), ..source };
-        let get = Request::Get { source, nbytes: nbytes as u32 };
+        let get = Request::Get { source, nbytes: nbytes as u32, in_parts: false };
         connection.target.take(&segments, Piece::Whole(get, &[][..])).expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);

@@ -59,10 +59,10 @@ pub(crate) trait Head: Copy {
 /// What an origin asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Write the body.
-    Put { dest: RemoteAddr, nbytes: u32 },
-    /// Answer with so many bytes.
-    Get { source: RemoteAddr, nbytes: u32 },
+    /// Write the body; its words may be written in parts if so.
+    Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
+    /// Answer with so many bytes, whose words may be read in parts if so.
+    Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Update a word; the body is operand and condition. Answer with the old value when `fetch`.
     Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
     /// Answer when everything before is done.
@@ -132,11 +132,11 @@ impl Request {
     /// The head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
-            Request::Put { dest, nbytes } => {
-                head(PUT, [dest.segment as u8, 0, 0], nbytes, dest.offset)
+            Request::Put { dest, nbytes, in_parts } => {
+                head(PUT, [dest.segment as u8, in_parts.into(), 0], nbytes, dest.offset)
             }
-            Request::Get { source, nbytes } => {
-                head(GET, [source.segment as u8, 0, 0], nbytes, source.offset)
+            Request::Get { source, nbytes, in_parts } => {
+                head(GET, [source.segment as u8, in_parts.into(), 0], nbytes, source.offset)
             }
             Request::Amo { dest, op, width, fetch } => {
                 let fetch = if fetch { FETCH } else { 0 };
@@ -152,8 +152,14 @@ impl Head for Request {
     fn decode(bytes: &[u8; HEAD]) -> Result<Request, Violation> {
         let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
         Ok(match kind {
-            PUT => Request::Put { dest: address(segment, offset)?, nbytes: bounded(nbytes)? },
-            GET => Request::Get { source: address(segment, offset)?, nbytes: bounded(nbytes)? },
+            PUT => {
+                let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
+                Request::Put { dest, nbytes, in_parts: op != 0 }
+            }
+            GET => {
+                let (source, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
+                Request::Get { source, nbytes, in_parts: op != 0 }
+            }
             AMO => {
                 let unknown_width = Violation::Unknown("width of a word");
                 let width = AmoWidth::from_nbytes(width).ok_or(unknown_width)?;

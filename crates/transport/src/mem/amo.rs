@@ -14,7 +14,7 @@ use std::sync::atomic::{
 };
 
 mod sealed {
-    /// Only the types of this file are words: unsafe code relies on what the traits say of them.
+    /// Only the types of this file are words: unsafe code relies on the promises of the traits.
     pub trait Sealed {}
 }
 
@@ -27,7 +27,8 @@ pub trait Word: Sealed + Copy + PartialOrd + 'static {
     /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
-    /// `source` is valid for reads and writes, as the pointer of every atomic, and aligned to the word's size.
+    /// `source` is valid for reads and writes, as the pointer of every atomic, and aligned to the
+    /// word's size.
     unsafe fn load_acquire(source: *const Self) -> Self;
 }
 

@@ -1,15 +1,15 @@
 //! An atomic operation whose kind and width arrived as data.
 //!
-//! Providers that carry out their peers' operations in software call this; the runtime's own calls know
-//! their types and use the traits.
+//! Providers that carry out their peers' operations in software call this. The runtime's own calls
+//! know their types and use the traits.
 #![allow(unsafe_code)]
 
 use super::amo::{ArithmeticAmo, BitwiseAmo};
 use super::element::store;
 use crate::verbs::{AmoOp, AmoWidth};
 
-/// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and condition
-/// are cut to the word's width; an operation that needs none ignores them.
+/// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and
+/// condition are truncated to the word's width; an operation that needs none ignores them.
 ///
 /// # Safety
 /// `dest` is valid for reads and writes of a word of this width and aligned to it.
@@ -32,10 +32,11 @@ pub unsafe fn apply(
 }
 
 impl AmoWidth {
-    /// Writes a word's old value, zero-extended as it comes from an endpoint, to a local word that need not be aligned.
+    /// Writes a word's old value, zero-extended as an endpoint returns it, to a local word that
+    /// need not be aligned.
     ///
     /// # Safety
-    /// `to` is valid for writes of as many bytes as the width has.
+    /// `to` is valid for writes of a word of this width.
     #[inline]
     pub unsafe fn write(self, to: *mut u8, value: u64) {
         match self {
@@ -58,7 +59,7 @@ unsafe fn word<T: ArithmeticAmo + BitwiseAmo>(
     match op {
         // SAFETY: the same contract.
         AmoOp::Fetch => unsafe { T::fetch(dest) },
-        // A set that must tell the old value is a swap, and costs no more on the way here.
+        // A set that returns the old value is a swap.
         // SAFETY: the same contract.
         AmoOp::Set | AmoOp::Swap => unsafe { T::swap(dest, operand) },
         // SAFETY: the same contract.

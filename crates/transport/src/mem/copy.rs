@@ -9,23 +9,24 @@
 #![allow(unsafe_code)]
 
 use super::element::{Element, Loads, WORDWISE, is_by_words, load_by, store};
-use super::opaque::{ANY_ALIGNMENT, Unseen, foreign_copy};
+use super::lanes::{Baseline, Lanes};
+use super::opaque::{ANY_ALIGNMENT, Opaque, foreign_copy};
 
 /// The longest word, and its alignment.
 const WORD: usize = size_of::<u64>();
 
-/// Copies a word. One load and one store do it, except where a side that is not aligned needs a
-/// function.
+/// Copies a word by one load and one store, unless a side is not aligned and there is no
+/// [`ANY_ALIGNMENT`].
 ///
 /// # Safety
 /// `source` is valid for reads, as `L` says, `dest` for writes of a word.
 #[inline(always)]
-unsafe fn copy_word<L: Loads, W: Element + Unseen>(dest: *mut u8, source: *const u8) {
+unsafe fn copy_word<L: Loads, W: Element + Opaque>(dest: *mut u8, source: *const u8) {
     if ANY_ALIGNMENT {
         // SAFETY: valid for reads by contract.
-        let word = unsafe { W::load_unseen(source.cast()) };
+        let word = unsafe { W::load_opaque(source.cast()) };
         // SAFETY: valid for writes by contract.
-        unsafe { W::store_unseen(dest.cast(), word) }
+        unsafe { W::store_opaque(dest.cast(), word) }
     } else {
         // SAFETY: valid for reads, as `L` says, by contract.
         let word = unsafe { load_by::<L, W>(source.cast()) };
@@ -41,26 +42,26 @@ unsafe fn copy_word<L: Loads, W: Element + Unseen>(dest: *mut u8, source: *const
 /// As [`copy_elements`] with one element; [`is_by_words`] holds for both addresses.
 #[inline(always)]
 unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
-    macro_rules! word {
-        ($word:ty) => {
-            // SAFETY: one element of this size, valid by contract.
-            unsafe { copy_word::<L, $word>(dest.cast(), source.cast()) }
-        };
-    }
+    let (dest, source) = (dest.cast::<u8>(), source.cast::<u8>());
     match size_of::<T>() {
-        1 if ANY_ALIGNMENT => word!(u8),
-        2 if ANY_ALIGNMENT => word!(u16),
-        4 if ANY_ALIGNMENT => word!(u32),
-        8 if ANY_ALIGNMENT => word!(u64),
-        _ => {
-            // SAFETY: by contract.
-            unsafe { std::hint::assert_unchecked(is_by_words::<T>(source.addr())) };
-            // SAFETY: by contract.
-            unsafe { std::hint::assert_unchecked(is_by_words::<T>(dest.addr())) };
-            // SAFETY: valid for reads by contract.
-            let value = unsafe { load_by::<L, T>(source) };
-            // SAFETY: valid for writes by contract.
-            unsafe { store(dest, value) }
+        // SAFETY: one element of this size, valid by contract.
+        1 => unsafe { copy_word::<L, u8>(dest, source) },
+        // SAFETY: one element of this size, valid by contract.
+        2 => unsafe { copy_word::<L, u16>(dest, source) },
+        // SAFETY: one element of this size, valid by contract.
+        4 => unsafe { copy_word::<L, u32>(dest, source) },
+        // By vectors as `memmove`, which tear no aligned word either.
+        16 if size_of::<Baseline>() == 16 => {
+            // SAFETY: valid for reads by contract, and every processor has these vectors.
+            let words = unsafe { Baseline::load(source) };
+            // SAFETY: valid for writes by contract, and every processor has these vectors.
+            unsafe { words.store(dest) }
+        }
+        nbytes => {
+            for at in (0..nbytes).step_by(WORD) {
+                // SAFETY: a word of the element, valid by contract.
+                unsafe { copy_word::<L, u64>(dest.wrapping_add(at), source.wrapping_add(at)) }
+            }
         }
     }
 }
@@ -163,6 +164,11 @@ fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
 /// As [`copy_bytes`].
 #[inline(never)]
 unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
+    // A program may synchronize by whole words, but the detector must see races of other bytes.
+    if cfg!(race_detector) {
+        // SAFETY: the same contract.
+        return unsafe { foreign_copy(dest, source, nbytes) };
+    }
     let (before, after) = cut(if L::ATOMIC { source.addr() } else { dest.addr() }, nbytes);
     let mut at = 0;
     macro_rules! word_of {
@@ -209,11 +215,47 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     bsize: usize,
     nblocks: usize,
 ) {
-    for block in 0..nblocks as isize {
-        let to = dest.wrapping_offset(block * dst);
-        let from = source.wrapping_offset(block * sst);
-        // SAFETY: the block lies within what the caller vouches for.
+    let (mut to, mut from) = (dest, source);
+    let by_words = bsize == 1 && is_by_words::<T>(dest.addr() | source.addr());
+    let pairs = if by_words { nblocks / 2 } else { 0 };
+    for _ in 0..pairs {
+        // SAFETY: two blocks, valid by contract.
+        unsafe { copy_pair::<L, T>(to, from, dst, sst) }
+        to = to.wrapping_offset(dst.wrapping_mul(2));
+        from = from.wrapping_offset(sst.wrapping_mul(2));
+    }
+    for _ in 2 * pairs..nblocks {
+        // SAFETY: a block, valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
+        to = to.wrapping_offset(dst);
+        from = from.wrapping_offset(sst);
+    }
+}
+
+/// # Safety
+/// As [`copy_strided`] with two blocks of one element; [`is_by_words`] holds for both addresses.
+#[inline(always)]
+unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: isize, sst: isize) {
+    let bytes = |elements: isize| elements * size_of::<T>() as isize;
+    macro_rules! words {
+        ($word:ty) => {{
+            let (dest, source) = (dest.cast::<$word>(), source.cast::<$word>());
+            // SAFETY: elements of this size, valid by contract.
+            unsafe { <$word>::copy_pair_opaque(dest, source, bytes(dst), bytes(sst)) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => words!(u8),
+        2 if ANY_ALIGNMENT => words!(u16),
+        4 if ANY_ALIGNMENT => words!(u32),
+        8 if ANY_ALIGNMENT => words!(u64),
+        _ => {
+            // SAFETY: the same contract.
+            unsafe { copy_by_words::<L, T>(dest, source) };
+            let (to, from) = (dest.wrapping_offset(dst), source.wrapping_offset(sst));
+            // SAFETY: the same contract; elements are as far aligned as the first one.
+            unsafe { copy_by_words::<L, T>(to, from) }
+        }
     }
 }
 

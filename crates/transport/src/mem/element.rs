@@ -1,7 +1,7 @@
 //! One element: a word, or several that are accessed one by one.
 #![allow(unsafe_code)]
 
-use super::opaque::{ANY_ALIGNMENT, Unseen, foreign_copy};
+use super::opaque::{ANY_ALIGNMENT, Opaque, foreign_copy};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -39,12 +39,12 @@ pub trait Loads {
 }
 
 /// By atomic loads: the source is symmetric memory, which threads of this process may write
-/// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. Where source and
-/// destination are aligned differently, the words of the source are the ones that are not torn.
+/// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. If source and
+/// destination are aligned differently, the words of the source are not torn.
 pub enum Atomic {}
 
-/// By loads that the compiler knows no more of than of volatile ones: the source may be a `&[T]`,
-/// in which there can be no atomic, or symmetric memory. The words of the destination are not torn.
+/// By opaque loads: the source may be a `&[T]`, in which there can be no atomic, or symmetric
+/// memory. The words of the destination are not torn.
 pub enum Volatile {}
 
 impl Loads for Atomic {
@@ -68,8 +68,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
 /// As [`load`].
 ///
 /// # Safety
-/// `source` is valid for reads of a `T`, which a peer may have written; what else it
-/// is, `L` says.
+/// `source` is valid for reads of a `T`, as `L` says; a peer may have written it.
 #[inline(always)]
 pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     macro_rules! word {
@@ -79,7 +78,7 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
                 unsafe { <$atomic>::from_ptr(source.cast_mut().cast()) }.load(Relaxed)
             } else {
                 // SAFETY: valid for a read by contract, aligned by the test below.
-                unsafe { <$word>::load_unseen(source.cast()) }
+                unsafe { <$word>::load_opaque(source.cast()) }
             };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
@@ -103,7 +102,7 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
                     } else {
                         // SAFETY: a word of the element, valid for a read by contract, and aligned
                         // by the test above.
-                        unsafe { u64::load_unseen(at) }
+                        unsafe { u64::load_opaque(at) }
                     };
                     // SAFETY: the same word of a value of the same size.
                     unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word) };
@@ -171,17 +170,17 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// Reads one element as [`load`], but by one instruction for every alignment, where one is written
-/// down.
+/// Reads one element as [`load`], but by one instruction even if it is not aligned, where there is
+/// [`ANY_ALIGNMENT`].
 ///
 /// # Safety
 /// As [`load`].
 #[inline(always)]
-pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
+pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
     macro_rules! word {
         ($word:ty) => {{
             // SAFETY: valid for reads by contract.
-            let word = unsafe { <$word>::load_unseen(source.cast()) };
+            let word = unsafe { <$word>::load_opaque(source.cast()) };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
         }};
@@ -196,19 +195,19 @@ pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
     }
 }
 
-/// Writes one element as [`store`], but by one instruction for every alignment, where one is
-/// written down.
+/// Writes one element as [`store`], but by one instruction even if it is not aligned, where there
+/// is [`ANY_ALIGNMENT`].
 ///
 /// # Safety
 /// As [`store`].
 #[inline(always)]
-pub(super) unsafe fn store_unseen<T: Element>(dest: *mut T, value: T) {
+pub(super) unsafe fn store_opaque<T: Element>(dest: *mut T, value: T) {
     macro_rules! word {
         ($word:ty) => {{
             // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
             let word = unsafe { std::mem::transmute_copy(&value) };
             // SAFETY: valid for writes by contract.
-            unsafe { <$word>::store_unseen(dest.cast(), word) }
+            unsafe { <$word>::store_opaque(dest.cast(), word) }
         }};
     }
     match size_of::<T>() {

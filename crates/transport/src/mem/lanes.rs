@@ -1,51 +1,53 @@
-//! Several elements at once, for the operators of reductions: a loop over atomic words is not vectorized.
+//! Several elements at once, for the operators of reductions: the compiler does not vectorize a
+//! loop over atomic words.
 //!
-//! The loads and stores are vector instructions that are written down here. To the compiler they are opaque, and defined as relaxed
-//! atomic accesses for the reasons at the head of `opaque`. Where none are written down, a foreign copy
-//! is in their place.
+//! The loads and stores are vector instructions in inline assembly. They are opaque to the
+//! compiler, and defined as relaxed atomic accesses for the reasons that `opaque` gives. Where
+//! there is no inline assembly, a foreign copy is in their place.
 //!
-//! Four vectors are accessed by one block of instructions, because the compiler cannot put the offset of a vector into an
-//! instruction that is written down, and would compute each address by an instruction of its own. The vectors are of `f64`,
-//! because comparisons of floating-point numbers are not compiled to MAX and MIN instructions in vectors of integers;
-//! the instructions for integers are the same either way.
+//! One block of inline assembly accesses four vectors: the compiler cannot fold the offset of a
+//! vector into the instruction, and would compute each address by an instruction of its own. The
+//! vectors are of `f64`, because comparisons of floating-point numbers are not compiled to MAX and
+//! MIN in vectors of integers; the instructions for integers are the same in either.
 #![allow(unsafe_code)]
 
-use super::element::{Element, load_unseen, store_unseen};
+use super::element::{Element, load_opaque, store_opaque};
 
-/// As many bytes as one access moves, without a type.
+/// The bytes that one access moves.
 pub trait Lanes: Copy {
     /// Loads them; no alignment is needed.
     ///
     /// # Safety
-    /// `source` is valid for reads of so many bytes, which are initialized, and the processor has the vectors.
+    /// `source` is valid for reads of a `Self`, its bytes are initialized, and the processor has
+    /// the vectors.
     unsafe fn load(source: *const u8) -> Self;
     /// Stores them; no alignment is needed.
     ///
     /// # Safety
-    /// `dest` is valid for writes of so many bytes, and the processor has the vectors.
+    /// `dest` is valid for writes of a `Self`, and the processor has the vectors.
     unsafe fn store(self, dest: *mut u8);
 }
 
-/// One element; a `T` is at its address, whoever wrote it.
+/// One element.
 #[derive(Clone, Copy)]
 pub struct Single<T>(T);
 
 impl<T: Element> Lanes for Single<T> {
     #[inline(always)]
     unsafe fn load(source: *const u8) -> Self {
-        // SAFETY: valid for reads by contract, and symmetric memory, which is valid for writes, too.
-        Self(unsafe { load_unseen(source.cast()) })
+        // SAFETY: valid for reads by contract; symmetric memory is valid for writes, too.
+        Self(unsafe { load_opaque(source.cast()) })
     }
 
     #[inline(always)]
     unsafe fn store(self, dest: *mut u8) {
         // SAFETY: valid for writes by contract.
-        unsafe { store_unseen(dest.cast(), self.0) }
+        unsafe { store_opaque(dest.cast(), self.0) }
     }
 }
 
-/// Implements [`Lanes`] for a vector and for four, by the instructions that load and store the four.
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri))))]
+/// Implements [`Lanes`] for a vector and for four of them.
+#[cfg(opaque)]
 macro_rules! vectors {
     (
         $(#[$attribute:meta])*
@@ -117,10 +119,10 @@ macro_rules! vectors {
 }
 
 /// The lanes that every processor of this architecture has.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 pub use std::arch::x86_64::__m128d as Baseline;
 
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline(always)]
     Baseline, xmm_reg,
@@ -135,7 +137,7 @@ vectors! {
 }
 
 // Of processors with AVX2.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -151,10 +153,10 @@ vectors! {
 }
 
 /// The lanes that every processor of this architecture has, with Linux.
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(opaque, target_arch = "aarch64"))]
 pub use std::arch::aarch64::float64x2_t as Baseline;
 
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(opaque, target_arch = "aarch64"))]
 vectors! {
     #[inline(always)]
     Baseline, vreg,
@@ -164,16 +166,16 @@ vectors! {
     store four "stp {:q}, {:q}, [{at}]" "stp {:q}, {:q}, [{at}, #32]"
 }
 
-#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+#[cfg(not(opaque))]
 pub use foreign::Baseline;
 
-#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+#[cfg(not(opaque))]
 mod foreign {
     use super::Lanes;
     use crate::mem::opaque::foreign_copy;
     use std::mem::MaybeUninit;
 
-    /// So many bytes that a call takes little time beside them.
+    /// Large enough that the copy takes longer than the call.
     pub type Baseline = [u64; 32];
 
     macro_rules! by_foreign_copy {
@@ -197,4 +199,6 @@ mod foreign {
     }
 
     by_foreign_copy! { Baseline [Baseline; 4] }
+    #[cfg(target_arch = "x86_64")]
+    by_foreign_copy! { std::arch::x86_64::__m256d [std::arch::x86_64::__m256d; 4] }
 }

@@ -1,136 +1,179 @@
-//! Accesses that are opaque to the compiler: instructions that are written down, and a copy by a
-//! foreign function.
+//! Accesses that are opaque to the compiler: inline assembly, and a copy by a foreign function.
 //!
 //! # Data races
 //!
-//! Threads of this process, its service thread among them, and other processes may write the same
-//! symmetric bytes at the same time, and safe Rust programs can cause that. So no access to
-//! symmetric memory in `mem` is a plain one of Rust's, for which this would be a data race and
-//! undefined behavior:
+//! Other processes and the threads of this one, its service thread included, may write the same
+//! symmetric bytes at the same time, and safe Rust programs can cause that. If Rust's plain
+//! accesses met there, it would be a data race and undefined behavior. So `mem` has none:
 //!
-//! - Up to 64 bytes are accessed by relaxed atomic loads and stores, of a whole word each
-//!   where it is aligned. Words that are copied are moved by instructions that are written down
-//!   here: their source may be borrowed memory, in which Rust permits no atomic, and they need no
-//!   alignment.
+//! - Up to 64 bytes are accessed by relaxed atomic loads and stores, each of a whole word if that
+//!   is aligned. Copies use inline assembly for them, because their source may be borrowed memory,
+//!   in which Rust permits no atomic, and because words then need no alignment.
 //! - Longer runs are copied by `memmove` of the C library, which is called through a pointer whose
 //!   value the compiler does not know.
 //!
-//! To the compiler, such an instruction or foreign function may access the bytes in any way that
-//! Rust code could, and as such both are defined here: they carry out relaxed atomic loads and
-//! stores, those of the copy of unspecified width. The machine code keeps this promise, because
-//! every load and store instruction of the processors that Rushmem runs on is at least that.
+//! To the compiler, inline assembly and a foreign function may access the bytes in any way that
+//! Rust code could. Here both are defined to carry out relaxed atomic loads and stores, those of
+//! the foreign function of unspecified width. The machine code keeps this promise, because every
+//! load and store instruction of the processors that Rushmem runs on is at least that.
 //!
 //! A direct call would not do, because the compiler knows `memmove` by its name and takes it for
 //! plain accesses. A loop of atomic words would not do either, because the compiler does not
-//! vectorize it: it takes up to three times as long, and per byte twenty times. Miri, which cannot
-//! call a foreign function, gets loops of atomics.
+//! vectorize it: it takes up to three times as long, and per byte twenty times.
 //!
 //! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
 //! bytes at the same time. Those that meet here are by different threads and processes, of which no
 //! compiler sees both; the processors define them.
+//!
+//! # Race detectors
+//!
+//! Miri and ThreadSanitizer do not see what inline assembly accesses, so there is none for them
+//! (`build.rs`). They see words as atomics, since programs may synchronize by words.
+//! ThreadSanitizer sees other bytes as plain accesses, by its own `memmove`. Miri, which cannot
+//! call a foreign function, sees them as atomic ones.
 #![allow(unsafe_code)]
 
 #[cfg(miri)]
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Whether words that are not aligned are accessed by one instruction, too: where one is written
-/// down.
-pub(super) const ANY_ALIGNMENT: bool =
-    cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
+/// Whether one instruction also accesses a word that is not aligned.
+pub(super) const ANY_ALIGNMENT: bool = cfg!(opaque);
 
-/// A word that is accessed by an instruction that the compiler does not know.
-pub(super) trait Unseen: Sized {
+/// A word that is accessed by one instruction, which is opaque to the compiler.
+pub(super) trait Opaque: Sized {
     /// # Safety
     /// `source` is valid for a read, and aligned to the size of the word unless there is
     /// [`ANY_ALIGNMENT`].
-    unsafe fn load_unseen(source: *const Self) -> Self;
+    unsafe fn load_opaque(source: *const Self) -> Self;
     /// # Safety
     /// `dest` is valid for a write, and aligned to the size of the word unless there is
     /// [`ANY_ALIGNMENT`].
-    unsafe fn store_unseen(dest: *mut Self, word: Self);
+    unsafe fn store_opaque(dest: *mut Self, word: Self);
+
+    /// Copies two words whose starts are `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// Both are valid for a read at `source` and for a write at `dest`, and aligned as above.
+    #[inline(always)]
+    unsafe fn copy_pair_opaque(dest: *mut Self, source: *const Self, dst: isize, sst: isize) {
+        for i in [0, 1] {
+            // SAFETY: valid for a read by contract.
+            let word = unsafe { Self::load_opaque(source.wrapping_byte_offset(i * sst)) };
+            // SAFETY: valid for a write by contract.
+            unsafe { Self::store_opaque(dest.wrapping_byte_offset(i * dst), word) }
+        }
+    }
 }
 
-macro_rules! unseen {
-    ($($word:ty, $register:ident, $x86_64:literal, $aarch64:literal;)*) => {$(
-        impl Unseen for $word {
+/// Implements [`Opaque`] by instructions, given as the text before and after the address. In a
+/// register, a word is a `$register`.
+#[cfg(opaque)]
+macro_rules! opaque {
+    (
+        sum $plus:literal;
+        $(
+            $word:ty as $register:ty,
+            load $load:literal $to:literal,
+            store $store:literal $from:literal;
+        )*
+    ) => {$(
+        impl Opaque for $word {
             #[inline(always)]
-            unsafe fn load_unseen(source: *const $word) -> $word {
-                #[cfg(all(target_arch = "x86_64", not(miri)))]
-                {
-                    let word;
-                    // SAFETY: valid for a read by contract.
-                    unsafe {
-                        std::arch::asm!(
-                            concat!("mov ", $x86_64, ", [{1}]"),
-                            out($register) word,
-                            in(reg) source,
-                            options(nostack, preserves_flags, readonly),
-                        );
-                    }
-                    word
-                }
-                #[cfg(all(target_arch = "aarch64", not(miri)))]
-                {
-                    let word;
-                    // SAFETY: valid for a read by contract.
-                    unsafe {
-                        std::arch::asm!(
-                            concat!("ldr", $aarch64, ", [{1}]"),
-                            out(reg) word,
-                            in(reg) source,
-                            options(nostack, preserves_flags, readonly),
-                        );
-                    }
-                    word
-                }
-                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-                // SAFETY: valid for a read by contract, and aligned.
+            unsafe fn load_opaque(source: *const $word) -> $word {
+                let word: $register;
+                // SAFETY: valid for a read by contract.
                 unsafe {
-                    source.read_volatile()
+                    std::arch::asm!(
+                        concat!($load, "{1}", $to),
+                        out(reg) word,
+                        in(reg) source,
+                        options(nostack, preserves_flags, readonly),
+                    );
                 }
+                word as $word
             }
 
             #[inline(always)]
-            unsafe fn store_unseen(dest: *mut $word, word: $word) {
-                #[cfg(all(target_arch = "x86_64", not(miri)))]
+            unsafe fn store_opaque(dest: *mut $word, word: $word) {
                 // SAFETY: valid for a write by contract.
                 unsafe {
                     std::arch::asm!(
-                        concat!("mov [{1}], ", $x86_64),
-                        in($register) word,
+                        concat!($store, "{1}", $from),
+                        in(reg) <$register>::from(word),
                         in(reg) dest,
                         options(nostack, preserves_flags),
                     );
                 }
-                #[cfg(all(target_arch = "aarch64", not(miri)))]
-                // SAFETY: valid for a write by contract.
+            }
+
+            // The instructions add the strides to the addresses themselves. This takes half as long
+            // as an address for each word.
+            #[inline(always)]
+            unsafe fn copy_pair_opaque(
+                dest: *mut $word,
+                source: *const $word,
+                dst: isize,
+                sst: isize,
+            ) {
+                // SAFETY: valid for reads and writes by contract.
                 unsafe {
                     std::arch::asm!(
-                        concat!("str", $aarch64, ", [{1}]"),
-                        in(reg) word,
-                        in(reg) dest,
+                        concat!($load, "{source}", $to),
+                        concat!($store, "{dest}", $from),
+                        concat!($load, "{source}", $plus, "{sst}", $to),
+                        concat!($store, "{dest}", $plus, "{dst}", $from),
+                        out(reg) _,
+                        source = in(reg) source,
+                        sst = in(reg) sst,
+                        dest = in(reg) dest,
+                        dst = in(reg) dst,
                         options(nostack, preserves_flags),
                     );
-                }
-                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-                // SAFETY: valid for a write by contract, and aligned.
-                unsafe {
-                    dest.write_volatile(word)
                 }
             }
         }
     )*};
 }
 
-unseen! {
-    u8, reg_byte, "{0}", "b {0:w}";
-    u16, reg, "{0:x}", "h {0:w}";
-    u32, reg, "{0:e}", " {0:w}";
-    u64, reg, "{0}", " {0:x}";
+#[cfg(all(opaque, target_arch = "x86_64"))]
+opaque! {
+    sum " + ";
+    u8 as u32, load "movzx {0:e}, byte ptr [" "]", store "mov [" "], {0:l}";
+    u16 as u16, load "movzx {0:e}, word ptr [" "]", store "mov [" "], {0:x}";
+    u32 as u32, load "mov {0:e}, [" "]", store "mov [" "], {0:e}";
+    u64 as u64, load "mov {0}, [" "]", store "mov [" "], {0}";
 }
 
-/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this
-/// file says why.
+#[cfg(all(opaque, target_arch = "aarch64"))]
+opaque! {
+    sum ", ";
+    u8 as u8, load "ldrb {0:w}, [" "]", store "strb {0:w}, [" "]";
+    u16 as u16, load "ldrh {0:w}, [" "]", store "strh {0:w}, [" "]";
+    u32 as u32, load "ldr {0:w}, [" "]", store "str {0:w}, [" "]";
+    u64 as u64, load "ldr {0:x}, [" "]", store "str {0:x}, [" "]";
+}
+
+#[cfg(not(opaque))]
+macro_rules! volatile {
+    ($($word:ty)*) => {$(
+        impl Opaque for $word {
+            unsafe fn load_opaque(source: *const $word) -> $word {
+                // SAFETY: valid for a read by contract, and aligned.
+                unsafe { source.read_volatile() }
+            }
+
+            unsafe fn store_opaque(dest: *mut $word, word: $word) {
+                // SAFETY: valid for a write by contract, and aligned.
+                unsafe { dest.write_volatile(word) }
+            }
+        }
+    )*};
+}
+
+#[cfg(not(opaque))]
+volatile! { u8 u16 u32 u64 }
+
+/// Copies bytes, which may overlap, by a function that is opaque to the compiler.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
@@ -149,7 +192,7 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     unsafe { copy(dest.cast(), source.cast(), nbytes) };
 }
 
-/// The same for Miri, which sees private memory alone.
+/// The same for Miri, which has private memory alone.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.

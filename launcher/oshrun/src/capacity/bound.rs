@@ -14,14 +14,14 @@ pub enum Resource {
 pub struct Bound {
     /// The resource.
     pub resource: Resource,
-    /// Who sets it, as the subject of "leaves room for".
+    /// What sets the limit, as the subject of "leaves room for".
     pub source: String,
     /// The limit.
     pub limit: u64,
-    /// How much of that is in use.
+    /// How much is in use.
     pub used: u64,
     /// How to raise it.
-    pub cure: &'static str,
+    pub remedy: &'static str,
 }
 
 impl Bound {

@@ -1,6 +1,6 @@
-//! The limits of processes and memory on this host: those of the kernel, of the user and of control groups.
+//! The limits of processes and memory on this host: of the kernel, the user and control groups.
 //!
-//! A value that cannot be read is not a limit.
+//! A value that cannot be read is no limit.
 
 use std::fs;
 
@@ -9,20 +9,20 @@ use rustix::process::getrlimit;
 use super::bound::{Bound, Resource};
 use super::groups;
 
-/// The kernel skips this many of the lowest process numbers when it wraps around.
+/// The number of lowest process IDs that the kernel skips when it wraps around.
 const RESERVED_NUMBERS: u64 = 300;
 
 /// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 const LIFTING: u64 = 1 << 21 | 1 << 24;
 
-/// All bounds that could be too tight for this number of further processes and threads.
+/// All bounds that may be too low for this number of further processes and threads.
 pub fn find(tasks: u64) -> Vec<Bound> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let used = read("/proc/loadavg").as_deref().and_then(running).unwrap_or(0);
-    let of_kernel = |path: &str, reserved: u64, cure| {
+    let of_kernel = |path: &str, reserved: u64, remedy| {
         let limit = number(path)?.saturating_sub(reserved);
-        Some(Bound { resource: Resource::Tasks, source: path.to_string(), limit, used, cure })
+        Some(Bound { resource: Resource::Tasks, source: path.to_string(), limit, used, remedy })
     };
     let pid_max = "start fewer PEs, or let root raise it with sysctl kernel.pid_max";
     let threads_max = "start fewer PEs, or let root raise it with sysctl kernel.threads-max";
@@ -44,7 +44,7 @@ fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The limit of this user's processes, if it is below `most`, the limit of the whole host, and applies to this process.
+/// The limit of this user's processes, if it applies to this process and is below `most`.
 fn of_user(most: u64) -> Option<Bound> {
     let limit = getrlimit(rustix::process::Resource::Nproc).current?;
     if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
@@ -62,7 +62,7 @@ fn of_user(most: u64) -> Option<Bound> {
         source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),
         limit,
         used,
-        cure: "start fewer PEs, or raise it with ulimit -u",
+        remedy: "start fewer PEs, or raise it with ulimit -u",
     })
 }
 
@@ -93,7 +93,7 @@ fn of_memory(meminfo: &str) -> Option<Bound> {
         source: "this host".to_string(),
         limit,
         used: limit.saturating_sub(free),
-        cure: "start fewer PEs, or use more hosts",
+        remedy: "start fewer PEs, or use more hosts",
     })
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_the_kernel_are_read() {
+    fn values_of_the_kernel_are_read() {
         assert_eq!(running("0.93 1.31 1.10 3/1019 30709\n"), Some(1019));
         assert_eq!(running(""), None);
         let meminfo = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\nSwapTotal:  100 kB\nSwapFree:  50 kB\n";

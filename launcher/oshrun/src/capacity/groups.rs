@@ -1,12 +1,12 @@
-//! The limits of the control group of this process and of all groups above it: version 2, or the controllers pids and
-//! memory of version 1.
+//! The limits of the control group of this process and of its ancestors: version 2, or the
+//! controllers pids and memory of version 1.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::bound::{Bound, Resource};
 
-/// The names of the memory values in a version.
+/// The file names of the memory controller in a version.
 struct Memory {
     limit: &'static str,
     used: &'static str,
@@ -27,14 +27,14 @@ const MEMORY: [Memory; 2] = [
     },
 ];
 
-/// The bounds of the control groups that this process is in.
+/// The bounds of all groups that contain this process.
 pub fn find() -> Vec<Bound> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     let folders = folders(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
     folders.iter().flat_map(|folder| bounds(folder)).collect()
 }
 
-/// The folders of the groups, the innermost first in each hierarchy.
+/// The folders of the groups, in each hierarchy the innermost first.
 fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in groups.lines() {
@@ -51,15 +51,15 @@ fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Root and location of a mount in /proc/self/mountinfo, if it shows the hierarchy with these controllers; no controllers
-/// mean version 2. Only those with bounds count.
+/// Parses a line of /proc/self/mountinfo. Returns root and mount point if it is the hierarchy of
+/// one of these controllers that has bounds; no controllers mean version 2.
 fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Path)> {
     let (front, back) = mount.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);
     let (root, at) = (front.next()?, front.next()?);
     let mut back = back.split(' ');
     let (kind, options) = (back.next()?, back.nth(1)?);
-    let is_it = match controllers {
+    let is_wanted = match controllers {
         "" => kind == "cgroup2",
         some => {
             let of_interest = |name: &&str| ["pids", "memory"].contains(name);
@@ -70,25 +70,25 @@ fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Pat
                     .any(|name| options.split(',').any(|option| option == name))
         }
     };
-    is_it.then_some((Path::new(root), Path::new(at)))
+    is_wanted.then_some((Path::new(root), Path::new(at)))
 }
 
-/// The bounds of the group of this folder.
+/// The bounds of a group.
 fn bounds(folder: &Path) -> impl Iterator<Item = Bound> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let source = |name: &str| folder.join(name).display().to_string();
     let tasks = || {
         let (limit, used) = (number("pids.max")?, number("pids.current")?);
-        let cure = "start fewer PEs, or ask the administrator of this host for a higher limit";
-        Some(Bound { resource: Resource::Tasks, source: source("pids.max"), limit, used, cure })
+        let remedy = "start fewer PEs, or ask the administrator of this host for a higher limit";
+        Some(Bound { resource: Resource::Tasks, source: source("pids.max"), limit, used, remedy })
     };
     let memory = |names: &Memory| {
         let limit = number(names.limit)?;
         let cached = cached(&read("memory.stat").unwrap_or_default(), names.cached);
         let used = number(names.used)?.saturating_sub(cached);
-        let cure = "start fewer PEs, or request more memory for this job";
-        Some(Bound { resource: Resource::Memory, source: source(names.limit), limit, used, cure })
+        let remedy = "start fewer PEs, or request more memory for this job";
+        Some(Bound { resource: Resource::Memory, source: source(names.limit), limit, used, remedy })
     };
     tasks().into_iter().chain(MEMORY.iter().filter_map(memory)).collect::<Vec<_>>().into_iter()
 }
@@ -113,7 +113,7 @@ mod tests {
         39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
 
     #[test]
-    fn groups_of_version_1_are_found_as_far_as_they_are_seen() {
+    fn visible_groups_of_version_1_are_found() {
         let groups = "9:name=systemd:/x\n8:pids:/a/b\n4:memory:/docker/a/c\n1:cpu:/a\n0::/\n";
         let expected = ["pids/a/b", "pids/a", "pids", "memory/c", "memory"];
         let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_of_a_group_are_read() {
+    fn the_values_of_a_group_are_read() {
         let folder = std::env::temp_dir().join(format!("oshrun-group-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");

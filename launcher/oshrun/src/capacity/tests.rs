@@ -3,11 +3,11 @@
 use super::*;
 
 fn bound(resource: Resource, source: &str, limit: u64, used: u64) -> Bound {
-    Bound { resource, source: source.to_string(), limit, used, cure: "start fewer PEs" }
+    Bound { resource, source: source.to_string(), limit, used, remedy: "start fewer PEs" }
 }
 
 #[test]
-fn every_pe_and_every_process_that_holds_some_counts() {
+fn pes_and_the_processes_that_start_them_count() {
     assert_eq!(needed(1, 256), (4, 256 * 1024));
     assert_eq!(needed(256, 256).0, 259);
     assert_eq!(needed(257, 256).0, 264);
@@ -15,7 +15,7 @@ fn every_pe_and_every_process_that_holds_some_counts() {
 }
 
 #[test]
-fn the_tightest_bound_is_named_with_figures_and_cure() {
+fn the_tightest_bound_is_named_with_values_and_remedy() {
     let bounds = [
         bound(Resource::Tasks, "a", 1000, 900),
         bound(Resource::Tasks, "b", 300, 250),
@@ -40,7 +40,7 @@ fn memory_is_counted_in_mebibytes() {
 }
 
 #[test]
-fn this_host_has_room_for_one_pe_and_not_for_all_that_can_be_asked_for() {
+fn this_host_has_room_for_one_pe_and_not_for_the_maximum() {
     assert_eq!(check(1, 256), Ok(()));
     let failure = check(u32::MAX, 256).expect_err("a petabyte");
     assert_eq!(failure.status, 1, "{failure:?}");

@@ -14,7 +14,7 @@ fn process([number, parent, group]: [i32; 3]) -> Descendant {
 #[test]
 fn lines_of_proc_are_read() {
     let rest = "1 2 3 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 9 18446744073709551615";
-    let parsed = |line: &str| parsed(pid(9), line);
+    let parsed = |line: &str| parse_stat(pid(9), line);
     assert_eq!(parsed(&format!("9 (a) R 5) S {rest}")), Some(process([9, 1, 2])));
     let ended = rest.replace(" 4096 ", " 0 ");
     assert_eq!(parsed(&format!("9 (a) Z {ended}")), None);
@@ -42,7 +42,7 @@ fn a_process_ends_with_what_it_has_started() {
     let mut stdout = shell.stdout.take().expect("piped");
     let shell_pid = pid(shell.id() as i32);
     while end(|process| process.pid == shell_pid) {}
-    // It ends when nobody is left who could write.
+    // The pipe ends when all writers have ended.
     std::io::Read::read_to_end(&mut stdout, &mut Vec::new()).expect("a pipe");
     shell.wait().expect("own child");
 }

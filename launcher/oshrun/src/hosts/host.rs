@@ -1,6 +1,6 @@
-//! A host, before PEs are dealt to it.
+//! A host before the distribution of PEs.
 
-/// A host that can be used.
+/// A host that may get PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Its name, as the user wrote it.

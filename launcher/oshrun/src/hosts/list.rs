@@ -1,21 +1,15 @@
-//! Lists of hosts as users write them: `a:4,b:4` on the command line; in a file a line for each host, which is `a`, `a:4`
-//! or `a slots=4`, with comments after `#`.
+//! Parses lists of hosts: `a:4,b:4` on the command line; in a file one host per line, `a`, `a:4` or
+//! `a slots=4`, with comments after `#`.
 
 use super::host::Host;
 
 /// The hosts of the option -H.
-///
-/// # Errors
-/// When a host is wrong, with one sentence about the first one.
 pub fn of_option(text: &str) -> Result<Vec<Host>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
     hosts.map_err(|why| format!("-H {text}: {why}"))
 }
 
 /// The hosts of a file, whose name appears in errors.
-///
-/// # Errors
-/// When a line is wrong, with one sentence about the first one.
 pub fn of_file(file: &str, text: &str) -> Result<Vec<Host>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -1,9 +1,9 @@
-//! Where the PEs of a job go: which hosts there are, and how many PEs each of them gets.
+//! The hosts of a job, and the number of PEs on each.
 //!
-//! Without a list of hosts a job is on this machine alone, or on the nodes of the Slurm allocation that oshrun runs in.
-//! PEs go to hosts in blocks, in the order of the list.
+//! Without a list of hosts, a job runs on the nodes of the Slurm allocation, or else on this
+//! machine.
 
-mod deal;
+mod distribute;
 mod host;
 mod list;
 mod own;
@@ -17,50 +17,47 @@ use rushmem_bootstrap::NodeMap;
 use self::host::Host;
 use crate::failure::{Failure, cannot};
 use crate::tree::agent::Agent;
-use crate::tree::orders::Part;
+use crate::tree::orders::HostPes;
 
-/// What the command line says about hosts.
+/// The options of the command line about hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// A list of them.
+pub struct HostOptions {
+    /// A list of hosts.
     pub list: Option<String>,
-    /// A file that lists them.
+    /// A file that lists hosts.
     pub file: Option<PathBuf>,
-    /// PEs on each of them.
+    /// The maximum number of PEs on each.
     pub per_host: Option<u32>,
-    /// What starts a daemon on them.
+    /// The launch agent.
     pub agent: Option<Vec<OsString>>,
 }
 
 /// The hosts of a job.
 #[derive(Debug)]
 pub struct Hosts {
-    /// The PEs of each, without gaps.
-    pub parts: Vec<Part>,
-    /// Which of them is this machine.
+    /// The PEs of each host, without gaps.
+    pub parts: Vec<HostPes>,
+    /// The index of this machine.
     pub own: Option<usize>,
-    /// What starts a daemon on the others.
+    /// The launch agent for the other hosts.
     pub agent: Agent,
 }
 
 impl Hosts {
     /// The nodes of the job.
-    ///
-    /// # Errors
-    /// When there are too many PEs.
     pub fn nodes(&self) -> Result<NodeMap, Failure> {
         let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
         NodeMap::from_runs(runs).map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// Their names.
+    /// The names of the hosts.
     pub fn names(&self) -> Vec<String> {
         self.parts.iter().map(|part| part.host.clone()).collect()
     }
 }
 
-/// This machine has several names; it is one host however often it is listed, and by whichever of them.
-fn one_name(mut hosts: Vec<Host>) -> Vec<Host> {
+/// Gives all entries of this machine, which has several names, the same name.
+fn merge_own_names(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut own = hosts.iter_mut().filter(|host| own::is_own(&host.name));
     if let Some(first) = own.next() {
         own.for_each(|host| host.name.clone_from(&first.name));
@@ -68,13 +65,10 @@ fn one_name(mut hosts: Vec<Host>) -> Vec<Host> {
     hosts
 }
 
-/// The hosts for `n_pes` PEs, or for as many as fit.
-///
-/// # Errors
-/// When the options are invalid, or the hosts have too few slots.
-pub fn find(asked: &Asked, n_pes: Option<u32>) -> Result<Hosts, Failure> {
-    let mut agent = asked.agent.clone().map(Agent::Remote);
-    let listed = match (&asked.list, &asked.file) {
+/// Finds the hosts for `n_pes` PEs; without a number, for one PE per slot.
+pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, Failure> {
+    let mut agent = options.agent.clone().map(Agent::Remote);
+    let listed = match (&options.list, &options.file) {
         (Some(_), Some(_)) => {
             return Err(Failure::usage("use either -H or --hostfile, not both".to_string()));
         }
@@ -99,8 +93,9 @@ pub fn find(asked: &Asked, n_pes: Option<u32>) -> Result<Hosts, Failure> {
             None => vec![Host { name: own::name(), slots: None }],
         },
     };
-    let hosts = one_name(hosts);
-    let parts = deal::deal(hosts, n_pes, asked.per_host, is_strict).map_err(Failure::usage)?;
+    let hosts = merge_own_names(hosts);
+    let parts = distribute::distribute(hosts, n_pes, options.per_host, is_strict)
+        .map_err(Failure::usage)?;
     let own = parts.iter().position(|part| own::is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })
 }

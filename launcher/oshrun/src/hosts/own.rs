@@ -1,27 +1,27 @@
-//! Which names mean this machine, on which no launch agent is needed.
+//! Detects whether a host is this machine, which needs no launch agent.
 
 use std::net::{IpAddr, UdpSocket};
 
-/// This machine's name.
+/// The name of this machine.
 pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Whether a host is this machine.
 pub fn is_own(host: &str) -> bool {
-    let slurms = std::env::var("SLURMD_NODENAME").ok();
-    if host == "localhost" || slurms.as_deref() == Some(host) || is_same(host, &name()) {
+    let slurm_name = std::env::var("SLURMD_NODENAME").ok();
+    if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same(host, &name()) {
         return true;
     }
-    // Only the host of an address can bind it; nothing is sent.
+    // A socket can only be bound to an address of this machine. Nothing is sent.
     host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
-/// Whether two names mean the same host; the domain may be missing.
+/// Whether two names denote the same host; one may lack the domain.
 fn is_same(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
-    let is_whole = one.contains('.') && other.contains('.');
-    one == other || (!is_whole && short(one) == short(other))
+    let both_have_domains = one.contains('.') && other.contains('.');
+    one == other || (!both_have_domains && short(one) == short(other))
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
-//! The nodes of the Slurm allocation in which oshrun runs, and srun as the launch agent for them.
+//! The nodes of the Slurm allocation in which oshrun runs, and srun as their launch agent.
 
 use std::ffi::OsString;
 use std::process::Command;
 
 use super::host::Host;
 use crate::failure::{Failure, reason};
-
 use crate::tree::agent::Agent;
 
-/// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns to each.
-///
-/// # Errors
-/// When Slurm does not list them.
+/// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
+/// to each.
 pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
@@ -24,11 +21,10 @@ pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
     Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| Host { name, slots }).collect()))
 }
 
-/// Expands the short form of host names in Slurm.
+/// Expands a Slurm node list.
 fn names(nodes: &str) -> Result<Vec<String>, Failure> {
-    let asked = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
-    let cure = "name the hosts with -H or --hostfile";
-    let why = match asked {
+    let output = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
+    let why = match output {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             return Ok(text.split_whitespace().map(str::to_string).collect());
@@ -37,11 +33,11 @@ fn names(nodes: &str) -> Result<Vec<String>, Failure> {
         Err(error) => reason(&error),
     };
     Err(Failure::general(format!(
-        "scontrol does not list the nodes of this Slurm allocation ({why}); {cure}"
+        "scontrol does not list the nodes of this Slurm allocation ({why}); name the hosts with -H or --hostfile"
     )))
 }
 
-/// Expands the short form of numbers in Slurm: `2(x3),1` is 2, 2, 2, 1.
+/// Expands a Slurm list of numbers: `2(x3),1` is 2, 2, 2, 1.
 fn per_node(text: &str) -> Vec<u32> {
     let one = |part: &str| {
         let (number, times) = match part.strip_suffix(')').and_then(|part| part.split_once("(x")) {
@@ -53,7 +49,7 @@ fn per_node(text: &str) -> Vec<u32> {
     text.split(',').filter_map(one).flatten().collect()
 }
 
-/// The srun command for one node, which shares the allocation with other steps.
+/// The srun command for one node. It uses those options that this version of srun supports.
 pub fn agent() -> Agent {
     let help = Command::new("srun").arg("--help").output();
     let help = help.map(|output| output.stdout).unwrap_or_default();

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::Destination;
-use crate::failure::Failure;
-use crate::failure::reason;
+use crate::failure::{Failure, reason};
 
 /// The files of some PEs, open and empty.
 #[derive(Debug)]
@@ -18,10 +17,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the folder, if it does not exist, and the files of `pes` in it.
-    ///
-    /// # Errors
-    /// When one of them cannot be created.
+    /// Creates the folder, if it does not exist, and the files of these PEs.
     pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, Failure> {
         std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
         let file = |pe, stream| {
@@ -35,7 +31,7 @@ impl Files {
         Ok(Files { first, files: files? })
     }
 
-    /// The files of one of the PEs.
+    /// The files of a PE.
     pub fn of(&self, pe: u32) -> [Arc<Destination>; 2] {
         self.files[(pe - self.first) as usize].clone()
     }

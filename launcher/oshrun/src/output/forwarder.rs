@@ -8,43 +8,44 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use super::lines::{HOLD, Incoming, Owner};
+use super::lines::{Incoming, MAX_PAUSE, Owner};
 use super::sink::Sink;
 
-/// After this time an unfinished line of PE 0 is printed to a terminal: it may be a prompt.
-const PROMPT: Duration = Duration::from_millis(100);
+/// Time after which an unfinished line of PE 0 is printed on a terminal: it may be a prompt.
+const PROMPT_DELAY: Duration = Duration::from_millis(100);
 
-/// Maximum number of bytes that are read from a pipe after the end of all PEs: the kernel's default limit for users.
-const LARGEST_PIPE: usize = 1024 * 1024;
+/// Maximum number of bytes that are read from a pipe after the end of all PEs: the default of
+/// /proc/sys/fs/pipe-max-size.
+const MAX_PIPE_SIZE: usize = 1024 * 1024;
 
-/// One pipe of a PE and its destination.
+/// A pipe of a PE, and its destination.
 pub struct Forwarder {
     pub pipe: Receiver,
     pub incoming: Incoming,
     pub sink: Arc<Mutex<Sink>>,
-    /// Held while a line is written in pieces.
-    pub turn: Option<OwnedMutexGuard<Sink>>,
+    /// The locked sink, while a line is written in pieces.
+    pub held: Option<OwnedMutexGuard<Sink>>,
     pub owner: Owner,
     pub tag: Vec<u8>,
     pub prompts: bool,
     pub ending: watch::Receiver<bool>,
 }
 
-/// Forwards a pipe until its end. When the destination has no reader any more, the pipe is closed, and the PE gets
-/// SIGPIPE, as it would without oshrun.
+/// Forwards a pipe until its end. If the destination has no reader any more, closes the pipe, so
+/// that the PE gets SIGPIPE.
 pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
     while let Some(nbytes) = forwarder.read(&mut bytes).await {
-        if !forwarder.pass(&bytes[..nbytes]).await {
+        if !forwarder.push(&bytes[..nbytes]).await {
             return;
         }
     }
-    // Reads what the event loop has not seen yet, but not what a leftover process continues to write.
-    let mut left = LARGEST_PIPE;
+    // Reads the rest, but not endlessly what a leftover process continues to write.
+    let mut left = MAX_PIPE_SIZE;
     while left > 0
         && let Ok(nbytes @ 1..) = rustix::io::read(&forwarder.pipe, &mut bytes)
     {
-        if !forwarder.pass(&bytes[..nbytes]).await {
+        if !forwarder.push(&bytes[..nbytes]).await {
             return;
         }
         left = left.saturating_sub(nbytes);
@@ -55,7 +56,7 @@ pub async fn forward(mut forwarder: Forwarder) {
 }
 
 impl Forwarder {
-    /// The next bytes; `None` at the end of the pipe or of the job.
+    /// Waits for bytes. Returns `None` at the end of the pipe or of the job.
     async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         while !*self.ending.borrow() {
             match self.pipe.try_read(bytes) {
@@ -64,51 +65,55 @@ impl Forwarder {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
-            let asks = self.prompts && self.incoming.is_waiting();
-            let silence = if self.turn.is_some() { Some(HOLD) } else { asks.then_some(PROMPT) };
+            let may_prompt = self.prompts && self.incoming.is_waiting();
+            let limit = if self.held.is_some() {
+                Some(MAX_PAUSE)
+            } else {
+                may_prompt.then_some(PROMPT_DELAY)
+            };
             let arrival = async {
                 tokio::select! {
                     _ = self.pipe.readable() => {}
                     _ = self.ending.changed() => {}
                 }
             };
-            let silent = match silence {
-                Some(silence) => timeout(silence, arrival).await.is_err(),
+            let is_silent = match limit {
+                Some(limit) => timeout(limit, arrival).await.is_err(),
                 None => {
                     arrival.await;
                     false
                 }
             };
-            if silent
-                && self.turn.take().is_none()
-                && let Some(question) = self.incoming.rest()
+            if is_silent
+                && self.held.take().is_none()
+                && let Some(prompt) = self.incoming.rest()
             {
-                self.write(question, false).await;
+                self.write(prompt, false).await;
             }
         }
         None
     }
 
-    /// Takes the bytes that were read and writes whole lines. Returns whether the destination still has a reader.
-    async fn pass(&mut self, bytes: &[u8]) -> bool {
+    /// Adds bytes and writes whole lines. Returns whether the destination still has a reader.
+    async fn push(&mut self, bytes: &[u8]) -> bool {
         self.incoming.push(bytes);
         while let Some(text) = self.incoming.take() {
-            let within_line = text.last() != Some(&b'\n');
-            if !self.write(text, within_line).await {
+            let continues = text.last() != Some(&b'\n');
+            if !self.write(text, continues).await {
                 return false;
             }
         }
         true
     }
 
-    /// Writes text, and keeps the sink if it ends within a line that continues.
-    async fn write(&mut self, text: Vec<u8>, holds: bool) -> bool {
-        let mut sink = match self.turn.take() {
+    /// Writes text. Keeps the sink locked if the line continues.
+    async fn write(&mut self, text: Vec<u8>, continues: bool) -> bool {
+        let mut sink = match self.held.take() {
             Some(sink) => sink,
             None => self.sink.clone().lock_owned().await,
         };
-        let read = sink.write(self.owner, &self.tag, text, holds).await;
-        self.turn = holds.then_some(sink);
+        let read = sink.write(self.owner, &self.tag, text, continues).await;
+        self.held = continues.then_some(sink);
         read
     }
 }

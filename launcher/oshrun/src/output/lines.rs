@@ -1,50 +1,48 @@
-//! Keeps lines whole while the output of many PEs becomes one stream.
-//!
-//! Pure: bytes in, bytes out; `output` moves them.
+//! Keeps lines whole when the output of many PEs is merged into one stream. Performs no I/O.
 
 use std::time::Duration;
 
-use crate::tree::wire::Which;
+use crate::tree::wire::StdStream;
 
-/// How long the owner of a long line may keep others waiting without adding to it.
-pub const HOLD: Duration = Duration::from_secs(1);
+/// Maximum pause within a long line while others wait.
+pub const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// A line longer than this is written in pieces, so that no PE can make oshrun use unlimited memory.
-pub const LONGEST: usize = 64 * 1024;
+/// A line longer than this is written in pieces, to limit the memory of oshrun.
+pub const MAX_LINE: usize = 64 * 1024;
 
-/// The bytes of one pipe of a PE that are not yet forwarded.
+/// Bytes of a PE's pipe that are not yet forwarded.
 #[derive(Debug, Default)]
 pub struct Incoming {
     bytes: Vec<u8>,
 }
 
 impl Incoming {
-    /// Appends what was read.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Everything that may be written now: all whole lines, or a piece of a line that is too long.
+    /// Takes what may be written: all whole lines, or a piece of a line that is too long.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         if let Some(at) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
             let rest = self.bytes.split_off(at + 1);
             return Some(std::mem::replace(&mut self.bytes, rest));
         }
-        if self.bytes.len() >= LONGEST { self.rest() } else { None }
+        if self.bytes.len() >= MAX_LINE { self.rest() } else { None }
     }
 
-    /// The rest, although its line has not ended.
+    /// Takes the rest, which is an unfinished line.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
     }
 
-    /// Whether an unfinished line waits.
+    /// Whether there is an unfinished line.
     pub fn is_waiting(&self) -> bool {
         !self.bytes.is_empty()
     }
 }
 
-/// Who writes: a stream of a PE, or oshrun itself.
+/// The source of text: a stream of a PE, or oshrun itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// oshrun's own messages.
@@ -56,34 +54,34 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// A stream of a PE.
-    pub fn of(pe: u32, stream: Which) -> Owner {
+    /// The owner for a stream of a PE.
+    pub fn of(pe: u32, stream: StdStream) -> Owner {
         match stream {
-            Which::Out => Owner::Stdout(pe),
-            Which::Err => Owner::Stderr(pe),
+            StdStream::Out => Owner::Stdout(pe),
+            StdStream::Err => Owner::Stderr(pe),
         }
     }
 
-    /// The PE and its stream.
-    pub fn stream(self) -> Option<(u32, Which)> {
+    /// The PE and the stream; `None` for oshrun.
+    pub fn stream(self) -> Option<(u32, StdStream)> {
         match self {
             Owner::Launcher => None,
-            Owner::Stdout(pe) => Some((pe, Which::Out)),
-            Owner::Stderr(pe) => Some((pe, Which::Err)),
+            Owner::Stdout(pe) => Some((pe, StdStream::Out)),
+            Owner::Stderr(pe) => Some((pe, StdStream::Err)),
         }
     }
 }
 
-/// The state of the lines of one stream of oshrun.
+/// Merges the text of several owners into one stream.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct LineMerger {
     /// The owner of the unfinished line.
     unfinished: Option<Owner>,
 }
 
-impl Page {
-    /// What has to be written for `owner` to add `text`: its tag in front of every line, and a newline first where
-    /// another owner has left its line unfinished.
+impl LineMerger {
+    /// Formats `text` of `owner`: prefixes each line with the tag, and starts with a newline if
+    /// another owner has left an unfinished line.
     pub fn add(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
         let continues = self.unfinished == Some(owner);
         let breaks = !continues && self.unfinished.is_some();
@@ -91,17 +89,17 @@ impl Page {
         if tag.is_empty() && !breaks {
             return text;
         }
-        let mut page = Vec::with_capacity(text.len() + tag.len() + 1);
+        let mut output = Vec::with_capacity(text.len() + tag.len() + 1);
         if breaks {
-            page.push(b'\n');
+            output.push(b'\n');
         }
         for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
             if index > 0 || !continues {
-                page.extend_from_slice(tag);
+                output.extend_from_slice(tag);
             }
-            page.extend_from_slice(line);
+            output.extend_from_slice(line);
         }
-        page
+        output
     }
 }
 

@@ -1,12 +1,14 @@
-//! Carries what PEs print to oshrun's own stdout and stderr, to files, or from a daemon to its parent, line by line.
+//! Forwards the output of PEs line by line: to oshrun's stdout and stderr, to files, or from a
+//! daemon to its parent.
 //!
-//! A task per pipe collects whole lines (`forwarder`), and a task per child daemon and stream passes on the lines that the
-//! daemon has collected (`relay`). The holder of the [`Sink`] of a destination may write. A line longer than
-//! [`LONGEST`](lines::LONGEST) is written in pieces while its PE holds the sink, until the line ends or the PE prints nothing
-//! for [`lines::HOLD`]. Others wait for at most that long, so a line that never ends cannot stop a job.
+//! A task for each pipe collects whole lines (`forwarder`). A task for each child daemon and stream
+//! forwards the lines that the daemon has collected (`relay`). To write, a task locks the [`Sink`]
+//! of a destination. A line longer than [`MAX_LINE`](lines::MAX_LINE) is written in pieces under
+//! one lock, until the line ends or the PE prints nothing for [`lines::MAX_PAUSE`], so that a line
+//! without end cannot block a job.
 //!
-//! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If output is lost in any other
-//! way, for example because a file system is full, the job is informed.
+//! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If
+//! output is lost for another reason, such as a full file system, the job fails.
 
 mod files;
 mod forwarder;
@@ -32,57 +34,56 @@ use self::sink::{Parent, Sink, Stream};
 pub use self::tags::Tags;
 use self::writer::{Destination, Writer};
 use crate::tree::senders::{DownSender, UpSender};
-use crate::tree::wire::{Printed, Which};
+use crate::tree::wire::{Printed, StdStream};
 
 /// The output of the PEs below this process.
 #[derive(Debug)]
 pub struct Output {
     stdout: Arc<Mutex<Sink>>,
     stderr: Arc<Mutex<Sink>>,
-    /// Writes the files of PEs; started with the first file.
+    /// Writes the output files of PEs; started with the first file.
     files: Option<Writer>,
     tags: Arc<Tags>,
     prompts: bool,
     tasks: JoinSet<()>,
     ending: watch::Sender<bool>,
-    /// Each resolves when a writer has ended.
-    written: Vec<oneshot::Receiver<()>>,
-    lose: mpsc::UnboundedSender<String>,
+    /// Each resolves when a writer thread has ended.
+    writer_ends: Vec<oneshot::Receiver<()>>,
+    loss_sender: mpsc::UnboundedSender<String>,
     losses: mpsc::UnboundedReceiver<String>,
 }
 
-/// Where the output of a child enters.
-pub type Inlet = [mpsc::UnboundedSender<Printed>; 2];
+/// Queues of a child's output, one for each stream.
+pub type RelayQueues = [mpsc::UnboundedSender<Printed>; 2];
 
 impl Output {
-    /// Output to oshrun's own streams. If both are one file, terminal or pipe, their lines stay whole towards each other.
-    ///
-    /// # Errors
-    /// When the writing thread cannot be started.
+    /// Output to oshrun's own streams. If both are the same file, they share a sink, so that lines
+    /// do not mix.
     pub fn to_streams(tags: Tags) -> io::Result<Output> {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        let (lose, losses) = mpsc::unbounded_channel();
-        let mut written = Vec::new();
+        let (loss_sender, losses) = mpsc::unbounded_channel();
+        let mut writer_ends = Vec::new();
         let mut sink = |name: &str, fd| {
-            let (writer, end) = Writer::start(lose.clone())?;
-            written.push(end);
+            let (writer, end) = Writer::start(loss_sender.clone())?;
+            writer_ends.push(end);
             let stream = Stream::new(Arc::new(Destination::new(name.to_string(), fd)), writer);
             Ok::<_, io::Error>(Arc::new(Mutex::new(Sink::Stream(stream))))
         };
         let stdout = sink("standard output", out)?;
         let stderr = if is_same(out, err) { stdout.clone() } else { sink("standard error", err)? };
         let prompts = rustix::termios::isatty(rustix::stdio::stdin());
-        let output = Output::new(stdout, stderr, tags, prompts, (lose, losses));
-        Ok(Output { written, ..output })
+        let output = Output::new(stdout, stderr, tags, prompts, (loss_sender, losses));
+        Ok(Output { writer_ends, ..output })
     }
 
-    /// Output to the parent of a daemon, through these windows. `prompts`: oshrun has a terminal for PE 0.
+    /// Output to the parent of a daemon, limited by these windows. `prompts`: PE 0 may prompt at
+    /// oshrun's terminal.
     pub fn to_parent(up: &UpSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
             Arc::new(Mutex::new(Sink::Parent(Parent::new(window.clone(), up.clone()))))
         };
         let losses = mpsc::unbounded_channel();
-        Output::new(sink(&windows[0]), sink(&windows[1]), Tags::none(), prompts, losses)
+        Output::new(sink(&windows[0]), sink(&windows[1]), Tags::default(), prompts, losses)
     }
 
     fn new(
@@ -90,7 +91,7 @@ impl Output {
         stderr: Arc<Mutex<Sink>>,
         tags: Tags,
         prompts: bool,
-        (lose, losses): (mpsc::UnboundedSender<String>, mpsc::UnboundedReceiver<String>),
+        (loss_sender, losses): (mpsc::UnboundedSender<String>, mpsc::UnboundedReceiver<String>),
     ) -> Output {
         Output {
             stdout,
@@ -100,16 +101,13 @@ impl Output {
             prompts,
             tasks: JoinSet::new(),
             ending: watch::Sender::new(false),
-            written: Vec::new(),
-            lose,
+            writer_ends: Vec::new(),
+            loss_sender,
             losses,
         }
     }
 
-    /// Forwards the output of PE `pe` from now on, to its files if it has some.
-    ///
-    /// # Errors
-    /// When the event loop has no room for a pipe, or the thread that writes files cannot be started.
+    /// Starts forwarding the output of a PE, to its files if it has any.
     pub fn forward(
         &mut self,
         pe: u32,
@@ -120,7 +118,7 @@ impl Output {
         let mut sinks = [self.stdout.clone(), self.stderr.clone()];
         let (mut tag, mut prompts) = (self.tags.of(pe), self.prompts && pe == 0);
         if let Some(files) = files {
-            let writer = self.writer_of_files()?;
+            let writer = self.file_writer()?;
             let sink = |file| Arc::new(Mutex::new(Sink::Stream(Stream::new(file, writer.clone()))));
             sinks = files.of(pe).map(sink);
             (tag, prompts) = (Vec::new(), false);
@@ -130,7 +128,7 @@ impl Output {
                 pipe: Receiver::from_owned_fd(pipe)?,
                 incoming: Incoming::default(),
                 sink,
-                turn: None,
+                held: None,
                 owner,
                 tag: tag.clone(),
                 prompts,
@@ -140,23 +138,23 @@ impl Output {
         Ok(())
     }
 
-    /// One thread writes all files.
-    fn writer_of_files(&mut self) -> io::Result<Writer> {
+    /// The writer of all files.
+    fn file_writer(&mut self) -> io::Result<Writer> {
         if let Some(writer) = &self.files {
             return Ok(writer.clone());
         }
-        let (writer, end) = Writer::start(self.lose.clone())?;
-        self.written.push(end);
+        let (writer, end) = Writer::start(self.loss_sender.clone())?;
+        self.writer_ends.push(end);
         self.files = Some(writer.clone());
         Ok(writer)
     }
 
     /// Whether a PE has printed anything to oshrun's standard error.
-    pub async fn has_complaint(&self) -> bool {
-        self.stderr.lock().await.has_complaint()
+    pub async fn has_pe_errors(&self) -> bool {
+        self.stderr.lock().await.has_pe_errors()
     }
 
-    /// Waits until output is lost for another reason than a closed reader; returns what could not be written, and why.
+    /// Waits until output is lost, other than by a closed reader. Returns an error message.
     pub async fn lost(&mut self) -> String {
         match self.losses.recv().await {
             Some(sentence) => sentence,
@@ -164,19 +162,20 @@ impl Output {
         }
     }
 
-    /// Forwards the output of a child daemon until the inlet is dropped, and tells the daemon what was read.
-    pub fn relay(&mut self, child: &DownSender) -> Inlet {
-        [(Which::Out, self.stdout.clone()), (Which::Err, self.stderr.clone())].map(
+    /// Starts forwarding the output of a child daemon, until the returned queues are dropped.
+    /// Reports to the daemon what was written.
+    pub fn relay(&mut self, child: &DownSender) -> RelayQueues {
+        [(StdStream::Out, self.stdout.clone()), (StdStream::Err, self.stderr.clone())].map(
             |(stream, sink)| {
-                let (inlet, arrivals) = mpsc::unbounded_channel();
+                let (queue, arrivals) = mpsc::unbounded_channel();
                 let (tags, child) = (self.tags.clone(), child.clone());
                 self.tasks.spawn(relay(Relay { arrivals, sink, stream, tags, child }));
-                inlet
+                queue
             },
         )
     }
 
-    /// Prints a message of oshrun, or one that a PE asked it to print, on stderr.
+    /// Prints a message of oshrun, or one that a PE has sent, on stderr.
     pub fn message(&mut self, text: &str) {
         let (sink, text) = (self.stderr.clone(), format!("{text}\n").into_bytes());
         self.tasks.spawn(async move {
@@ -184,8 +183,9 @@ impl Output {
         });
     }
 
-    /// After the end of all PEs: forwards what is left in the pipes, even in those that a leftover process keeps open.
-    /// Returns when all of it is written, with what could not be written, and why, if anything.
+    /// After the end of all PEs: forwards what is left in the pipes, including those that a
+    /// leftover process keeps open. Waits until it is written; returns an error message if output
+    /// was lost.
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
@@ -193,9 +193,9 @@ impl Output {
             sink.lock().await.close();
         }
         self.files = None;
-        for written in self.written.drain(..) {
-            // Nothing is ever sent: the channel ends with the writer.
-            let _ = written.await;
+        for end in self.writer_ends.drain(..) {
+            // Nothing is sent: the channel closes when the writer ends.
+            let _ = end.await;
         }
         self.losses.try_recv().ok()
     }

@@ -1,56 +1,56 @@
-//! Forwards what a child daemon sends of one stream to a destination.
+//! Forwards one output stream of a child daemon to a destination.
 //!
-//! The daemon sends whole lines, or the pieces of a long line one after the other.
+//! The daemon sends whole lines, or consecutive pieces of a long line.
 
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tokio::time::timeout;
 
-use super::lines::{HOLD, Owner};
+use super::lines::{MAX_PAUSE, Owner};
 use super::sink::{Sink, room_for};
 use super::tags::Tags;
 use crate::tree::senders::DownSender;
-use crate::tree::wire::{Down, Printed, Which};
+use crate::tree::wire::{Down, Printed, StdStream};
 
-/// The stream of one child.
+/// A stream of a child.
 pub struct Relay {
     pub arrivals: mpsc::UnboundedReceiver<Printed>,
     pub sink: Arc<Mutex<Sink>>,
-    pub stream: Which,
+    pub stream: StdStream,
     pub tags: Arc<Tags>,
-    /// Where to report that something was read.
+    /// Receives reports of what was written.
     pub child: DownSender,
 }
 
-/// Forwards what arrives until the child has ended.
+/// Forwards text until the child has ended.
 pub async fn relay(mut relay: Relay) {
-    let mut turn: Option<OwnedMutexGuard<Sink>> = None;
+    let mut held: Option<OwnedMutexGuard<Sink>> = None;
     loop {
-        let arrival = match turn {
+        let arrival = match held {
             None => relay.arrivals.recv().await,
-            Some(_) => match timeout(HOLD, relay.arrivals.recv()).await {
+            Some(_) => match timeout(MAX_PAUSE, relay.arrivals.recv()).await {
                 Ok(arrival) => arrival,
                 Err(_) => {
-                    turn = None;
+                    held = None;
                     continue;
                 }
             },
         };
-        let Some(Printed { pe, stream, text, holds }) = arrival else {
+        let Some(Printed { pe, stream, text, continues }) = arrival else {
             return;
         };
-        let mut sink = match turn.take() {
+        let mut sink = match held.take() {
             Some(sink) => sink,
             None => relay.sink.clone().lock_owned().await,
         };
         let nbytes = room_for(&text);
         let tag = relay.tags.of(pe);
-        if !sink.write(Owner::of(pe, stream), &tag, text, holds).await {
-            relay.child.send(&Down::Unread { stream: relay.stream });
+        if !sink.write(Owner::of(pe, stream), &tag, text, continues).await {
+            relay.child.send(&Down::OutputClosed { stream: relay.stream });
             return;
         }
-        relay.child.send(&Down::Read { stream, nbytes });
-        turn = holds.then_some(sink);
+        relay.child.send(&Down::OutputConsumed { stream, nbytes });
+        held = continues.then_some(sink);
     }
 }

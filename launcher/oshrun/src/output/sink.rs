@@ -1,42 +1,48 @@
-//! The right to write to one destination of a job's output: a stream of oshrun, or the connection to the parent daemon.
+//! A destination of the job's output: a stream of oshrun, a file, or the connection to the parent.
 //!
-//! Only one holder at a time has it, and keeps it while it writes a long line in pieces, so lines stay whole wherever
-//! several streams are merged.
+//! Writers lock the sink, and keep the lock while they write a long line in pieces, so that lines
+//! stay whole.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::lines::{Owner, Page};
+use super::lines::{LineMerger, Owner};
 use super::writer::{Destination, Writer};
 use crate::tree::senders::{UpSender, WINDOW};
 use crate::tree::wire::{Printed, Up};
 
-/// The right to write to one destination.
+/// A destination of output.
 #[derive(Debug)]
 pub enum Sink {
-    /// To a stream of oshrun, or to a file.
+    /// A stream of oshrun, or a file.
     Stream(Stream),
-    /// To the parent of a daemon.
+    /// The parent of a daemon.
     Parent(Parent),
 }
 
 impl Sink {
-    /// Adds text. `holds` means that the line continues in the next text of the same owner. Returns whether the
-    /// destination still has a reader.
-    pub async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>, holds: bool) -> bool {
+    /// Adds text. `continues`: its last line continues in the next text of the same owner. Returns
+    /// whether the destination still has a reader.
+    pub async fn write(
+        &mut self,
+        owner: Owner,
+        tag: &[u8],
+        text: Vec<u8>,
+        continues: bool,
+    ) -> bool {
         match self {
             Sink::Stream(stream) => stream.write(owner, tag, text).await,
-            Sink::Parent(parent) => parent.write(owner, text, holds).await,
+            Sink::Parent(parent) => parent.write(owner, text, continues).await,
         }
     }
 
-    /// Whether a PE has printed anything to its standard error here.
-    pub fn has_complaint(&self) -> bool {
-        matches!(self, Sink::Stream(Stream { has_complaint: true, .. }))
+    /// Whether a PE has written to its standard error here.
+    pub fn has_pe_errors(&self) -> bool {
+        matches!(self, Sink::Stream(Stream { has_pe_errors: true, .. }))
     }
 
-    /// Nothing more will be written.
+    /// Ends the output.
     pub fn close(&mut self) {
         if let Sink::Stream(stream) = self {
             stream.writer = None;
@@ -44,24 +50,29 @@ impl Sink {
     }
 }
 
-/// The connection to a destination to which this process writes itself.
+/// A destination that this process writes.
 #[derive(Debug)]
 pub struct Stream {
-    page: Page,
+    merger: LineMerger,
     destination: Arc<Destination>,
     writer: Option<Writer>,
-    has_complaint: bool,
+    has_pe_errors: bool,
 }
 
 impl Stream {
-    /// Without any text.
+    /// An empty stream.
     pub fn new(destination: Arc<Destination>, writer: Writer) -> Stream {
-        Stream { page: Page::default(), destination, writer: Some(writer), has_complaint: false }
+        Stream {
+            merger: LineMerger::default(),
+            destination,
+            writer: Some(writer),
+            has_pe_errors: false,
+        }
     }
 
     async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> bool {
-        self.has_complaint |= matches!(owner, Owner::Stderr(_));
-        let text = self.page.add(owner, tag, text);
+        self.has_pe_errors |= matches!(owner, Owner::Stderr(_));
+        let text = self.merger.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,
             None => false,
@@ -69,8 +80,8 @@ impl Stream {
     }
 }
 
-/// The connection from a daemon to its parent: at most [`WINDOW`] bytes of a stream are in flight, so if the reader of
-/// oshrun stops, the PEs stop, while all other messages continue to pass.
+/// The connection from a daemon to its parent. At most [`WINDOW`] bytes of a stream are in flight,
+/// so that a stopped reader of oshrun stops the PEs, but not the other messages.
 #[derive(Debug)]
 pub struct Parent {
     window: Arc<Semaphore>,
@@ -78,12 +89,13 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// `window` grows when the parent reports that it has read; closing it means that nobody reads any more.
+    /// `window` gets permits when the parent has written output, and is closed if there is no
+    /// reader.
     pub fn new(window: Arc<Semaphore>, up: UpSender) -> Parent {
         Parent { window, up }
     }
 
-    async fn write(&mut self, owner: Owner, text: Vec<u8>, holds: bool) -> bool {
+    async fn write(&mut self, owner: Owner, text: Vec<u8>, continues: bool) -> bool {
         let Some((pe, stream)) = owner.stream() else {
             return true;
         };
@@ -91,12 +103,12 @@ impl Parent {
             return false;
         };
         room.forget();
-        self.up.send(&Up::Printed(Printed { pe, stream, text, holds }));
+        self.up.send(&Up::Printed(Printed { pe, stream, text, continues }));
         true
     }
 }
 
-/// The part of the window that a text takes.
+/// The number of permits for a text.
 pub fn room_for(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX).min(WINDOW)
 }

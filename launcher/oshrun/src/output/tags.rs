@@ -1,28 +1,23 @@
-//! The prefix of a PE's lines with `--tag-output`: its number, and its host if there are several.
+//! The prefixes of `--tag-output`: the number of the PE, and its host if there are several.
 
 use rushmem_bootstrap::NodeMap;
 
 /// The tags of a job's PEs.
 #[derive(Debug, Default)]
 pub struct Tags {
-    /// The host of each PE, if lines are tagged.
-    places: Option<(NodeMap, Vec<String>)>,
+    /// The nodes and their hosts, if lines are tagged.
+    hosts: Option<(NodeMap, Vec<String>)>,
 }
 
 impl Tags {
-    /// No tags.
-    pub fn none() -> Tags {
-        Tags::default()
-    }
-
-    /// Tags of PEs on these nodes, whose hosts have these names.
+    /// Tags for PEs on these nodes with these host names.
     pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Tags {
-        Tags { places: Some((nodes, hosts)) }
+        Tags { hosts: Some((nodes, hosts)) }
     }
 
     /// The tag of a PE.
     pub fn of(&self, pe: u32) -> Vec<u8> {
-        match &self.places {
+        match &self.hosts {
             Some((nodes, hosts)) if hosts.len() > 1 && pe < nodes.n_pes() => {
                 format!("[{pe}@{}] ", hosts[nodes.node_of(pe) as usize]).into_bytes()
             }

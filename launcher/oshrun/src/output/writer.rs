@@ -1,7 +1,7 @@
-//! The threads that write what a job prints to its destinations: oshrun's own streams, or files of the PEs.
+//! The threads that write the output of a job to oshrun's streams and to files.
 //!
-//! They are threads, so that a reader that has stopped or a slow file system blocks nothing else. This file knows
-//! bytes and destinations, never lines or PEs.
+//! Threads, so that a stopped reader or a slow file system blocks nothing else. They write bytes,
+//! and know neither lines nor PEs.
 
 use std::fmt;
 use std::io;
@@ -16,17 +16,17 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::reason;
 
-/// Maximum number of chunks that wait for a writer; then PEs must wait.
+/// Capacity of a writer's queue in chunks. PEs wait while it is full.
 const QUEUE: usize = 8;
 
 /// A destination of output.
 pub struct Destination {
-    /// Its name for messages, such as "standard output" or "the file out/3.err".
+    /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
-    /// Whether output to it was lost: then nothing more is written.
+    /// Whether output was lost. Then nothing more is written.
     is_lost: AtomicBool,
-    /// Whether its reader has closed it.
+    /// Whether the reader has closed it.
     is_unread: AtomicBool,
 }
 
@@ -46,20 +46,17 @@ impl fmt::Debug for Destination {
 
 type Chunk = (Arc<Destination>, Vec<u8>);
 
-/// A handle of a thread that writes; the thread ends when all of its handles are dropped.
+/// A handle of a writer thread, which ends when all handles are dropped.
 #[derive(Clone, Debug)]
 pub struct Writer(mpsc::Sender<Chunk>);
 
 impl Writer {
-    /// Starts a thread. It reports what it cannot write to `losses`, once for each destination. The receiver resolves
-    /// when the thread has ended.
-    ///
-    /// # Errors
-    /// When the thread cannot be started, or the event loop has no room for signals.
+    /// Starts a thread. It reports failures to `losses`, once for each destination. The returned
+    /// receiver resolves when the thread has ended.
     pub fn start(
         losses: mpsc::UnboundedSender<String>,
     ) -> io::Result<(Writer, oneshot::Receiver<()>)> {
-        // Then a file that grows beyond ulimit -f is an error, and does not end this process.
+        // With a handler, exceeding ulimit -f is an error and does not kill this process.
         drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         let (chunks, queue) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel::<()>();
@@ -70,15 +67,15 @@ impl Writer {
         Ok((Writer(chunks), written))
     }
 
-    /// Passes on a chunk. Returns whether the destination still has a reader.
+    /// Queues a chunk. Returns whether the destination still has a reader.
     pub async fn write(&self, destination: &Arc<Destination>, chunk: Vec<u8>) -> bool {
         let is_read = || !destination.is_unread.load(Ordering::Relaxed);
         is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
     }
 }
 
-/// If a reader closes its stream, the PEs are informed, and the thread continues with other destinations. Output that is
-/// lost in any other way ends the job; until then PEs continue undisturbed.
+/// Writes chunks until all handles are dropped. A closed or failed destination does not affect
+/// others.
 fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
     while let Some((destination, chunk)) = queue.blocking_recv() {
         let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
@@ -103,7 +100,7 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
         match rustix::io::write(fd, rest) {
             Ok(nbytes) => rest = &rest[nbytes..],
             Err(Errno::INTR) => {}
-            // Another process has made the shared stream non-blocking.
+            // Another process may make the shared stream non-blocking.
             Err(Errno::AGAIN) => {
                 let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
@@ -120,7 +117,7 @@ mod tests {
     use std::io::{Read, Seek};
 
     #[tokio::test]
-    async fn a_reader_that_has_left_takes_nothing_from_other_destinations() {
+    async fn a_closed_destination_does_not_affect_others() {
         let (reader, unread) = io::pipe().expect("a pipe");
         drop(reader);
         let mut file = File::from(
@@ -129,9 +126,9 @@ mod tests {
         let unread = Arc::new(Destination::new("a pipe".to_string(), unread));
         let kept = Destination::new("a file".to_string(), file.try_clone().expect("a descriptor"));
         let kept = Arc::new(kept);
-        let (lose, mut losses) = mpsc::unbounded_channel();
-        let (writer, written) = Writer::start(lose).expect("a thread");
-        // The thread needs a moment to learn of it.
+        let (loss_sender, mut losses) = mpsc::unbounded_channel();
+        let (writer, written) = Writer::start(loss_sender).expect("a thread");
+        // The thread detects this when it writes.
         while writer.write(&unread, b"lost".to_vec()).await {
             tokio::task::yield_now().await;
         }

@@ -25,51 +25,56 @@ fn machine() -> Topology {
     }
 }
 
-fn told(n_pes: u32, at_once: usize, wish: Wish, set: &[&str]) -> Placements {
-    on(&machine(), 0..n_pes, at_once, wish, |name| set.contains(&name)).expect("placements")
+fn placed(n_pes: u32, at_once: usize, request: PlacementRequest, set: &[&str]) -> Placements {
+    on(&machine(), 0..n_pes, at_once, request, |name| set.contains(&name)).expect("placements")
 }
 
 #[test]
-fn a_pe_is_told_of_its_card_unless_the_user_did() {
+fn a_pe_gets_its_nic_unless_the_user_has_selected_one() {
     let names = |placements: &Placements, pe| -> Vec<String> {
         let shown =
             |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
         placements.of(pe).variables.into_iter().map(shown).collect()
     };
-    let two = told(2, 4, Wish::default(), &[]);
+    let two = placed(2, 4, PlacementRequest::default(), &[]);
     assert_eq!(names(&two, 0), ["SHMEM_NIC=mlx5_0:1", "UCX_NET_DEVICES=mlx5_0:1"]);
     assert_eq!(names(&two, 1), ["SHMEM_NIC=mlx5_1:1", "UCX_NET_DEVICES=mlx5_1:1"]);
-    let users = told(2, 4, Wish::default(), &["UCX_NET_DEVICES"]);
+    let users = placed(2, 4, PlacementRequest::default(), &["UCX_NET_DEVICES"]);
     assert_eq!(names(&users, 1), ["SHMEM_NIC=mlx5_1:1"]);
-    assert!(names(&told(2, 4, Wish::default(), &["SHMEM_NIC"]), 1).is_empty());
-    assert!(names(&told(1, 4, Wish::default(), &[]), 0).is_empty());
+    assert!(names(&placed(2, 4, PlacementRequest::default(), &["SHMEM_NIC"]), 1).is_empty());
+    assert!(names(&placed(1, 4, PlacementRequest::default(), &[]), 0).is_empty());
 }
 
 #[test]
-fn where_nobody_asks_pes_are_bound_while_there_is_room() {
-    let bound = |n_pes, at_once| told(n_pes, at_once, Wish::default(), &[]).of(1).cpus;
+fn by_default_pes_are_bound_unless_they_outnumber_cpus() {
+    let bound =
+        |n_pes, at_once| placed(n_pes, at_once, PlacementRequest::default(), &[]).of(1).cpus;
     let second = bound(2, 4).expect("bound");
     assert!((0..4).map(|cpu| second.is_set(cpu)).eq([false, false, true, true]));
     assert!(bound(8, 4).is_none() && bound(4, 2).is_none());
 }
 
 #[test]
-fn the_report_says_who_is_where() {
-    let wish = Wish { bind_to: Some(BindTo::Core), report: true, ..Wish::default() };
-    let words = told(2, 4, wish, &[]).words;
+fn the_report_names_cpus_and_nics() {
+    let request = PlacementRequest {
+        bind_to: Some(BindTo::Core),
+        report: true,
+        ..PlacementRequest::default()
+    };
+    let notices = placed(2, 4, request, &[]).notices;
     assert_eq!(
-        words,
+        notices,
         [
             "places of a test",
             "PE 0: bound to CPUs 0, NUMA node 0, NIC mlx5_0:1",
             "PE 1: bound to CPUs 2, NUMA node 1, NIC mlx5_1:1",
         ]
     );
-    let wish = Wish { report: true, ..Wish::default() };
-    assert_eq!(told(5, 4, wish, &[]).words[1], "PE 0: not bound, NIC mlx5_0:1");
-    let wish = Wish { bind_to: Some(BindTo::Core), ..Wish::default() };
+    let request = PlacementRequest { report: true, ..PlacementRequest::default() };
+    assert_eq!(placed(5, 4, request, &[]).notices[1], "PE 0: not bound, NIC mlx5_0:1");
+    let request = PlacementRequest { bind_to: Some(BindTo::Core), ..PlacementRequest::default() };
     assert_eq!(
-        told(5, 4, wish, &[]).words,
+        placed(5, 4, request, &[]).notices,
         ["the PEs outnumber the CPUs that they are bound to: 5 on 4"]
     );
 }

@@ -1,6 +1,7 @@
-//! The commands that start a daemon: on another host by ssh, srun or whatever the user names, on this one directly.
+//! The commands that start a daemon: on another host through ssh, srun or a command that the user
+//! names; on this host directly.
 //!
-//! It makes commands and starts none.
+//! It constructs commands, and runs none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{mark, program};
 
-/// The argument by which a process knows that it is a daemon.
+/// The argument that selects the role of a daemon.
 pub const ROLE: &str = "--daemon";
 
 /// The name of a daemon on the same host.
@@ -21,14 +22,14 @@ const NAME: &str = "oshrun-daemon";
 /// The command that starts daemons on other hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Agent {
-    /// Called as these words, the host, and a command line for its shell.
+    /// These words, followed by the host and a command line for its shell.
     Remote(Vec<OsString>),
     /// srun with these options, inside an allocation.
     Slurm(Vec<OsString>),
 }
 
 impl Agent {
-    /// ssh, with options by which it never asks a question.
+    /// ssh, with options that prevent prompts.
     pub fn ssh() -> Agent {
         let words = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
         Agent::Remote(words.map(OsString::from).to_vec())
@@ -59,9 +60,9 @@ impl Agent {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
                 command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::of_agent());
-                // They are options of the user for the program, and would apply to the daemon.
+                // Options of the user for the program would apply to the daemon.
                 for (name, _) in std::env::vars_os() {
-                    if is_request(&name) {
+                    if is_task_option(&name) {
                         command.env_remove(name);
                     }
                 }
@@ -78,7 +79,7 @@ pub fn local() -> Command {
     command
 }
 
-/// The command line for the shell of the host, whichever shell it is.
+/// The command line for the shell of the host, portable across shells.
 fn line(oshrun: &Path) -> OsString {
     let mut line = OsString::from("exec ");
     line.push(quoted(oshrun.as_os_str()));
@@ -87,7 +88,7 @@ fn line(oshrun: &Path) -> OsString {
     line
 }
 
-/// A word, quoted for a shell.
+/// Quotes a word for a shell.
 pub fn quoted(word: &OsStr) -> OsString {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
@@ -104,8 +105,8 @@ pub fn quoted(word: &OsStr) -> OsString {
     OsStr::from_bytes(&bytes).to_owned()
 }
 
-/// Whether srun would read this variable as an option about tasks.
-fn is_request(name: &OsStr) -> bool {
+/// Whether srun takes this variable as an option for its tasks.
+fn is_task_option(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let starts = [
         "SLURM_NTASKS",

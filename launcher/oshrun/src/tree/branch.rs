@@ -1,6 +1,6 @@
-//! One child daemon, as its parent sees it: the launch agent, and the messages to and from the daemon.
+//! A child daemon: its launch agent, and the messages to and from it.
 //!
-//! Tasks move bytes and report events as [`Arrival`]s; `branches` decides what they mean.
+//! Tasks transfer bytes and report events as [`Arrival`]s, which `branches` handles.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -19,44 +19,44 @@ use tokio::task::AbortHandle;
 use super::heartbeat::Heartbeat;
 use super::senders::{self, DownSender};
 use super::wire::{self, MAX_UP, Up, UpFrame};
-use crate::output::Inlet;
+use crate::output::RelayQueues;
 
-/// Maximum number of bytes that a login may print before the greeting of the daemon.
-const MAX_CHATTER: usize = 64 * 1024;
+/// Maximum number of bytes that a login script may print before the greeting of the daemon.
+const MAX_LOGIN_OUTPUT: usize = 64 * 1024;
 
-/// Maximum number of bytes of an agent's standard error that are read.
-const MAX_COMPLAINT: u64 = 4 * 1024;
+/// Maximum number of bytes that are read from the end of an agent's standard error.
+const MAX_AGENT_ERROR: u64 = 4 * 1024;
 
-/// An event of a child's daemon or of its agent.
+/// An event of a child daemon or of its agent.
 #[derive(Debug)]
 pub enum Arrival {
-    /// The daemon has started and speaks the same protocol.
+    /// The daemon has started, and has the same protocol version.
     Greeted,
-    /// It has sent a message.
+    /// The daemon has sent a message.
     Message(Up),
-    /// It has sent something that cannot be read.
-    Broken(String),
-    /// Its output has ended.
+    /// The daemon cannot be used, for this reason.
+    Invalid(String),
+    /// The output of the daemon has ended.
     Closed,
-    /// Its agent and its output should have ended together by now.
+    /// Only one of agent and output has ended, although the other should have followed.
     Overdue,
 }
 
-/// Arrivals of all children, each with the child's number.
+/// Receives the events of all children, each with the child's number.
 pub type Arrivals = mpsc::UnboundedSender<(usize, Arrival)>;
 
 /// The stage of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Its agent was started.
-    Called,
-    /// Its daemon has started.
+    /// The agent was started.
+    Starting,
+    /// The daemon has started.
     Running,
-    /// Its PEs have ended.
+    /// The PEs have ended.
     Idle,
-    /// It has sent its last message.
+    /// The daemon has sent its last message.
     Done,
-    /// It has ended without its last message.
+    /// The daemon has ended without its last message.
     Lost,
 }
 
@@ -65,9 +65,9 @@ pub enum Stage {
 pub struct Branch {
     /// Its host.
     pub host: String,
-    /// The number of other hosts below it.
+    /// The number of hosts below it.
     pub n_behind: usize,
-    /// Its PEs, from the first to the last.
+    /// The range of PEs that it and the daemons below it start.
     pub pes: Range<u32>,
     /// Whether it is on another host.
     pub is_remote: bool,
@@ -75,14 +75,14 @@ pub struct Branch {
     pub stage: Stage,
     /// Its heartbeat.
     pub heartbeat: Heartbeat,
-    /// The connection to it.
+    /// Sends messages to it.
     pub down: DownSender,
     /// Whether its output has ended.
     pub closed: bool,
-    /// How its agent has ended.
+    /// How its agent ended.
     pub exit: Option<Exit>,
     /// The standard error of its agent.
-    complaints: File,
+    agent_stderr: File,
     tasks: [AbortHandle; 2],
 }
 
@@ -93,7 +93,7 @@ impl Branch {
         host: String,
         pes: Range<u32>,
         streams: Streams,
-        relay: impl FnOnce(&DownSender) -> Inlet,
+        relay: impl FnOnce(&DownSender) -> RelayQueues,
         arrivals: &Arrivals,
     ) -> io::Result<Branch> {
         let (down, queue) = DownSender::new();
@@ -108,40 +108,40 @@ impl Branch {
             n_behind: 0,
             pes,
             is_remote: true,
-            stage: Stage::Called,
+            stage: Stage::Starting,
             heartbeat: Heartbeat::default(),
             down,
             closed: false,
             exit: None,
-            complaints: streams.stderr,
+            agent_stderr: streams.stderr,
             tasks,
         })
     }
 
-    /// Gives the child up: closes the connection to it and waits for nothing of it.
+    /// Abandons the child: closes the connection and expects no more events.
     pub fn give_up(&mut self) {
         self.stage = Stage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 
-    /// Whether all of its PEs have ended or are given up.
+    /// Whether all of its PEs have ended or are abandoned.
     pub fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle | Stage::Done | Stage::Lost)
     }
 
     /// The last line of the agent's standard error.
-    pub fn complaint(&self) -> Option<String> {
-        let nbytes = self.complaints.metadata().ok()?.len();
-        let mut bytes = vec![0; nbytes.min(MAX_COMPLAINT) as usize];
+    pub fn agent_error(&self) -> Option<String> {
+        let nbytes = self.agent_stderr.metadata().ok()?.len();
+        let mut bytes = vec![0; nbytes.min(MAX_AGENT_ERROR) as usize];
         let start = nbytes - bytes.len() as u64;
-        self.complaints.read_exact_at(&mut bytes, start).ok()?;
+        self.agent_stderr.read_exact_at(&mut bytes, start).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         Some(line.to_string())
     }
 
-    /// One of the agent and its output has ended: the other should follow.
-    pub fn expect_the_end(&self, number: usize, arrivals: &Arrivals) {
+    /// Reports [`Arrival::Overdue`] in a second: the agent and the output should end together.
+    pub fn start_end_timer(&self, number: usize, arrivals: &Arrivals) {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -151,35 +151,35 @@ impl Branch {
     }
 }
 
-/// Our ends of an agent's streams.
+/// The parent's ends of an agent's streams.
 #[derive(Debug)]
 pub struct Streams {
     /// To the daemon.
     pub stdin: PipeWriter,
     /// From the daemon.
     pub stdout: PipeReader,
-    /// Collects the standard error in a file without a name, which need not be read continuously.
+    /// An unnamed file that receives the standard error, so that nobody needs to read it.
     pub stderr: File,
 }
 
-/// Reads the messages of the daemon: output goes to the inlet, everything else to the parent.
-async fn read(number: usize, mut stdout: Receiver, inlet: Inlet, arrivals: Arrivals) {
-    let tell = |arrival| arrivals.send((number, arrival)).is_ok();
-    let broken = match greeting(&mut stdout).await {
+/// Reads the messages of the daemon: output goes to `output`, everything else to `arrivals`.
+async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: Arrivals) {
+    let report = |arrival| arrivals.send((number, arrival)).is_ok();
+    let error = match greeting(&mut stdout).await {
         Ok(Some(rest)) => {
-            tell(Arrival::Greeted);
-            messages(&mut stdout, rest, &inlet, tell).await
+            report(Arrival::Greeted);
+            messages(&mut stdout, rest, &output, report).await
         }
         Ok(None) => None,
-        Err(words) => Some(words),
+        Err(error) => Some(error),
     };
-    if let Some(words) = broken {
-        tell(Arrival::Broken(words));
+    if let Some(error) = error {
+        report(Arrival::Invalid(error));
     }
-    tell(Arrival::Closed);
+    report(Arrival::Closed);
 }
 
-/// Waits for the greeting; returns the bytes after it, or `None` if there is no greeting.
+/// Waits for the greeting. Returns the bytes after it, or `None` if there is no greeting.
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {
@@ -194,7 +194,7 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
                     wire::version()
                 ));
             }
-            None if bytes.len() > MAX_CHATTER => {
+            None if bytes.len() > MAX_LOGIN_OUTPUT => {
                 return Err("what starts oshrun there prints too much before it".to_string());
             }
             None => {}
@@ -203,12 +203,12 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
 }
 
-/// Takes messages until the last one or the end. Returns an error in them.
+/// Reads messages until the last one or the end of the stream. Returns an error in them.
 async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
-    inlet: &Inlet,
-    tell: impl Fn(Arrival) -> bool,
+    output: &RelayQueues,
+    report: impl Fn(Arrival) -> bool,
 ) -> Option<String> {
     let mut decoder = Decoder::new(MAX_UP);
     decoder.push(&first);
@@ -217,15 +217,15 @@ async fn messages(
         loop {
             match decoder.take::<UpFrame>() {
                 Ok(Some((Up::Printed(printed), _))) => {
-                    // Its reader may have gone: the child has been informed.
-                    let _ = inlet[printed.stream as usize].send(printed);
+                    // If the reader is gone, the child has been informed.
+                    let _ = output[printed.stream as usize].send(printed);
                 }
                 Ok(Some((Up::Done, _))) => {
-                    tell(Arrival::Message(Up::Done));
+                    report(Arrival::Message(Up::Done));
                     return None;
                 }
                 Ok(Some((message, _))) => {
-                    if !tell(Arrival::Message(message)) {
+                    if !report(Arrival::Message(message)) {
                         return None;
                     }
                 }

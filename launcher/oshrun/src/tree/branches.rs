@@ -1,4 +1,4 @@
-//! The child daemons of a process: starting them, telling them what to do, and noticing when one is lost.
+//! The child daemons of a process: starts them, sends them messages, and detects losses.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,108 +13,100 @@ use tokio::time::{Instant, timeout};
 use super::agent;
 use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
 use super::heartbeat;
-use super::orders::{Growth, Orders, Part, Task, deal};
+use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
 use super::wire::{Down, Up};
 use crate::failure::{Failure, reason};
 use crate::output::Output;
-use crate::processes::{Member, Processes};
+use crate::processes::{Child, Processes};
 use crate::spawn;
 
-/// How long a message may take to be sent before oshrun stops itself.
-const FLUSH: Duration = Duration::from_millis(200);
+/// Maximum time for sending messages before oshrun stops itself.
+const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
-/// Within this time after the first call every daemon must have started.
-const START: Duration = Duration::from_secs(60);
+/// Time within which all daemons must have started.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The child daemons of a process.
 #[derive(Debug)]
 pub struct Branches {
     list: Vec<Branch>,
-    growth: Option<Growth>,
+    tree: Option<TreeConfig>,
     arrivals: Arrivals,
-    /// When the first of them was called.
+    /// When the first of them was started.
     since: Instant,
 }
 
-/// The part of the job that a process passes on to its children.
+/// The daemons to start.
 #[derive(Debug)]
-pub struct Below<'a> {
-    /// PEs of this host that other processes start.
-    pub pieces: Vec<Part>,
-    /// The memory of this host's PEs.
+pub struct Daemons<'a> {
+    /// PEs of this host, one range for each daemon.
+    pub pieces: Vec<HostPes>,
+    /// The shared memory of this host's PEs.
     pub memory: Option<&'a OwnedFd>,
     /// Other hosts.
-    pub others: Vec<Part>,
+    pub others: Vec<HostPes>,
     /// The original descriptor limit, if oshrun raised its own.
     pub limit: Option<Rlimit>,
 }
 
-/// The part for which a daemon is started, and how.
-struct Call<'a> {
-    orders: Orders,
-    memory: Option<&'a OwnedFd>,
-    limit: Option<Rlimit>,
-}
-
 impl Branches {
-    /// Without children; their events go to `arrivals`.
+    /// No children yet. `arrivals` receives their events.
     pub fn new(arrivals: Arrivals) -> Branches {
-        Branches { list: Vec::new(), growth: None, arrivals, since: Instant::now() }
+        Branches { list: Vec::new(), tree: None, arrivals, since: Instant::now() }
     }
 
     /// Starts daemons.
-    ///
-    /// # Errors
-    /// When one cannot be started.
     pub fn start(
         &mut self,
-        task: &Task,
-        growth: &Growth,
-        Below { pieces, memory, others, limit }: Below<'_>,
+        spec: &JobSpec,
+        tree: &TreeConfig,
+        Daemons { pieces, memory, others, limit }: Daemons<'_>,
         processes: &mut Processes,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        self.growth = Some(growth.clone());
+        self.tree = Some(tree.clone());
         self.since = Instant::now();
         let orders = |own, others, memory| Orders {
-            task: task.clone(),
-            growth: growth.clone(),
+            spec: spec.clone(),
+            tree: tree.clone(),
             own,
             others,
             memory,
         };
         for piece in pieces {
             let orders = orders(piece, Vec::new(), memory.map(OwnedFd::as_raw_fd));
-            self.call(Call { orders, memory, limit }, processes, output)?;
+            self.start_one(orders, memory, limit, processes, output)?;
         }
-        for (own, others) in deal(others, growth.fan_out) {
+        for (own, others) in distribute(others, tree.fan_out) {
             let orders = orders(own, others, None);
-            self.call(Call { orders, memory: None, limit }, processes, output)?;
+            self.start_one(orders, None, limit, processes, output)?;
         }
         Ok(())
     }
 
-    fn call(
+    fn start_one(
         &mut self,
-        Call { orders, memory, limit }: Call<'_>,
+        orders: Orders,
+        memory: Option<&OwnedFd>,
+        limit: Option<Rlimit>,
         processes: &mut Processes,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let (growth, host) = (&orders.growth, orders.own.host.clone());
+        let (tree, host) = (&orders.tree, orders.own.host.clone());
         let is_remote = memory.is_none();
         let (command, name) = if is_remote {
-            (growth.agent.command(&host, &growth.oshrun), growth.agent.name())
+            (tree.agent.command(&host, &tree.oshrun), tree.agent.name())
         } else {
             (agent::local(), "a daemon".to_string())
         };
         let number = self.list.len();
         let cannot = |error: &io::Error| {
             let reason = reason(error);
-            let cure = match error.kind() {
+            let remedy = match error.kind() {
                 io::ErrorKind::NotFound => "; name another command with --launch-agent",
                 _ => "",
             };
-            let sentence = format!("cannot start {name} for host {host}: {reason}{cure}");
+            let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
             Failure::general(sentence)
         };
         let started = (|| {
@@ -125,7 +117,7 @@ impl Branches {
             let streams = Streams { stdin, stdout, stderr: stderr.into() };
             let theirs = (theirs.into(), out.into(), err);
             let pid = spawn::daemon(command, theirs, memory, limit, processes.guard())?;
-            processes.add(Member::Daemon(number), pid);
+            processes.add(Child::Daemon(number), pid);
             let end = orders.others.last().map_or(orders.own.pes.end, |part| part.pes.end);
             let pes = orders.own.pes.start..end.max(orders.own.pes.end);
             let relay = |down: &_| output.relay(down);
@@ -154,160 +146,155 @@ impl Branches {
         self.list.iter().filter(|branch| !branch.is_idle()).map(|branch| branch.host.as_str())
     }
 
-    /// Tells the child that `pe` is below.
-    pub fn tell_of(&self, pe: u32, message: &Down) {
-        // The range of another child may enclose PEs of this host; the children of this host come first in the list.
+    /// Sends a message to the child through which `pe` is reached.
+    pub fn send_toward(&self, pe: u32, message: &Down) {
+        // The range of another child may enclose PEs of this host. Children of this host come
+        // first.
         if let Some(branch) = self.list.iter().find(|branch| branch.pes.contains(&pe)) {
             branch.down.send(message);
         }
     }
 
-    /// Tells all children.
-    pub fn tell_all(&self, message: &Down) {
+    /// Sends a message to all children.
+    pub fn broadcast(&self, message: &Down) {
         if !self.list.is_empty() {
             let frame: Arc<[u8]> = proto::encode(message).into();
             self.list.iter().for_each(|branch| branch.down.send_frame(frame.clone()));
         }
     }
 
-    /// Waits until all messages have been sent, for a limited time.
+    /// Waits until all messages have been sent, or until the limit.
     pub async fn flush(&self) {
         for branch in &self.list {
-            let _ = timeout(FLUSH, branch.down.flush()).await;
+            let _ = timeout(FLUSH_LIMIT, branch.down.flush()).await;
         }
     }
 
-    /// An event of a child. Returns news for the job.
-    pub fn arrived(
-        &mut self,
-        number: usize,
-        arrival: Arrival,
-        processes: &Processes,
-    ) -> Option<Up> {
+    /// Handles an event of a child. Returns an event for the job.
+    pub fn handle(&mut self, number: usize, arrival: Arrival, processes: &Processes) -> Option<Up> {
         let branch = &mut self.list[number];
-        branch.heartbeat.heard();
+        branch.heartbeat.received();
         match arrival {
-            Arrival::Greeted if branch.stage == Stage::Called => branch.stage = Stage::Running,
+            Arrival::Greeted if branch.stage == Stage::Starting => branch.stage = Stage::Running,
             Arrival::Message(Up::Idle) if branch.stage == Stage::Running => {
                 branch.stage = Stage::Idle;
             }
             Arrival::Message(Up::Done) if branch.stage != Stage::Lost => branch.stage = Stage::Done,
             Arrival::Message(Up::Pong | Up::Idle | Up::Done) | Arrival::Greeted => {}
             Arrival::Message(_) if branch.stage == Stage::Lost => {}
-            Arrival::Message(news) => return Some(news),
-            Arrival::Broken(words) => return self.lose(number, Some(words), processes),
+            Arrival::Message(event) => return Some(event),
+            Arrival::Invalid(error) => return self.lose(number, Some(error), processes),
             Arrival::Closed => {
                 branch.closed = true;
-                return self.decide(number, processes);
+                return self.check_end(number, processes);
             }
             Arrival::Overdue => return self.lose(number, None, processes),
         }
         None
     }
 
-    /// The agent of a child has ended.
+    /// Records the exit of a child's agent.
     pub fn exited(&mut self, number: usize, exit: Exit, processes: &Processes) -> Option<Up> {
         self.list[number].exit = Some(exit);
-        self.decide(number, processes)
+        self.check_end(number, processes)
     }
 
-    /// A tick has passed: checks whether all children are alive.
+    /// Sends heartbeats, and checks whether all children are alive.
     pub fn tick(&mut self, processes: &Processes) -> Vec<Up> {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for number in 0..self.list.len() {
             let branch = &mut self.list[number];
             match branch.stage {
-                Stage::Called if self.since.elapsed() > START => {
-                    let words = format!("it has not answered for {} s", START.as_secs());
-                    news.extend(self.lose(number, Some(words), processes));
+                Stage::Starting if self.since.elapsed() > START_LIMIT => {
+                    let reason = format!("it has not answered for {} s", START_LIMIT.as_secs());
+                    events.extend(self.lose(number, Some(reason), processes));
                 }
                 Stage::Running | Stage::Idle if branch.is_remote => {
                     branch.down.send(&Down::Ping);
                     if branch.heartbeat.tick() {
-                        let silence =
-                            self.growth.as_ref().map(|growth| heartbeat::silence(growth.limit));
+                        let silence = self.tree.as_ref().map(|tree| heartbeat::silence(tree.limit));
                         let seconds = silence.unwrap_or_default().as_secs_f64();
-                        let words = format!("it has been silent for {seconds} s");
-                        news.extend(self.lose(number, Some(words), processes));
+                        let reason = format!("it has been silent for {seconds} s");
+                        events.extend(self.lose(number, Some(reason), processes));
                     }
                 }
                 _ => {}
             }
         }
-        news
+        events
     }
 
-    /// Gives up children whose daemon has not started yet.
+    /// Abandons children whose daemon has not started yet.
     pub fn abandon(&mut self, processes: &Processes) {
         for (number, branch) in self.list.iter_mut().enumerate() {
-            if branch.stage == Stage::Called {
+            if branch.stage == Stage::Starting {
                 branch.give_up();
-                processes.kill(Member::Daemon(number));
+                processes.kill(Child::Daemon(number));
             }
         }
     }
 
-    /// Agent and output of a child end together.
-    fn decide(&mut self, number: usize, processes: &Processes) -> Option<Up> {
+    /// Reports the loss of a child when both its agent and its output have ended.
+    fn check_end(&mut self, number: usize, processes: &Processes) -> Option<Up> {
         let branch = &self.list[number];
         if branch.closed && branch.exit.is_some() {
             return self.lose(number, None, processes);
         }
-        branch.expect_the_end(number, &self.arrivals);
+        branch.start_end_timer(number, &self.arrivals);
         None
     }
 
-    /// A child is lost, unless it has sent its last message.
-    fn lose(&mut self, number: usize, words: Option<String>, processes: &Processes) -> Option<Up> {
+    /// Marks a child as lost, unless it has sent its last message.
+    fn lose(&mut self, number: usize, reason: Option<String>, processes: &Processes) -> Option<Up> {
         let branch = &mut self.list[number];
         if matches!(branch.stage, Stage::Done | Stage::Lost) {
             return None;
         }
-        let was_there = branch.stage != Stage::Called;
+        let had_started = branch.stage != Stage::Starting;
         branch.give_up();
-        processes.kill(Member::Daemon(number));
+        processes.kill(Child::Daemon(number));
         let branch = &self.list[number];
-        let growth = self.growth.as_ref()?;
+        let tree = self.tree.as_ref()?;
         let host = &branch.host;
         let behind = match branch.n_behind {
             0 => String::new(),
             1 => " (and 1 host behind it)".to_string(),
             n => format!(" (and {n} hosts behind it)"),
         };
-        let agent = if branch.is_remote { growth.agent.name() } else { "the process".to_string() };
-        let how = words.unwrap_or_else(|| how(&agent, branch, was_there));
-        let sentence = match was_there {
+        let agent = if branch.is_remote { tree.agent.name() } else { "the process".to_string() };
+        let how = reason.unwrap_or_else(|| how(&agent, branch, had_started));
+        let sentence = match had_started {
             true => format!("host {host}{behind} was lost: {how}"),
             false => format!(
                 "cannot start the PEs of host {host}{behind}: {how}{}",
-                cure(branch, growth)
+                remedy(branch, tree)
             ),
         };
         Some(Up::Failed { status: 1, sentence })
     }
 }
 
-/// How a child has ended, as its agent shows.
-fn how(agent: &str, branch: &Branch, was_there: bool) -> String {
+/// Describes how a child ended.
+fn how(agent: &str, branch: &Branch, had_started: bool) -> String {
     let exit = match branch.exit {
         Some(exit) => format!("{agent} {exit}"),
         None => format!("the connection through {agent} has ended"),
     };
-    let start = if was_there { "its daemon has ended; " } else { "" };
-    match branch.complaint() {
-        Some(complaint) => format!("{start}{exit}: {complaint}"),
+    let start = if had_started { "its daemon has ended; " } else { "" };
+    match branch.agent_error() {
+        Some(error) => format!("{start}{exit}: {error}"),
         None => format!("{start}{exit}"),
     }
 }
 
-/// The cure if a daemon has not started.
-fn cure(branch: &Branch, growth: &Growth) -> String {
-    let oshrun = growth.oshrun.display();
+/// Suggests a remedy if a daemon has not started.
+fn remedy(branch: &Branch, tree: &TreeConfig) -> String {
+    let oshrun = tree.oshrun.display();
     match branch.exit {
         Some(Exit::Status(126 | 127)) => {
             format!("; {oshrun} must exist there: install it, or name its folder with --prefix")
         }
-        Some(Exit::Status(255)) if growth.agent.name() == "ssh" => {
+        Some(Exit::Status(255)) if tree.agent.name() == "ssh" => {
             format!("; check that ssh {} true works without asking a question", branch.host)
         }
         _ => String::new(),

@@ -1,7 +1,7 @@
-//! The role of a daemon: oshrun on another host, or for more PEs of the same one.
+//! The daemon: oshrun on another host, or for further PEs of the same host.
 //!
-//! It takes orders from its parent over standard input and reports events over standard output. When its input ends, or
-//! its parent no longer sends heartbeats, it exits, and its guard ends everything that it has started.
+//! It reads commands of its parent from standard input and writes events to standard output. When
+//! its input ends, or heartbeats of its parent stop, it exits, and its guard ends what it started.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -12,20 +12,19 @@ use std::time::Duration;
 use rushmem_bootstrap::proto::{Decoder, FrameError};
 use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use super::heartbeat::{self, Heartbeat};
 use super::orders::{Orders, n_children};
 use super::senders::{UpSender, WINDOW};
-use super::wire::{Down, MAX_DOWN, Up, Which};
-use super::{Plan, Subtree, agent};
+use super::wire::{Down, MAX_DOWN, StdStream, Up};
+use super::{LaunchPlan, Subtree, agent};
 use crate::failure::{Failure, cannot, complain};
-use crate::limits;
 use crate::output::Output;
 use crate::prepare::prepare;
 use crate::spawn;
 
-/// Time in which killed processes must disappear: less than the parent waits for this daemon.
+/// Time for killed processes to disappear; less than the parent waits for this daemon.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Whether this process was started as a daemon.
@@ -33,38 +32,32 @@ pub fn is_daemon() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
 }
 
-/// The role of a daemon.
+/// Runs the daemon.
 pub fn serve() -> ExitCode {
     match start_and_run() {
         Ok(writer) => {
-            // The last messages are sent before the process ends.
+            // Waits until the last messages have been sent.
             let _ = writer.join();
             ExitCode::SUCCESS
         }
         Err(why) => {
             complain(&format!("oshrun: {why}"));
-            // It exits at once: the guard does the rest.
+            // Exits immediately; the guard ends the rest.
             std::process::exit(1)
         }
     }
 }
 
-/// Returns the thread that still writes to the parent.
+/// Returns the thread that writes to the parent.
 fn start_and_run() -> Result<JoinHandle<()>, String> {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let (up, writer) = UpSender::to_stdout().map_err(no_thread)?;
     let parent = orders_from_stdin().map_err(no_thread)?;
-    // The event loop needs descriptors too.
-    limits::make_room(0, 0, false).map_err(|failure| failure.sentence)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| cannot("wait for events", &error).sentence)?;
-    let served = runtime.block_on(run(parent, up));
-    // Waiting for its destructors has no use.
-    std::mem::forget(runtime);
-    served.map(|()| writer)
+    crate::block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
+    Ok(writer)
 }
 
-/// The messages of the parent, which a thread reads. The channel ends with the input.
+/// Starts a thread that reads the messages of the parent. The channel closes when the input ends.
 fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameError>>> {
     let (sender, parent) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
@@ -93,36 +86,26 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameE
     Ok(parent)
 }
 
-/// The reason why a daemon ends early, on standard error, which the agent passes on.
-fn gone() -> String {
-    "the process that started this daemon is gone".to_string()
-}
-
 async fn run(
     mut parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
     up: UpSender,
 ) -> Result<(), String> {
-    let orders = match parent.recv().await {
-        Some(Ok(Down::Orders(orders))) => *orders,
-        Some(Ok(_)) => return Err("a daemon is started by oshrun itself".to_string()),
-        Some(Err(error)) => return Err(error.to_string()),
-        None => return Err(gone()),
+    let Down::Orders(orders) = received(parent.recv().await)? else {
+        return Err("a daemon is started by oshrun itself".to_string());
     };
-    let is_watched = orders.memory.is_none();
-    let limit = orders.growth.limit;
+    let is_remote = orders.memory.is_none();
+    let limit = orders.tree.limit;
     let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
-    let mut output = Output::to_parent(&up, &windows, orders.task.prompts);
+    let mut output = Output::to_parent(&up, &windows, orders.spec.prompts);
     let mut subtree = Subtree::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
     let host = orders.own.host.clone();
-    start(orders, &mut subtree, &mut output, &up);
+    start(*orders, &mut subtree, &mut output, &up);
 
-    let mut clock = interval(heartbeat::period(limit));
-    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut daemon = Daemon {
         host,
         parent,
-        clock: is_watched.then_some(clock),
+        ticks: is_remote.then(|| heartbeat::ticks(heartbeat::period(limit))),
         heartbeat: Heartbeat::default(),
         windows,
         up,
@@ -135,33 +118,34 @@ async fn run(
             subtree.dismiss(KILL_LIMIT).await;
             daemon.up.send(&Up::Done);
         }
-        // The guard does this too, but finds processes that have left their groups only while they show their mark.
+        // The guard does this too, but finds processes outside their groups only by their mark.
         Err(_) => subtree.clear(KILL_LIMIT).await,
     }
     served
 }
 
-async fn tick(clock: &mut Option<Interval>) {
-    match clock {
-        Some(clock) => drop(clock.tick().await),
+async fn tick(ticks: &mut Option<Interval>) {
+    match ticks {
+        Some(ticks) => drop(ticks.tick().await),
         None => std::future::pending().await,
     }
 }
 
-fn heard(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
+/// Unwraps a received message. Errors go to standard error, which the launch agent forwards.
+fn received(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
     match order {
         Some(Ok(order)) => Ok(order),
         Some(Err(error)) => Err(error.to_string()),
-        None => Err(gone()),
+        None => Err("the process that started this daemon is gone".to_string()),
     }
 }
 
-/// Starts the processes of the orders, and reports what cannot be started.
+/// Starts the processes that the orders name, and reports what cannot be started.
 fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSender) {
-    let Orders { task, growth, own, others, memory } = orders;
+    let Orders { spec, tree, own, others, memory } = orders;
     let host = own.host.clone();
     let planned = (|| {
-        if let Some(folder) = &task.folder {
+        if let Some(folder) = &spec.folder {
             let what = format!("enter the folder {}", folder.display());
             std::env::set_current_dir(folder).map_err(|error| cannot(&what, &error))?;
         }
@@ -169,10 +153,10 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
             .map(spawn::inherited_memory)
             .transpose()
             .map_err(|error| cannot("find the memory of the node", &error))?;
-        let (own, pieces) = own.split(growth.pes_per_process);
-        let n_daemons = n_children(&pieces, &others, growth.fan_out);
-        let launch = prepare(&task, &growth, &own, n_daemons, memory)?;
-        Ok::<_, Failure>(Plan {
+        let (own, pieces) = own.split(tree.pes_per_process);
+        let n_daemons = n_children(&pieces, &others, tree.fan_out);
+        let launch = prepare(&spec, &tree, &own, n_daemons, memory)?;
+        Ok::<_, Failure>(LaunchPlan {
             host: Some(host.clone()),
             own: Some((own, launch)),
             pieces,
@@ -182,11 +166,11 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
     match planned {
         Ok(plan) => {
             if let Some((_, launch)) = &plan.own {
-                for words in &launch.placements.words {
-                    up.send(&Up::Words(format!("host {host}: {words}")));
+                for notice in &launch.placements.notices {
+                    up.send(&Up::Notice(format!("host {host}: {notice}")));
                 }
             }
-            subtree.start(&task, &growth, plan, output);
+            subtree.start(&spec, &tree, plan, output);
         }
         Err(Failure { status, sentence }) => {
             up.send(&Up::Failed { status, sentence: format!("host {host}: {sentence}") });
@@ -194,26 +178,26 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
     }
 }
 
-/// The inputs of a started daemon, and its state.
+/// The state of a running daemon.
 struct Daemon {
     /// The name of this host.
     host: String,
     parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
-    /// Ticks, if the parent is on another host, which may stop answering.
-    clock: Option<Interval>,
+    /// Present if the parent is on another host, which may stop answering.
+    ticks: Option<Interval>,
     heartbeat: Heartbeat,
     windows: [Arc<Semaphore>; 2],
     up: UpSender,
-    /// Whether the parent may be silent.
+    /// Whether the parent may send no heartbeats.
     is_suspended: bool,
     is_finishing: bool,
 }
 
 impl Daemon {
-    /// Serves until its PEs have ended and their output has been sent.
+    /// Runs until the PEs have ended and their output has been sent.
     ///
     /// # Errors
-    /// When the parent is lost.
+    /// If the parent is lost.
     async fn work(&mut self, subtree: &mut Subtree, output: &mut Output) -> Result<(), String> {
         let mut was_idle = false;
         while !self.is_finishing {
@@ -223,7 +207,7 @@ impl Daemon {
             }
             tokio::select! {
                 served = self.serve(subtree) => served?,
-                sentence = output.lost() => self.lose(&sentence),
+                sentence = output.lost() => self.report_loss(&sentence),
             }
         }
         subtree.clear(KILL_LIMIT).await;
@@ -234,46 +218,41 @@ impl Daemon {
                 biased;
                 served = self.serve(subtree) => served?,
                 lost = &mut finished => {
-                    lost.iter().for_each(|sentence| self.lose(sentence));
+                    lost.iter().for_each(|sentence| self.report_loss(sentence));
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Waits for one event and handles it; if it is cancelled while it waits, it has done nothing.
+    /// Waits for one event and handles it. Cancel safe.
     ///
     /// # Errors
-    /// When the parent is lost.
+    /// If the parent is lost.
     async fn serve(&mut self, subtree: &mut Subtree) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
-            news = subtree.next() => self.tell(news),
+            event = subtree.next() => if !matches!(event, Up::Pong) {
+                self.up.send(&event);
+            },
             order = self.parent.recv() => {
-                self.heartbeat.heard();
-                self.obey(heard(order)?, subtree);
+                self.heartbeat.received();
+                self.execute(received(order)?, subtree);
             }
-            () = tick(&mut self.clock), if !is_suspended => if self.heartbeat.tick() {
+            () = tick(&mut self.ticks), if !is_suspended => if self.heartbeat.tick() {
                 return Err("the host that started this daemon does not answer".to_string());
             },
         }
         Ok(())
     }
 
-    /// Output of a PE of this process was lost.
-    fn lose(&self, sentence: &str) {
+    /// Reports that output of a PE of this process was lost.
+    fn report_loss(&self, sentence: &str) {
         let sentence = format!("host {}: {sentence}", self.host);
         self.up.send(&Up::Failed { status: 1, sentence });
     }
 
-    fn tell(&self, news: Up) {
-        match news {
-            Up::Pong => {}
-            news => self.up.send(&news),
-        }
-    }
-
-    fn obey(&mut self, order: Down, subtree: &mut Subtree) {
+    fn execute(&mut self, order: Down, subtree: &mut Subtree) {
         match order {
             Down::Frame { pe, frame } => subtree.send(pe, frame.into()),
             Down::FrameToAll { frame } => subtree.send_all(&frame.into()),
@@ -290,17 +269,19 @@ impl Daemon {
                 self.is_suspended = false;
                 subtree.resume();
             }
-            Down::Input(bytes) => subtree.feed(bytes),
-            Down::Read { stream, nbytes } => self.window(stream).add_permits(nbytes as usize),
-            Down::Unread { stream } => self.window(stream).close(),
+            Down::Input(bytes) => subtree.send_input(bytes),
+            Down::OutputConsumed { stream, nbytes } => {
+                self.window(stream).add_permits(nbytes as usize)
+            }
+            Down::OutputClosed { stream } => self.window(stream).close(),
             Down::Ping => self.up.send(&Up::Pong),
             Down::Finish => self.is_finishing = true,
-            // A daemon has one job.
+            // Only the first message contains orders.
             Down::Orders(_) => {}
         }
     }
 
-    fn window(&self, stream: Which) -> &Semaphore {
+    fn window(&self, stream: StdStream) -> &Semaphore {
         &self.windows[stream as usize]
     }
 }

@@ -1,38 +1,49 @@
-//! Decides from a clock and from the messages received whether the other side is alive.
+//! Detects from missing messages that the other side is lost.
 //!
-//! It counts ticks, not time: if this process was stopped, or the machine slept, only one tick was missed.
+//! It counts ticks instead of time, so that only one tick is missed while this process is stopped
+//! or the machine is suspended.
 
 use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Ticks in the limit within which a job must have ended.
 const TICKS: u32 = 20;
 
-/// Ticks without a message after which the other side is lost; the rest of the limit is for ending the job.
+/// Ticks without a message until the other side is lost. The rest of the limit is for ending the
+/// job.
 const MAX_MISSED: u32 = 12;
+
+/// A timer that does not make up for missed ticks.
+pub fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
 
 /// The time between ticks.
 pub fn period(limit: Duration) -> Duration {
     (limit / TICKS).max(Duration::from_millis(1))
 }
 
-/// How long the other side has been silent when it counts as lost.
+/// The time without a message after which the other side is lost.
 pub fn silence(limit: Duration) -> Duration {
     period(limit) * MAX_MISSED
 }
 
-/// The recent messages of the other side.
+/// Counts ticks since the last message.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     missed: u32,
 }
 
 impl Heartbeat {
-    /// A message has arrived.
-    pub fn heard(&mut self) {
+    /// Records a message.
+    pub fn received(&mut self) {
         self.missed = 0;
     }
 
-    /// A tick has passed. Returns whether the other side is lost.
+    /// Records a tick. Returns whether the other side is lost.
     pub fn tick(&mut self) -> bool {
         self.missed += 1;
         self.missed >= MAX_MISSED
@@ -50,7 +61,7 @@ mod tests {
         let mut heartbeat = Heartbeat::default();
         for _ in 0..3 {
             assert!((1..MAX_MISSED).all(|_| !heartbeat.tick()));
-            heartbeat.heard();
+            heartbeat.received();
         }
         assert_eq!((1..).find(|_: &u32| heartbeat.tick()), Some(MAX_MISSED));
     }

@@ -1,9 +1,9 @@
-//! A job's PEs as a tree of processes. oshrun is its root; a daemon on every other host, and for every further 256 PEs
-//! of one host, holds PEs and has daemons below it in turn.
+//! The tree of processes that starts the PEs of a job. The root is oshrun; each other host, and
+//! each further 256 PEs of a host, has a daemon, which starts PEs and may have child daemons.
 //!
-//! A daemon communicates with its parent over its own standard input and output, so it needs no port and no secret.
-//! [`Subtree`] is what the root and a daemon have in common: it starts the processes below, gives them orders, and
-//! reports their events.
+//! A daemon communicates with its parent over standard input and output, so it needs neither a port
+//! nor a secret. The root and the daemons share [`Subtree`], which starts the processes below,
+//! controls them and reports their events.
 
 pub mod agent;
 mod branch;
@@ -22,96 +22,95 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use self::branch::Arrival;
-use self::branches::{Below, Branches};
-use self::orders::{Growth, Part, Task};
+use self::branches::{Branches, Daemons};
+use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
 use crate::failure::Failure;
 use crate::local_pes::LocalPes;
 use crate::output::Output;
-use crate::processes::{Member, Processes};
+use crate::processes::{Child, Processes};
 use crate::spawn::Launch;
 
 /// Maximum number of pieces of input in flight to PE 0.
-pub const PIECES: usize = 16;
+pub const MAX_INPUT_PIECES: usize = 16;
 
-/// How often children are waited for although no signal has come: the handler of a signal may fail
-/// to wake this process.
-const REAPING: Duration = Duration::from_secs(1);
+/// Interval at which children are reaped without SIGCHLD: a signal handler may fail to wake this
+/// process.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a process starts: its own PEs, if it has any, and daemons for other parts of its host and for other hosts.
+/// What one process starts: PEs, and daemons for further PEs of its host and for other hosts.
 #[derive(Debug, Default)]
-pub struct Plan {
-    /// The name of this host for error messages; `None` in oshrun itself.
+pub struct LaunchPlan {
+    /// The name of this host for error messages; `None` in the root.
     pub host: Option<String>,
-    /// Its own PEs.
-    pub own: Option<(Part, Launch)>,
-    /// PEs of this host that other processes start.
-    pub pieces: Vec<Part>,
+    /// The PEs that this process starts.
+    pub own: Option<(HostPes, Launch)>,
+    /// PEs of this host that daemons start.
+    pub pieces: Vec<HostPes>,
     /// Other hosts.
-    pub others: Vec<Part>,
+    pub others: Vec<HostPes>,
 }
 
-/// All that is below a process.
+/// The processes below this one.
 #[derive(Debug)]
 pub struct Subtree {
     local_pes: LocalPes,
     branches: Branches,
     processes: Processes,
-    news: VecDeque<Up>,
-    children: unix::Signal,
+    events: VecDeque<Up>,
+    sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
     /// Set if PE 0's input comes from the parent.
-    taken: Option<mpsc::UnboundedSender<()>>,
-    inputs_taken: mpsc::UnboundedReceiver<()>,
-    clock: Interval,
-    /// When children are waited for although no signal has come.
-    reaping: Interval,
+    consumed: Option<mpsc::UnboundedSender<()>>,
+    inputs_consumed: mpsc::UnboundedReceiver<()>,
+    heartbeat_ticks: Interval,
+    reap_ticks: Interval,
 }
 
 impl Subtree {
-    /// Without any process. `fed`: PE 0, if it will be here, gets its input from the parent.
-    ///
-    /// # Errors
-    /// When the guard cannot be started, or signals cannot be received.
-    pub fn new(fed: bool, limit: Duration) -> io::Result<Subtree> {
+    /// An empty subtree. `has_parent`: the input of PE 0 comes from the parent, if PE 0 is here.
+    pub fn new(has_parent: bool, limit: Duration) -> io::Result<Subtree> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
-        let (taken, inputs_taken) = mpsc::unbounded_channel();
-        let mut clock = interval(heartbeat::period(limit));
-        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut reaping = interval(REAPING);
-        reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (consumed, inputs_consumed) = mpsc::unbounded_channel();
         Ok(Subtree {
             local_pes: LocalPes::new(announce),
             branches: Branches::new(arrive),
             processes: Processes::new()?,
-            news: VecDeque::new(),
-            children: unix::signal(SignalKind::child())?,
+            events: VecDeque::new(),
+            sigchld: unix::signal(SignalKind::child())?,
             readable,
             arrivals,
-            taken: fed.then_some(taken),
-            inputs_taken,
-            clock,
-            reaping,
+            consumed: has_parent.then_some(consumed),
+            inputs_consumed,
+            heartbeat_ticks: heartbeat::ticks(heartbeat::period(limit)),
+            reap_ticks: heartbeat::ticks(REAP_INTERVAL),
         })
     }
 
-    /// Starts everything: daemons first, since they take longer. A failure is reported as an event.
-    pub fn start(&mut self, task: &Task, growth: &Growth, plan: Plan, output: &mut Output) {
+    /// Starts daemons, which take longer, and then PEs. A failure is reported as an event.
+    pub fn start(
+        &mut self,
+        spec: &JobSpec,
+        tree: &TreeConfig,
+        plan: LaunchPlan,
+        output: &mut Output,
+    ) {
         let launch = plan.own.as_ref().map(|(_, launch)| launch);
         let memory = launch.map(|launch| &launch.memory);
         let limit = launch.and_then(|launch| launch.limit);
-        let below = Below { pieces: plan.pieces, memory, others: plan.others, limit };
+        let daemons = Daemons { pieces: plan.pieces, memory, others: plan.others, limit };
         let (branches, processes) = (&mut self.branches, &mut self.processes);
-        let called = branches.start(task, growth, below, processes, output);
+        let called = branches.start(spec, tree, daemons, processes, output);
         let started = called.and_then(|()| match &plan.own {
             Some((part, launch)) => {
-                let (fed, pes) = (self.taken.as_ref(), part.pes.clone());
-                self.local_pes.start(launch, pes, fed, &mut self.processes, output, &mut self.news)
+                let (consumed, pes) = (self.consumed.as_ref(), part.pes.clone());
+                let events = &mut self.events;
+                self.local_pes.start(launch, pes, consumed, &mut self.processes, output, events)
             }
             None => Ok(()),
         });
@@ -120,61 +119,59 @@ impl Subtree {
                 Some(host) => format!("host {host}: {sentence}"),
                 None => sentence,
             };
-            self.news.push_back(Up::Failed { status, sentence });
+            self.events.push_back(Up::Failed { status, sentence });
         }
     }
 
-    /// Whether every PE has ended, and all of their events have been reported.
+    /// Whether all PEs have ended, and all events have been reported.
     pub fn is_idle(&self) -> bool {
-        self.processes.all_pes_exited() && self.branches.are_idle() && self.news.is_empty()
+        self.processes.all_pes_exited() && self.branches.are_idle() && self.events.is_empty()
     }
 
-    /// The next event. Nothing is lost if the future is dropped.
+    /// Waits for the next event. Cancel safe.
     pub async fn next(&mut self) -> Up {
         loop {
-            if let Some(news) = self.news.pop_front() {
-                return news;
+            if let Some(event) = self.events.pop_front() {
+                return event;
             }
             tokio::select! {
-                _ = self.children.recv() => self.reap(),
-                Some(pe) = self.readable.recv() => self.news.extend(self.local_pes.read(pe)),
+                _ = self.sigchld.recv() => self.reap(),
+                Some(pe) = self.readable.recv() => self.events.extend(self.local_pes.read(pe)),
                 Some((number, arrival)) = self.arrivals.recv() => {
-                    let news = self.branches.arrived(number, arrival, &self.processes);
-                    self.news.extend(news);
-                    if self.news.is_empty() {
-                        // This process may have become idle.
+                    self.events.extend(self.branches.handle(number, arrival, &self.processes));
+                    if self.events.is_empty() {
+                        // Lets the caller check whether this process has become idle.
                         return Up::Pong;
                     }
                 }
-                Some(()) = self.inputs_taken.recv() => return Up::InputTaken,
-                _ = self.reaping.tick() => self.reap(),
-                _ = self.clock.tick(), if !self.branches.is_empty() => {
-                    self.news.extend(self.branches.tick(&self.processes));
+                Some(()) = self.inputs_consumed.recv() => return Up::InputConsumed,
+                _ = self.reap_ticks.tick() => self.reap(),
+                _ = self.heartbeat_ticks.tick(), if !self.branches.is_empty() => {
+                    self.events.extend(self.branches.tick(&self.processes));
                 }
             }
         }
     }
 
-    /// The events that have arrived by now and wait for nothing else.
-    pub fn arrived(&mut self) -> VecDeque<Up> {
+    /// Takes the pending events, including those that child daemons have sent by now.
+    pub fn take_events(&mut self) -> VecDeque<Up> {
         while let Ok((number, arrival)) = self.arrivals.try_recv() {
-            let news = self.branches.arrived(number, arrival, &self.processes);
-            self.news.extend(news);
+            self.events.extend(self.branches.handle(number, arrival, &self.processes));
         }
-        std::mem::take(&mut self.news)
+        std::mem::take(&mut self.events)
     }
 
     fn reap(&mut self) {
         let exits = self.processes.reap();
-        self.note(exits);
+        self.add_exits(exits);
     }
 
-    fn note(&mut self, exits: Vec<(Member, rushmem_bootstrap::Exit)>) {
-        for (member, exit) in exits {
-            match member {
-                Member::Pe(pe) => self.local_pes.exited(pe, exit, &mut self.news),
-                Member::Daemon(number) => {
-                    self.news.extend(self.branches.exited(number, exit, &self.processes));
+    fn add_exits(&mut self, exits: Vec<(Child, rushmem_bootstrap::Exit)>) {
+        for (child, exit) in exits {
+            match child {
+                Child::Pe(pe) => self.local_pes.exited(pe, exit, &mut self.events),
+                Child::Daemon(number) => {
+                    self.events.extend(self.branches.exited(number, exit, &self.processes));
                 }
             }
         }
@@ -185,7 +182,7 @@ impl Subtree {
         if self.local_pes.has(pe) {
             self.local_pes.send(pe, frame);
         } else if !self.branches.is_empty() {
-            self.branches.tell_of(pe, &Down::Frame { pe, frame: frame.to_vec() });
+            self.branches.send_toward(pe, &Down::Frame { pe, frame: frame.to_vec() });
         }
     }
 
@@ -193,32 +190,32 @@ impl Subtree {
     pub fn send_all(&self, frame: &Arc<[u8]>) {
         self.local_pes.send_all(frame);
         if !self.branches.is_empty() {
-            self.branches.tell_all(&Down::FrameToAll { frame: frame.to_vec() });
+            self.branches.broadcast(&Down::FrameToAll { frame: frame.to_vec() });
         }
     }
 
-    /// Passes a piece of input to PE 0.
-    pub fn feed(&mut self, bytes: Vec<u8>) {
+    /// Sends a piece of input to PE 0.
+    pub fn send_input(&mut self, bytes: Vec<u8>) {
         if self.local_pes.has(0) {
-            self.local_pes.feed(bytes);
+            self.local_pes.send_input(bytes);
         } else {
-            self.branches.tell_of(0, &Down::Input(bytes));
+            self.branches.send_toward(0, &Down::Input(bytes));
         }
     }
 
-    /// Sends a signal to all PEs. SIGKILL also gives up daemons that have not started yet.
+    /// Sends a signal to all PEs. SIGKILL also abandons daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
         self.processes.signal(signal);
-        self.branches.tell_all(&Down::Signal(signal.as_raw()));
+        self.branches.broadcast(&Down::Signal(signal.as_raw()));
         if signal == Signal::KILL {
             self.branches.abandon(&self.processes);
         }
     }
 
-    /// Stops all PEs, and tells daemons that this process may be silent.
+    /// Stops all PEs. Daemons then expect no heartbeats from this process.
     pub fn suspend(&self) {
         self.processes.signal(Signal::STOP);
-        self.branches.tell_all(&Down::Suspend);
+        self.branches.broadcast(&Down::Suspend);
     }
 
     /// Waits until messages to daemons have been sent.
@@ -226,22 +223,22 @@ impl Subtree {
         self.branches.flush().await;
     }
 
-    /// Lets all PEs continue.
+    /// Continues all PEs.
     pub fn resume(&self) {
         self.processes.signal(Signal::CONT);
-        self.branches.tell_all(&Down::Resume);
+        self.branches.broadcast(&Down::Resume);
     }
 
-    /// What has been killed but has not ended: PEs of this process, and hosts below.
+    /// What has not ended: PEs of this process, and hosts below.
     pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
         (self.processes.alive(), self.branches.busy().map(str::to_string).collect())
     }
 
-    /// After the end of all PEs: kills what they have left on all hosts. Then the output may end.
+    /// After the end of all PEs: kills the processes that they left on all hosts.
     pub async fn clear(&mut self, limit: Duration) {
-        self.branches.tell_all(&Down::Finish);
+        self.branches.broadcast(&Down::Finish);
         let exits = self.processes.clear(limit).await;
-        self.note(exits);
+        self.add_exits(exits);
     }
 
     /// Waits for the last processes to end.

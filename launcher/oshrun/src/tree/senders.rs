@@ -1,4 +1,4 @@
-//! Queues of messages up and down the tree. A sender does not know who reads at the other end.
+//! Queues of messages to the parent and to child daemons.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,15 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{self, Down, Up};
 
-/// Maximum number of bytes of a stream in flight from a daemon to its parent.
+/// Maximum number of bytes of one output stream in flight from a daemon to its parent.
 pub const WINDOW: u32 = 256 * 1024;
 
-/// Where messages to the parent are queued.
+/// Queues messages to the parent.
 #[derive(Clone, Debug)]
 pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl UpSender {
-    /// Sends the greeting and then the queued messages, in a thread that ends when all senders are dropped.
+    /// Starts a thread that writes the greeting and then the queued messages to standard output. It
+    /// ends when all senders are dropped.
     pub fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
@@ -35,12 +36,12 @@ impl UpSender {
 
     /// Queues a message.
     pub fn send(&self, message: &Up) {
-        // The end of the input shows that the parent is gone.
+        // If the parent is gone, the end of the input shows it.
         let _ = self.0.send(wire::encode_up(message));
     }
 }
 
-/// Where messages to a child are queued.
+/// Queues messages to a child.
 #[derive(Clone, Debug)]
 pub struct DownSender(mpsc::UnboundedSender<Queued>);
 
@@ -54,7 +55,7 @@ pub enum Queued {
 }
 
 impl DownSender {
-    /// A queue, and the end from which messages are written to the child.
+    /// Returns the sender, and the queue for [`write()`].
     pub fn new() -> (DownSender, mpsc::UnboundedReceiver<Queued>) {
         let (sender, queue) = mpsc::unbounded_channel();
         (DownSender(sender), queue)
@@ -74,13 +75,13 @@ impl DownSender {
     pub async fn flush(&self) {
         let (flushed, wait) = oneshot::channel();
         if self.0.send(Queued::Flushed(flushed)).is_ok() {
-            // An error means that the writer has ended, with nothing left to send.
+            // An error means that the writer has ended.
             let _ = wait.await;
         }
     }
 }
 
-/// Writes the queued messages as long as the child reads them.
+/// Writes the queued messages until the child closes its input.
 pub async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
     while let Some(item) = queue.recv().await {
         match item {

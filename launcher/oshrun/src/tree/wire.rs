@@ -1,7 +1,7 @@
 //! The messages between a daemon and its parent, and the greeting before them.
 //!
-//! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never
-//! interprets the frames of PEs that it carries.
+//! They are frames of `rushmem_bootstrap::proto` over the daemon's standard input and output.
+//! Frames of PEs pass through uninterpreted.
 
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use super::orders::Orders;
 
-/// Maximum size of a body from a daemon to its parent: a piece of a PE's output or frames, and the fields around it.
+/// Maximum size of a message to the parent: a piece of output or of frames, and a header.
 pub const MAX_UP: usize = 512 * 1024;
 
-/// Maximum size of a body from a parent to a daemon: the records of all PEs, and the fields around them.
+/// Maximum size of a message to a daemon: the records of all PEs, and a header.
 pub const MAX_DOWN: usize = proto::MAX_FROM_LAUNCHER + 64;
 
 /// The start of the greeting of a daemon; the version of oshrun follows.
 const GREETING: &str = "oshrun-daemon ";
 
-/// The greeting of this oshrun: a line of its own, whatever a login script has printed before.
+/// The greeting of a daemon. It starts a new line, since login scripts may have printed before.
 pub fn greeting() -> String {
     format!("\n{GREETING}{}\n", version())
 }
 
-/// The version, which must be the same on both sides.
+/// The version, which must be equal on both sides.
 pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
 
-/// Searches for the greeting. Returns the version and how many bytes come before the first message.
+/// Searches for the greeting. Returns the version and the offset of the first message.
 pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
     let mut start = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -44,7 +44,7 @@ pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
 
 /// A stream of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Which {
+pub enum StdStream {
     /// Its standard output.
     Out,
     /// Its standard error.
@@ -56,12 +56,12 @@ pub enum Which {
 pub struct Printed {
     /// The PE.
     pub pe: u32,
-    /// The stream that it was written to.
-    pub stream: Which,
+    /// The stream.
+    pub stream: StdStream,
     /// The text.
     pub text: Vec<u8>,
-    /// Whether its line continues in the next text of the same stream.
-    pub holds: bool,
+    /// Whether the line continues in the next text of the same stream.
+    pub continues: bool,
 }
 
 /// A message of a daemon to its parent.
@@ -74,24 +74,24 @@ pub enum Up {
         /// Its process.
         pid: u32,
     },
-    /// A PE has sent this to oshrun.
+    /// A PE has sent bytes to oshrun.
     Frames {
         /// The PE.
         pe: u32,
         /// Bytes, not necessarily whole frames.
         bytes: Vec<u8>,
     },
-    /// The process of a PE has ended, after all that the PE has sent.
+    /// The process of a PE has ended. Follows all that the PE has sent.
     Exited {
         /// The PE.
         pe: u32,
-        /// How.
+        /// How it ended.
         exit: Exit,
     },
     /// A PE has printed something.
     Printed(Printed),
-    /// PE 0 has taken one piece of its input.
-    InputTaken,
+    /// PE 0 has consumed one piece of its input.
+    InputConsumed,
     /// The job cannot continue: something could not be started, or was lost.
     Failed {
         /// The exit status of oshrun.
@@ -100,19 +100,20 @@ pub enum Up {
         sentence: String,
     },
     /// A message to print, without oshrun's name.
-    Words(String),
-    /// Everything that this daemon had to start was started, and has ended.
+    Notice(String),
+    /// All PEs below this daemon have ended.
     Idle,
-    /// The answer to [`Down::Finish`]: all output has been sent, and nothing is left. The last message.
+    /// Reply to [`Down::Finish`], and the last message: all output has been sent, and no process is
+    /// left.
     Done,
-    /// The answer to [`Down::Ping`].
+    /// Reply to [`Down::Ping`].
     Pong,
 }
 
 /// A message of a parent to a daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Down {
-    /// The orders: the first message, and the only one of its kind.
+    /// The orders; only the first message.
     Orders(Box<Orders>),
     /// A frame for a PE.
     Frame {
@@ -128,37 +129,37 @@ pub enum Down {
     },
     /// A signal for the process groups of all PEs.
     Signal(i32),
-    /// Stop all PEs; the parent may be silent until [`Down::Resume`].
+    /// Stop all PEs. No heartbeats follow until [`Down::Resume`].
     Suspend,
-    /// Let all PEs continue.
+    /// Continue all PEs.
     Resume,
-    /// Input of PE 0; an empty piece is its end.
+    /// A piece of input of PE 0; an empty piece ends the input.
     Input(Vec<u8>),
-    /// A part of the window of a stream is free again.
-    Read {
+    /// Output was written, so more of this stream may be sent.
+    OutputConsumed {
         /// The stream.
-        stream: Which,
-        /// Bytes.
+        stream: StdStream,
+        /// The number of bytes.
         nbytes: u32,
     },
-    /// Nobody reads this stream any more.
-    Unread {
+    /// This stream has no reader any more.
+    OutputClosed {
         /// The stream.
-        stream: Which,
+        stream: StdStream,
     },
     /// A heartbeat.
     Ping,
-    /// All PEs of the job have ended: remove what they left, send the last output, and end.
+    /// All PEs of the job have ended: end what they left, send the last output, and exit.
     Finish,
 }
 
-/// The frame of a message to a parent. It ends with a newline, since a launch agent may hold back an unfinished line
-/// (srun does).
+/// Encodes a message to a parent. The frame ends with a newline, since srun holds back an
+/// unfinished line.
 pub fn encode_up(message: &Up) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
-/// The message of a frame that [`encode_up`] made.
+/// What [`encode_up`] encodes.
 pub type UpFrame = (Up, u8);
 
 #[cfg(test)]
@@ -167,7 +168,7 @@ mod tests {
     use rushmem_bootstrap::proto::Decoder;
 
     #[test]
-    fn a_greeting_is_found_after_whatever_a_login_prints() {
+    fn a_greeting_is_found_after_the_output_of_a_login() {
         let mut bytes = b"Welcome!\nno newline".to_vec();
         assert_eq!(find_greeting(&bytes), None);
         bytes.extend(greeting().as_bytes());
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn messages_to_a_parent_end_their_line() {
         let exit = Exit::Signal(9);
-        for message in [Up::Idle, Up::Exited { pe: 3, exit }, Up::Words("a".to_string())] {
+        for message in [Up::Idle, Up::Exited { pe: 3, exit }, Up::Notice("a".to_string())] {
             let frame = encode_up(&message);
             assert_eq!(frame.last(), Some(&b'\n'));
             let mut decoder = Decoder::new(MAX_UP);

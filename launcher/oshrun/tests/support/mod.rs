@@ -1,4 +1,4 @@
-//! What tests of oshrun share: its command lines, the program made of steps, and what is expected of an end.
+//! Support for the tests of oshrun: command lines, the program `pe`, and expectations.
 #![allow(dead_code)] // Each test file uses its part.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,14 +17,14 @@ pub fn oshrun() -> &'static str {
     env!("CARGO_BIN_EXE_oshrun")
 }
 
-/// The program made of steps.
+/// The program `pe`, which performs steps.
 pub fn pe() -> String {
     let folder = PathBuf::from(oshrun()).parent().expect("a folder").join("examples/pe");
     assert!(folder.exists(), "{} is not built: run cargo test -p oshrun", folder.display());
     folder.to_str().expect("plain names").to_string()
 }
 
-/// A job that is being put together.
+/// A job that is being configured.
 pub struct Job {
     command: Command,
     input: Option<Vec<u8>>,
@@ -45,7 +45,7 @@ pub struct Outcome {
 }
 
 impl Job {
-    /// `oshrun` with these words.
+    /// `oshrun` with these arguments.
     pub fn new(words: &[&str]) -> Job {
         Job::by(oshrun(), words)
     }
@@ -56,7 +56,7 @@ impl Job {
         Job::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
-    /// The same behind a shell that first does something, such as ignoring signals.
+    /// The same, started by a shell that runs a command first, such as `trap`.
     pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> Job {
         let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
         Job::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
@@ -64,7 +64,7 @@ impl Job {
 
     /// Another program that starts oshrun.
     pub fn by(program: &str, words: &[&str]) -> Job {
-        // What ignores signals, as a shell's background job does, passes that on; these tests do not want it.
+        // Signals that a background job ignores would be inherited as ignored.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
@@ -104,7 +104,7 @@ impl Job {
         let mut started = Started::new(&mut self.command, LIMIT);
         if let Some(input) = self.input {
             let stdin = started.child().stdin.take();
-            stdin.expect("piped").write_all(&input).expect("somebody reads");
+            stdin.expect("piped").write_all(&input).expect("a reader");
         }
         Running(started)
     }
@@ -121,7 +121,7 @@ impl Job {
 }
 
 impl Running {
-    /// The mark of its processes, for when it has been waited for.
+    /// The mark of its processes, which stays valid after the end.
     pub fn mark(&self) -> Mark {
         self.0.mark().clone()
     }
@@ -145,7 +145,7 @@ impl Running {
 
     pub fn input(&mut self, text: &str) {
         let stdin = self.0.child().stdin.as_mut().expect("it was to come later");
-        stdin.write_all(text.as_bytes()).expect("somebody reads");
+        stdin.write_all(text.as_bytes()).expect("a reader");
     }
 
     pub fn end_input(&mut self) {
@@ -175,7 +175,7 @@ impl Running {
         };
         let status = match ended {
             Ok(status) => status,
-            // Whoever held the pipes is gone.
+            // The writers of the pipes have been killed.
             Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
         };
         let (stdout, stderr) = (text(out), text(err));
@@ -196,7 +196,7 @@ fn shell_status(status: ExitStatus) -> i32 {
 }
 
 impl Outcome {
-    /// Asserts status and stderr, and that no process is left the moment oshrun has ended.
+    /// Asserts status and stderr, and that no process is left when oshrun has ended.
     #[track_caller]
     pub fn expect(self, status: i32, stderr: &str) -> Outcome {
         assert_eq!((self.status, masked(&self.stderr).as_str()), (status, stderr), "{self:?}");
@@ -228,7 +228,7 @@ impl Outcome {
     }
 }
 
-/// Puts `PID` and `HOST` for what differs from run to run.
+/// Replaces what differs between runs by `PID` and `HOST`.
 fn masked(text: &str) -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut masked = String::new();
@@ -245,7 +245,7 @@ fn pids_of(mark: &Mark) -> Vec<u32> {
     mark.processes().into_iter().map(|process| process.pid as u32).collect()
 }
 
-/// Waits until nothing of a job is left, for less time than what may be left would run by itself.
+/// Waits until no process of a job is left; not so long that they would end by themselves.
 #[track_caller]
 pub fn eventually_nothing_left(mark: &Mark) {
     let (start, within) = (Instant::now(), patient(LIMIT) / 2);
@@ -271,15 +271,15 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     while pids.len() < count {
         let mut line = String::new();
         assert!(reader.read_line(&mut line).expect("stdout") > 0, "stdout ended after {pids:?}");
-        // On a terminal a line that counts PEs may have stood here.
+        // On a terminal, the progress line may precede it.
         let line = line.trim().rsplit("\x1b[K").next().unwrap_or_default();
         pids.extend(line.strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")));
     }
     pids
 }
 
-/// Makes a file that can be run, by a shell: the kernel refuses one that is open for writing, as what this process opens
-/// may be for a moment in the children that other tests start.
+/// Creates an executable file. A shell writes it: a descriptor of this process could be inherited
+/// by a child of another test, and the kernel does not execute a file that is open for writing.
 pub fn executable(file: &Path, text: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", "cat > \"$0\" && chmod +x \"$0\""]).arg(file).stdin(Stdio::piped());
@@ -288,8 +288,8 @@ pub fn executable(file: &Path, text: &str) {
     assert!(shell.wait().expect("own child").success());
 }
 
-/// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs before; `$1` is the host, and
-/// descriptor 3 is the standard input, also for what runs in the background.
+/// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs first;
+/// `$1` is the host, and descriptor 3 is standard input, also for background processes.
 pub struct Agent {
     file: PathBuf,
 }
@@ -313,7 +313,7 @@ impl Agent {
     pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> Job {
         let options: Vec<&str> = options.split_whitespace().collect();
         let first = ["--launch-agent", self.path(), "-H", hosts];
-        // Nobody is silent who only waits for a processor.
+        // Long enough that a process that waits for a CPU does not seem silent.
         Job::new(&[&first[..], &options, program].concat()).env("SHMEM_HOST_LIMIT", "50")
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::suite::{Measured, Suite};
 
-/// Collectives of PEs that share their memory, on as many processors and on fewer.
+/// Collectives of PEs that share their memory, on the same number of processors and on fewer.
 pub const COLLECTIVES: Suite = Suite {
     name: "collectives",
     sources: &["bare_reduction"],
@@ -20,7 +20,8 @@ pub const COLLECTIVES: Suite = Suite {
     bare: "bare copies",
 };
 
-/// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through MPI.
+/// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through
+/// MPI.
 pub const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
     programs: &[("bare_reduction", 2), ("bare_reduction", 4)],

@@ -2,7 +2,8 @@
 
 use super::super::suite::{Measured, Suite};
 
-/// PEs that share their memory. How long a fork takes is the system's matter, and shmem-perf's static variables are small.
+/// PEs that share their memory. How long a fork takes is the system's matter, and shmem-perf's
+/// static variables are small.
 pub const ON_NODE: Suite = Suite {
     name: "on-node",
     sources: &["large"],

@@ -2,7 +2,8 @@
 
 use super::super::suite::{Launch, Suite, launch};
 
-/// Jobs from their start to their end: init, a barrier, finalize. No program can see that of itself.
+/// Jobs from their start to their end: init, a barrier, finalize. No program can see that of
+/// itself.
 pub const START: Suite = Suite {
     name: "start",
     sources: &["start", "start_large"],

@@ -34,7 +34,8 @@ fn count(found: &Found, verdict: Verdict) -> usize {
 
 #[test]
 fn equal_distributions_raise_few_alarms() {
-    // Without a threshold, so that the test alone must hold: of 10 comparisons of 300 figures each, one in twenty may raise an alarm.
+    // Without a threshold, so that the test alone must hold: of 10 comparisons of 300 figures each,
+    // one in twenty may raise an alarm.
     let alarms = (0..10).filter(|&seed| {
         let (before, after) = (run(2 * seed, |_| 1.0), run(2 * seed + 1, |_| 1.0));
         let found = judged(&before, &after, 0.0);
@@ -149,7 +150,8 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
     assert_eq!(verdict(&ten, &ten), Verdict::Equal);
 }
 
-/// Runs whose figures differ between runs by up to `spread` although their batches agree: other pages, other load.
+/// Runs whose figures differ between runs by up to `spread` although their batches agree: other
+/// pages, other load.
 fn scattered(
     seeds: std::ops::Range<u64>,
     spread: f64,
@@ -184,7 +186,7 @@ fn several_runs_tell_a_figure_that_is_slower() {
         slower.map(|one| one.series.operation.as_str()).collect::<Vec<_>>(),
         ["routine7"; 5]
     );
-    // Four can tell only what they share.
+    // Four find only a difference that all figures share.
     let four = |runs: &[Record]| runs[..4].to_vec();
     let (few_before, few_after) = (four(&before), four(&after));
     assert!(!judge(&few_before, &few_after, 0.05).expect("they are enough").is_slower());
@@ -201,7 +203,7 @@ fn too_few_runs_are_refused() {
     {
         assert_eq!(judge(&runs(a), &runs(b), 0.05).is_ok(), is_enough, "{a} and {b}");
     }
-    assert_eq!([1, 100].map(runs_to_tell_one_of), [4, 8]);
+    assert_eq!([1, 100].map(runs_to_find_one_of), [4, 8]);
 }
 
 #[test]

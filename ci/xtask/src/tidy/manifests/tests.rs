@@ -34,7 +34,7 @@ fn the_oldest_rust_is_the_same_everywhere() {
 }
 
 #[test]
-fn what_is_published_has_the_licences() {
+fn what_is_published_has_the_licenses() {
     let lints = "[lints]\nworkspace = true\n";
     let published = format!("[package]\npublish = true\n{lints}");
     let top = [TOP, README, ("LICENSE-MIT", "mit"), ("LICENSE-APACHE", "apache")];

@@ -27,11 +27,12 @@ fn request() -> impl Strategy<Value = (Request, Vec<u8>)> {
         prop::collection::vec(any::<u8>(), 0..3_000),
     ];
     prop_oneof![
-        4 => (remote(), body).prop_map(|(dest, body)| {
-            (Request::Put { dest, nbytes: body.len() as u32 }, body)
+        4 => (remote(), body, any::<bool>()).prop_map(|(dest, body, in_parts)| {
+            (Request::Put { dest, nbytes: body.len() as u32, in_parts }, body)
         }),
-        2 => (remote(), 0..=MAX_BODY as u32)
-            .prop_map(|(source, nbytes)| (Request::Get { source, nbytes }, Vec::new())),
+        2 => (remote(), 0..=MAX_BODY as u32, any::<bool>()).prop_map(
+            |(source, nbytes, in_parts)| (Request::Get { source, nbytes, in_parts }, Vec::new())
+        ),
         2 => (remote(), op(), width(), any::<bool>(), any::<[u8; 16]>()).prop_map(
             |(dest, op, width, fetch, body)| (Request::Amo { dest, op, width, fetch }, body.to_vec())
         ),
@@ -154,9 +155,10 @@ proptest! {
 fn a_frame_that_is_too_long_is_refused() {
     let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let nbytes = MAX_BODY as u32 + 1;
-    for head in
-        [Request::Put { dest, nbytes }.encode(), Request::Get { source: dest, nbytes }.encode()]
-    {
+    for head in [
+        Request::Put { dest, nbytes, in_parts: false }.encode(),
+        Request::Get { source: dest, nbytes, in_parts: true }.encode(),
+    ] {
         assert_eq!(Request::decode(&head), Err(Violation::TooLong(nbytes)));
     }
     let head = Reply::Data { seq: 1, nbytes }.encode();
@@ -166,8 +168,8 @@ fn a_frame_that_is_too_long_is_refused() {
 #[test]
 fn the_format_is_little_endian_and_does_not_change() {
     let dest = RemoteAddr { segment: Segment::Internal, offset: 0x0102_0304_0506_0708 };
-    let put = Request::Put { dest, nbytes: 0x0A0B }.encode();
-    assert_eq!(put, [1, 1, 0, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+    let put = Request::Put { dest, nbytes: 0x0A0B, in_parts: true }.encode();
+    assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
     let amo = Request::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
     assert_eq!(amo, [3, 1, 0x87, 4, 16, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
     let ack = Reply::Ack { seq: 258 }.encode();

@@ -35,8 +35,8 @@ fn runs_of_every_length_and_alignment_arrive() {
     }
 }
 
-/// Where the words begin into which a run at `addr` is cut, and where the last one ends. The aligned
-/// part between the first and the last words counts as one.
+/// Where the words begin into which a run at `addr` is cut, and where the last one ends. The
+/// aligned part between the first and the last words counts as one.
 fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let (before, after) = cut(addr, nbytes);
     let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);
@@ -92,6 +92,28 @@ fn strided_blocks_leave_gaps_alone() {
     // SAFETY: 3 blocks of 2 elements, 4 and 3 apart, end at elements 10 and 8.
     unsafe { copy_strided::<Volatile, i32>(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
     assert_eq!(dest, [0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1]);
+}
+
+#[test]
+fn strided_elements_of_every_size_arrive() {
+    fn check<T: Element + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T) {
+        let source: Vec<T> = (0..13).map(&make).collect();
+        for nelems in 0..5 {
+            let mut dest: Vec<T> = (0..10).map(|_| make(99)).collect();
+            let mut expected: Vec<T> = (0..10).map(|_| make(99)).collect();
+            (0..nelems).for_each(|i| expected[2 * i] = source[12 - 3 * i]);
+            let (to, from) = (dest.as_mut_ptr(), source.as_ptr().wrapping_add(12));
+            // SAFETY: 4 elements, 2 and -3 apart, end at elements 6 and 3.
+            unsafe { copy_strided::<Volatile, T>(to, from, 2, -3, 1, nelems) };
+            assert_eq!(dest, expected);
+        }
+    }
+    check(|i| i as u8);
+    check(|i| i as u16 * 257);
+    check(|i| i as f32);
+    check(|i| i as u64 * 0x0101_0101_0101_0101);
+    check(|i| i as u128 * 3);
+    check(|i| [i as u8; 3]);
 }
 
 /// For Miri: no atomic of borrowed elements.

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn whole_lines_leave_and_the_rest_waits() {
+fn whole_lines_are_taken_and_the_rest_waits() {
     let mut incoming = Incoming::default();
     incoming.push(b"one\ntw");
     assert_eq!(incoming.take().as_deref(), Some(&b"one\n"[..]));
@@ -15,20 +15,20 @@ fn whole_lines_leave_and_the_rest_waits() {
 }
 
 #[test]
-fn a_line_without_end_leaves_in_pieces() {
+fn a_line_without_end_is_taken_in_pieces() {
     let mut incoming = Incoming::default();
-    incoming.push(&[b'x'; LONGEST - 1]);
+    incoming.push(&[b'x'; MAX_LINE - 1]);
     assert_eq!(incoming.take(), None);
     incoming.push(b"yz");
-    assert_eq!(incoming.take().map(|piece| piece.len()), Some(LONGEST + 1));
+    assert_eq!(incoming.take().map(|piece| piece.len()), Some(MAX_LINE + 1));
     incoming.push(b"end");
     assert_eq!(incoming.take(), None);
     assert_eq!(incoming.rest().as_deref(), Some(&b"end"[..]));
 }
 
 #[test]
-fn pages_break_unfinished_lines_of_others_only() {
-    let mut page = Page::default();
+fn only_unfinished_lines_of_others_are_broken() {
+    let mut merger = LineMerger::default();
     let (a, b) = (Owner::Stdout(0), Owner::Stdout(1));
     let steps: [(Owner, &str, &str); 5] = [
         (a, "start", "start"),
@@ -38,13 +38,13 @@ fn pages_break_unfinished_lines_of_others_only() {
         (a, "z\n", "z\n"),
     ];
     for (owner, text, expected) in steps {
-        assert_eq!(page.add(owner, b"", text.into()), expected.as_bytes());
+        assert_eq!(merger.add(owner, b"", text.into()), expected.as_bytes());
     }
 }
 
 #[test]
-fn tags_stand_at_the_start_of_lines() {
-    let mut page = Page::default();
+fn tags_prefix_lines() {
+    let mut merger = LineMerger::default();
     let steps: [(Owner, &[u8], &str, &str); 5] = [
         (Owner::Stdout(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
         (Owner::Stdout(0), b"[0] ", "long", "[0] long"),
@@ -53,6 +53,6 @@ fn tags_stand_at_the_start_of_lines() {
         (Owner::Launcher, b"", "done\n", "done\n"),
     ];
     for (owner, tag, text, expected) in steps {
-        assert_eq!(page.add(owner, tag, text.into()), expected.as_bytes());
+        assert_eq!(merger.add(owner, tag, text.into()), expected.as_bytes());
     }
 }

@@ -27,8 +27,8 @@ fn srun_gets_the_words_themselves() {
 }
 
 #[test]
-fn requests_for_the_program_are_not_the_daemons() {
-    let is = |name| is_request(OsStr::new(name));
+fn task_options_do_not_apply_to_the_daemon() {
+    let is = |name| is_task_option(OsStr::new(name));
     assert!(is("SLURM_NTASKS_PER_NODE") && is("SLURM_CPUS_PER_TASK") && is("SLURM_NNODES"));
     assert!(!is("SLURM_JOB_ID") && !is("SLURM_CONF") && !is("SLURM_JOB_NODELIST"));
 }

@@ -1,22 +1,23 @@
-//! Deals PEs to hosts, in blocks and in order.
+//! Distributes PEs to hosts, in blocks and in order.
 //!
-//! Slots that the user gives are a limit. Without slots, PEs are dealt as evenly as possible, and the first hosts get one
-//! more. A host that is named twice is one node with the slots of both entries.
+//! Slots that the user specifies are a limit. Without slots, PEs are distributed evenly, and the
+//! first hosts get one more. A host that is listed twice is one node with the slots of both
+//! entries.
 
 use super::host::Host;
-use crate::tree::orders::Part;
+use crate::tree::orders::HostPes;
 
-/// The PEs of each host that gets any. Without `n_pes`, there is one PE for each slot; a host without a number has one
-/// slot. `is_strict`: the slots come from the user, not from Slurm.
+/// The PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host without a
+/// number has one slot. `is_strict`: the slots come from the user, not from Slurm.
 ///
 /// # Errors
-/// When there are more PEs than slots.
-pub fn deal(
+/// If there are more PEs than slots.
+pub fn distribute(
     hosts: Vec<Host>,
     n_pes: Option<u32>,
     per_host: Option<u32>,
     is_strict: bool,
-) -> Result<Vec<Part>, String> {
+) -> Result<Vec<HostPes>, String> {
     let mut nodes: Vec<Host> = Vec::new();
     for host in hosts {
         match nodes.iter_mut().find(|node| node.name == host.name) {
@@ -30,13 +31,13 @@ pub fn deal(
     if per_host.is_some() {
         nodes.iter_mut().for_each(|node| node.slots = per_host);
     }
-    let is_said = nodes.iter().any(|node| node.slots.is_some());
+    let has_slots = nodes.iter().any(|node| node.slots.is_some());
     let slots: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
     let total: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
     let counts = match n_pes {
         None => slots,
-        Some(n_pes) if is_said && u64::from(n_pes) <= total => filled(n_pes, &slots),
-        Some(n_pes) if is_said && (is_strict || per_host.is_some()) => {
+        Some(n_pes) if has_slots && u64::from(n_pes) <= total => filled(n_pes, &slots),
+        Some(n_pes) if has_slots && (is_strict || per_host.is_some()) => {
             return Err(format!(
                 "{n_pes} PEs do not fit the {total} slots of the hosts; give the hosts more slots, or start fewer PEs"
             ));
@@ -47,7 +48,7 @@ pub fn deal(
     let mut parts = Vec::new();
     for (node, count) in nodes.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
         let end = first.checked_add(count).ok_or("a job has fewer than 2^32 PEs")?;
-        parts.push(Part { host: node.name, node: first..end, pes: first..end });
+        parts.push(HostPes { host: node.name, node: first..end, pes: first..end });
         first = end;
     }
     Ok(parts)

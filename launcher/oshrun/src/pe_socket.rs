@@ -1,8 +1,8 @@
-//! oshrun's end of the socket to one PE: it reads bytes when the job asks for them, and writes frames in the background.
+//! oshrun's end of the socket to a PE.
 //!
-//! It knows nothing of messages. The job does the reading, so that it can empty the socket as soon as it learns that a PE
-//! has exited. A PE that has exited is no error; any other failure of a system call is, since the
-//! PE would wait for ever.
+//! A task writes frames. The job itself reads, so that it can empty the socket when the PE has
+//! exited. The exit of the PE is not an error; other failures of system calls are, since the PE
+//! would wait forever.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -14,35 +14,35 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-/// The connection to one PE; dropping it closes the socket.
+/// The socket to a PE; closed when dropped.
 #[derive(Debug)]
-pub struct Link {
+pub struct PeSocket {
     socket: Arc<UnixStream>,
     frames: mpsc::UnboundedSender<Arc<[u8]>>,
-    /// Why frames cannot be sent any more.
-    unsendable: Arc<OnceLock<io::Error>>,
+    /// Why sending failed.
+    send_error: Arc<OnceLock<io::Error>>,
     tasks: [AbortHandle; 2],
 }
 
-impl Link {
-    /// Takes the socket of PE `pe`, which is announced on `readable` whenever something has
-    /// arrived, or nothing can be sent any more.
+impl PeSocket {
+    /// Takes the socket of PE `pe`. Sends `pe` to `readable` when bytes have arrived or sending
+    /// failed.
     pub fn new(
         pe: u32,
         socket: std::os::unix::net::UnixStream,
         readable: mpsc::UnboundedSender<u32>,
-    ) -> io::Result<Link> {
+    ) -> io::Result<PeSocket> {
         socket.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(socket)?);
         let (frames, queue) = mpsc::unbounded_channel();
-        let unsendable = Arc::new(OnceLock::new());
+        let send_error = Arc::new(OnceLock::new());
         let sent = {
             let (socket, readable) = (socket.clone(), readable.clone());
-            let unsendable = unsendable.clone();
+            let send_error = send_error.clone();
             async move {
                 if let Err(error) = send(&socket, queue).await {
-                    // It is set once, and the job reads it as long as it runs.
-                    let _ = unsendable.set(error);
+                    // It is set only here. The receiver may be gone.
+                    let _ = send_error.set(error);
                     let _ = readable.send(pe);
                 }
             }
@@ -51,23 +51,20 @@ impl Link {
             tokio::spawn(announce(socket.clone(), pe, readable)).abort_handle(),
             tokio::spawn(sent).abort_handle(),
         ];
-        Ok(Link { socket, frames, unsendable, tasks })
+        Ok(PeSocket { socket, frames, send_error, tasks })
     }
 
-    /// Queues a frame. A frame for a PE that has ended is dropped.
+    /// Queues a frame. A frame for a PE that has exited is dropped.
     pub fn send(&self, frame: Arc<[u8]>) {
         let _ = self.frames.send(frame);
     }
 
-    /// Why frames cannot be sent to a PE that runs.
-    pub fn unsendable(&self) -> Option<&io::Error> {
-        self.unsendable.get()
+    /// The error if frames cannot be sent to a running PE.
+    pub fn send_error(&self) -> Option<&io::Error> {
+        self.send_error.get()
     }
 
-    /// Reads as many of the arrived bytes as fit; 0 if there are none now, or none any more.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
+    /// Reads bytes without blocking; 0 if there are none, or at the end.
     pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             match rustix::net::recv(&self.socket, &mut *bytes, RecvFlags::DONTWAIT) {
@@ -81,14 +78,14 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for PeSocket {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
-/// Announces the PE whenever bytes arrive, and once more at the end, which stays ready for ever. The job then reads
-/// everything, so readiness is cleared without reading.
+/// Sends `pe` when bytes arrive, and once at the end of the stream. The job then reads everything,
+/// so readiness is cleared without reading.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
         let _ =
@@ -99,10 +96,10 @@ async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSen
     }
 }
 
-/// Sends the queued frames as long as the PE reads them.
+/// Sends the queued frames until the PE exits.
 ///
 /// # Errors
-/// When the kernel refuses, although the PE has not exited.
+/// If a system call fails although the PE has not exited.
 async fn send(
     socket: &UnixStream,
     mut queue: mpsc::UnboundedReceiver<Arc<[u8]>>,

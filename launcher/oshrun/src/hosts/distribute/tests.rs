@@ -1,16 +1,16 @@
-//! Unit tests of `deal`.
+//! Unit tests of `distribute`.
 
 use super::*;
 
-fn dealt(
+fn distributed(
     hosts: &str,
     n_pes: Option<u32>,
     per_host: Option<u32>,
     is_strict: bool,
 ) -> Result<String, String> {
     let hosts = super::super::list::of_option(hosts).expect("hosts");
-    let parts = deal(hosts, n_pes, per_host, is_strict)?;
-    let shown = |part: &Part| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
+    let parts = distribute(hosts, n_pes, per_host, is_strict)?;
+    let shown = |part: &HostPes| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
     Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))
 }
 
@@ -29,16 +29,16 @@ fn pes_go_to_hosts_in_blocks() {
         ("a:9,b", None, Some(2), "a:0-2 b:2-4"),
         ("a,b", Some(3), Some(2), "a:0-2 b:2-3"),
     ] {
-        assert_eq!(dealt(hosts, n_pes, per_host, true).as_deref(), Ok(expected), "{hosts}");
+        assert_eq!(distributed(hosts, n_pes, per_host, true).as_deref(), Ok(expected), "{hosts}");
     }
 }
 
 #[test]
-fn slots_that_were_said_are_a_limit_and_others_are_not() {
-    let error = dealt("a:2,b:1", Some(4), None, true).expect_err("too many");
+fn slots_of_the_user_are_a_limit_and_others_are_not() {
+    let error = distributed("a:2,b:1", Some(4), None, true).expect_err("too many");
     assert!(error.starts_with("4 PEs do not fit the 3 slots"), "{error}");
-    assert!(dealt("a,b", Some(5), Some(2), true).is_err());
-    assert!(dealt("a:1,b:1", Some(5), Some(2), false).is_err());
-    assert_eq!(dealt("a:1,b:1", Some(5), None, false).as_deref(), Ok("a:0-3 b:3-5"));
-    assert!(dealt("a:4294967295,b:1", None, None, true).is_err());
+    assert!(distributed("a,b", Some(5), Some(2), true).is_err());
+    assert!(distributed("a:1,b:1", Some(5), Some(2), false).is_err());
+    assert_eq!(distributed("a:1,b:1", Some(5), None, false).as_deref(), Ok("a:0-3 b:3-5"));
+    assert!(distributed("a:4294967295,b:1", None, None, true).is_err());
 }

@@ -1,20 +1,20 @@
-//! What atomic operations do with a word.
+//! The effect of atomic operations on a word.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// An operation on a word.
+/// An atomic operation on a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Amo {
+pub(crate) struct AtomicOp {
     pub(crate) op: fi::fi_op,
     pub(crate) width: usize,
     pub(crate) operand: u64,
     pub(crate) condition: u64,
 }
 
-impl Amo {
-    /// What is there afterwards.
+impl AtomicOp {
+    /// The new value for an old one.
     pub(crate) fn applied(&self, old: u64) -> u64 {
         let new = match self.op {
             fi::FI_SUM => old.wrapping_add(self.operand),
@@ -22,30 +22,30 @@ impl Amo {
             fi::FI_BOR => old | self.operand,
             fi::FI_BXOR => old ^ self.operand,
             fi::FI_ATOMIC_WRITE => self.operand,
-            fi::FI_CSWAP if self.cut(old) == self.cut(self.condition) => self.operand,
+            fi::FI_CSWAP if self.truncated(old) == self.truncated(self.condition) => self.operand,
             _ => old,
         };
-        self.cut(new)
+        self.truncated(new)
     }
 
-    /// The word's bytes of a value.
-    fn cut(&self, value: u64) -> u64 {
+    /// Truncates a value to the width of the word.
+    fn truncated(&self, value: u64) -> u64 {
         if self.width == 4 { value & u64::from(u32::MAX) } else { value }
     }
 
-    /// Carries it out on a word of this process's; returns the old value.
+    /// Performs the operation on a word of this process. Returns the old value.
     ///
     /// # Safety
-    /// Valid for a word of this width, and aligned to it.
-    pub(crate) unsafe fn carry_out(&self, at: *mut u8) -> u64 {
+    /// `at` is valid for reads and writes of a word of this width, and aligned.
+    pub(crate) unsafe fn perform(&self, at: *mut u8) -> u64 {
         let order = Ordering::SeqCst;
         if self.width == 4 {
-            // SAFETY: by contract.
+            // SAFETY: valid and aligned, by contract.
             let word = unsafe { AtomicU32::from_ptr(at.cast()) };
             let new = |old| Some(self.applied(u64::from(old)) as u32);
             return word.fetch_update(order, order, new).map_or(0, u64::from);
         }
-        // SAFETY: by contract.
+        // SAFETY: valid and aligned, by contract.
         let word = unsafe { AtomicU64::from_ptr(at.cast()) };
         word.fetch_update(order, order, |old| Some(self.applied(old))).unwrap_or(0)
     }
@@ -56,11 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_what_libfabric_says() {
+    fn operations_are_those_of_libfabric() {
         let on = |op, width, old: u64, operand, condition| {
-            let (amo, mut word) = (Amo { op, width, operand, condition }, old);
+            let (amo, mut word) = (AtomicOp { op, width, operand, condition }, old);
             // SAFETY: an aligned local.
-            let before = unsafe { amo.carry_out((&raw mut word).cast()) };
+            let before = unsafe { amo.perform((&raw mut word).cast()) };
             (before, word)
         };
         assert_eq!(on(fi::FI_SUM, 8, 5, 7, 0), (5, 12));

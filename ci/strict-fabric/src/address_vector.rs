@@ -1,0 +1,159 @@
+//! Address vectors: map the numbers that an application uses for peers.
+#![allow(unsafe_code)]
+
+use crate::domain::Domain;
+use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
+use crate::remote::Peer;
+use crate::spinlock::SpinLock;
+use libfabric_sys as fi;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The address of an endpoint, which peers insert.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    pub(crate) magic: u64,
+    pub(crate) pid: u32,
+    pub(crate) fd: u32,
+    pub(crate) endpoint: u32,
+    pub(crate) reserved: u32,
+    /// The nonce of the segment.
+    pub(crate) nonce: u64,
+}
+
+/// The first word of an address.
+pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"strict: ");
+
+/// Added to indices with `FI_AV_MAP`, where numbers are not indices.
+const MAP_OFFSET: u64 = 0x5700_0000_0000;
+
+/// An open address vector.
+#[repr(C)]
+pub(crate) struct AddressVector {
+    fid: Fid<fi::fid_av>,
+    domain: Arc<Domain>,
+    is_map: bool,
+    peers: SpinLock<Vec<Arc<Peer>>>,
+}
+
+static AV: fi::fi_ops = base_ops(close, no_bind, no_control);
+
+static AV_OPS: fi::fi_ops_av = fi::fi_ops_av {
+    size: size_of::<fi::fi_ops_av>(),
+    insert: Some(insert),
+    insertsvc: None,
+    insertsym: None,
+    remove: Some(remove),
+    lookup: None,
+    straddr: Some(straddr),
+    av_set: None,
+};
+
+/// `fi_av_open`.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut fi::fid_domain,
+    attr: *mut fi::fi_av_attr,
+    av: *mut *mut fi::fid_av,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: an open domain of this provider.
+    let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
+    // SAFETY: attributes, by the contract of libfabric.
+    let requested = unsafe { (*attr).type_ };
+    let own = domain.profile.av_type;
+    if own != fi::FI_AV_UNSPEC && requested != fi::FI_AV_UNSPEC && requested != own {
+        domain.violation("av_type", "an address vector was opened with another than was offered");
+    }
+    let vector = Arc::new(AddressVector {
+        fid: Fid(fi::fid_av { fid: fid(fi::FI_CLASS_AV, context, &AV), ops: ops_ptr(&AV_OPS) }),
+        is_map: own == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
+        domain,
+        peers: SpinLock::new(Vec::new()),
+    });
+    // SAFETY: room for a pointer, by the contract of libfabric.
+    unsafe { return_object(vector, av) }
+}
+
+unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
+    // SAFETY: an open address vector of this provider, which the application no longer uses.
+    let vector = unsafe { Arc::from_raw(fid.cast::<AddressVector>().cast_const()) };
+    if Arc::strong_count(&vector) > 1 {
+        vector.domain.violation("close order", "an address vector was closed before its endpoints");
+    }
+    0
+}
+
+unsafe extern "C" fn insert(
+    av: *mut fi::fid_av,
+    addresses: *const c_void,
+    count: usize,
+    numbers: *mut fi::fi_addr_t,
+    _flags: u64,
+    _context: *mut c_void,
+) -> c_int {
+    // SAFETY: an open address vector of this provider, by the contract of libfabric.
+    let vector = unsafe { &*av.cast::<AddressVector>() };
+    let mut inserted = 0;
+    for i in 0..count {
+        let address = addresses.cast::<Address>().wrapping_add(i);
+        // SAFETY: `count` addresses, by the contract of libfabric.
+        let address = unsafe { address.read_unaligned() };
+        let number = vector.insert(&address);
+        if !numbers.is_null() {
+            // SAFETY: null, or room for `count` numbers, by the contract of libfabric.
+            unsafe { *numbers.wrapping_add(i) = number.unwrap_or(fi::ADDR_NOTAVAIL) };
+        }
+        inserted += c_int::from(number.is_some());
+    }
+    inserted
+}
+
+unsafe extern "C" fn remove(_: *mut fi::fid_av, _: *mut fi::fi_addr_t, _: usize, _: u64) -> c_int {
+    0
+}
+
+unsafe extern "C" fn straddr(
+    _: *mut fi::fid_av,
+    _: *const c_void,
+    text: *mut c_char,
+    nbytes: *mut usize,
+) -> *const c_char {
+    // SAFETY: valid for writes, by the contract of libfabric.
+    unsafe { *nbytes = 0 };
+    text
+}
+
+impl AddressVector {
+    fn insert(&self, address: &Address) -> Option<fi::fi_addr_t> {
+        if address.magic != MAGIC {
+            self.domain
+                .violation("fi_av_insert", "what was inserted is not an address of this provider");
+        }
+        let segment = self.domain.segment_of(address.pid, address.fd).ok()?;
+        if segment.nonce.load(Ordering::Acquire) != address.nonce {
+            return None;
+        }
+        let is_own = address.pid == self.domain.pid;
+        let peer = Peer { pid: address.pid, endpoint: address.endpoint, is_own, segment };
+        let mut peers = self.peers.lock();
+        peers.push(Arc::new(peer));
+        Some((peers.len() - 1) as u64 + if self.is_map { MAP_OFFSET } else { 0 })
+    }
+
+    /// The index of a number.
+    pub(crate) fn index(&self, number: fi::fi_addr_t) -> usize {
+        (if self.is_map { number.wrapping_sub(MAP_OFFSET) } else { number }) as usize
+    }
+
+    /// The peer with an index.
+    pub(crate) fn peer(&self, index: usize) -> Arc<Peer> {
+        match self.peers.lock().get(index) {
+            Some(peer) => Arc::clone(peer),
+            None => {
+                self.domain.violation("fi_addr_t", "an operation was posted to an unknown peer")
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The unread entries of a completion queue.
+
+use std::collections::VecDeque;
+
+/// A completed operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub(crate) context: usize,
+    pub(crate) flags: u64,
+    pub(crate) nbytes: usize,
+}
+
+/// The unread entries of a queue.
+pub(crate) struct Completions {
+    pub(crate) entries: VecDeque<Completion>,
+    /// Failed operations, with error codes of libfabric.
+    pub(crate) errors: VecDeque<(Completion, i32)>,
+    pub(crate) size: usize,
+}
+
+impl Completions {
+    /// The number of entries for which there is room.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.size.saturating_sub(self.entries.len() + self.errors.len())
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Completion) {
+        self.entries.push_back(entry);
+    }
+
+    pub(crate) fn fail(&mut self, entry: Completion, error: i32) {
+        self.errors.push_back((entry, error));
+    }
+}

@@ -1,0 +1,71 @@
+//! The registrations of a domain by their descriptors, for checking the local buffers of
+//! operations.
+
+use crate::segment::ANY_ENDPOINT;
+use crate::spinlock::SpinLock;
+use std::collections::HashMap;
+
+/// A registration.
+pub(crate) struct LocalRegion {
+    pub(crate) base: u64,
+    pub(crate) nbytes: u64,
+    pub(crate) access: u64,
+    /// The endpoint that it is bound to.
+    pub(crate) endpoint: u32,
+    pub(crate) is_enabled: bool,
+    /// The number of operations that use it.
+    pub(crate) uses: usize,
+}
+
+impl LocalRegion {
+    fn permits(&self, (base, nbytes): (u64, usize), access: u64, endpoint: u32) -> bool {
+        let end = base + nbytes as u64;
+        self.is_enabled
+            && self.base <= base
+            && end <= self.base + self.nbytes
+            && self.access & access == access
+            && (self.endpoint == ANY_ENDPOINT || self.endpoint == endpoint)
+    }
+}
+
+/// All open registrations.
+#[derive(Default)]
+pub(crate) struct LocalRegions(SpinLock<HashMap<usize, LocalRegion>>);
+
+impl LocalRegions {
+    pub(crate) fn add(&self, desc: usize, region: LocalRegion) {
+        self.0.lock().insert(desc, region);
+    }
+
+    /// Removes a registration. Returns how many operations use it.
+    pub(crate) fn remove(&self, desc: usize) -> usize {
+        self.0.lock().remove(&desc).map_or(0, |region| region.uses)
+    }
+
+    pub(crate) fn change(&self, desc: usize, change: impl FnOnce(&mut LocalRegion)) {
+        self.0.lock().get_mut(&desc).map(change);
+    }
+
+    /// Records that an operation uses a range of a registration, or returns why it must not.
+    pub(crate) fn begin_use(
+        &self,
+        desc: usize,
+        range: (u64, usize),
+        access: u64,
+        endpoint: u32,
+    ) -> Result<(), &'static str> {
+        match self.0.lock().get_mut(&desc) {
+            None => Err("memory of an operation comes without the descriptor of its registration"),
+            Some(region) if region.permits(range, access, endpoint) => {
+                region.uses += 1;
+                Ok(())
+            }
+            Some(_) => Err("memory of an operation is not in the registration that comes with it"),
+        }
+    }
+
+    /// Records the end of such an operation.
+    pub(crate) fn end_use(&self, desc: usize) {
+        self.change(desc, |region| region.uses -= 1);
+    }
+}

@@ -11,10 +11,10 @@ use std::process::exit;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The losses that this process's hosts received.
+/// The losses that were reported to this process's hosts.
 static LOSSES: Mutex<Vec<Error>> = Mutex::new(Vec::new());
 
-/// The losses that [`Recorder`]s received.
+/// The losses that were reported to [`Recorder`]s.
 ///
 /// # Panics
 /// If a thread has panicked while it recorded one.
@@ -99,7 +99,7 @@ fn check_message(error: &Error, me: usize, lost: usize) {
 /// the error.
 ///
 /// # Panics
-/// If a PE gets another error, or its host receives more than one.
+/// If a PE gets another error, or more than one is reported to its host.
 pub fn one_dies(member: &Member, uses: &[Use]) {
     let (me, dying) = (member.me(), member.n_pes() - 1);
     let mut end = member.endpoint();
@@ -117,7 +117,7 @@ pub fn one_dies(member: &Member, uses: &[Use]) {
     }
     let error = uses[me].until_lost(member, &mut *endpoint, Pe(dying as u32));
     check_message(&error, me, dying);
-    // From now on every verb says so, and the host received it once.
+    // From now on every verb says so, and it was reported to the host once.
     assert_eq!(endpoint.quiet(), Err(error.clone()));
     let other = Pe(((me + 1) % dying) as u32);
     assert_eq!(verbs::add_one(&mut *endpoint, other, AT), Err(error.clone()));

@@ -3,7 +3,7 @@
 
 use super::OfiEndpoint;
 use crate::ep::Remote;
-use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
+use rushmem_transport::{Error, Get, LocalAccess, LocalBuf, Pe, Put};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {

@@ -176,8 +176,8 @@ impl Access {
         condition: u64,
     ) -> u64 {
         let dest = match self.word(dest, width.nbytes()) {
-            // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => {
+                // SAFETY: mapped and aligned.
                 return unsafe { mem::apply(op, width, at, operand, condition) };
             }
             RemoteBytes::Kernel(path) => path.at(),

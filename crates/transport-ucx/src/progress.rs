@@ -138,7 +138,7 @@ impl Progress {
             // To ask peers what has arrived costs them messages: the service thread does, now and
             // then.
             let flush = by_service || origin.holds() || !origin.worker().copies();
-            // A loss is told by whoever meets it next.
+            // A loss is reported by the next call that meets it.
             while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
                 polls -= 1;
             }

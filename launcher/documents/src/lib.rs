@@ -1,7 +1,7 @@
 //! `PROGRAM --generate man`, `bash`, `zsh` or `fish`: the man page and the completions of a
 //! program, from its options.
 //!
-//! The installation calls it. It must never know a program, only the names of all man pages.
+//! The installation calls it.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;

@@ -17,8 +17,7 @@
 //!   takes the lock of that place.
 //!
 //! A place and its lock exist for the life of the process, so the user of a context that was
-//! destroyed, or of a network that was closed, finds no endpoint there and gets a message. This
-//! file must never know what an endpoint does.
+//! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

@@ -137,7 +137,7 @@ impl OfiEndpoint {
         self.flush(Some(pe))
     }
 
-    /// After completions that do not tell of the target's memory: read from it, which comes after
+    /// After completions that do not cover the target's memory: read from it, which comes after
     /// what was written before.
     pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
         let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);

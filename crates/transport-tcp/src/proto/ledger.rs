@@ -1,4 +1,4 @@
-//! What an origin has asked and what was answered, on one connection.
+//! What an origin has requested and what was answered, on one connection.
 
 use super::frame::{Reply, Violation};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// The answer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// So many bytes.
+    /// This many bytes.
     Data(u32),
     /// An old value.
     Value,
@@ -28,7 +28,7 @@ pub(crate) struct Ledger<T> {
 }
 
 impl<T> Ledger<T> {
-    /// Nothing asked yet.
+    /// Nothing requested yet.
     pub(crate) fn new() -> Ledger<T> {
         Ledger { issued: 0, acked: 0, due: VecDeque::new() }
     }

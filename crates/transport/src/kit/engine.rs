@@ -108,18 +108,18 @@ fn run(driver: &impl Driver) {
         let all = state.polls();
         let polls = all.wrapping_sub(seen);
         seen = all;
-        let (asleep, waiting) = (state.any_asleep(), state.any_waiting());
+        let (sleeping, waiting) = (state.any_sleeping(), state.any_waiting());
         unpolled = if polls > 0 { 0 } else { unpolled + 1 };
-        let others_poll = polls > 0 || asleep || waiting && unpolled < limits.max_unpolled;
+        let others_poll = polls > 0 || sleeping || waiting && unpolled < limits.max_unpolled;
         let backed_off = std::mem::replace(&mut backs_off, others_poll && wakeup.back_off());
         if backs_off != backed_off {
             sleeper.restart();
         }
         if backs_off {
             // A thread that transfers much data polls rarely, so count it as polling.
-            let polls = if waiting && !asleep { u64::MAX } else { polls };
-            sleeper.backoff.while_others_poll(polls, asleep);
-            if asleep && limits.flushes_beside_sleepers {
+            let polls = if waiting && !sleeping { u64::MAX } else { polls };
+            sleeper.backoff.while_others_poll(polls, sleeping);
+            if sleeping && limits.flushes_beside_sleepers {
                 wakeup.clear_pending();
                 flush_or_request(driver);
             } else {

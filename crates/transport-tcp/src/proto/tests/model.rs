@@ -13,7 +13,7 @@ enum Step {
     Sync,
     /// The target answers the oldest.
     Answer,
-    /// The target answers what was not asked.
+    /// The target answers what was not requested.
     Lie,
 }
 

@@ -163,7 +163,7 @@ impl Origin {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
                     To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
-                    To::Word(..) | To::Nobody => return Err(Violation::Unasked),
+                    To::Word(..) | To::Nobody => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
                     self.settle(head)?;

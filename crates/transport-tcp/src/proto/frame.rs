@@ -20,7 +20,7 @@ pub(crate) enum Violation {
     /// An address that is not in the segment, or not aligned to its word.
     Address(u64),
     /// An answer without a request, or not of the kind requested.
-    Unasked,
+    Unrequested,
     /// The other end speaks another version of the protocol.
     Version(u8),
     /// More requests than may wait for their answers.
@@ -37,7 +37,7 @@ impl fmt::Display for Violation {
             Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
             Violation::TooLong(nbytes) => write!(f, "it sent a frame of {nbytes} bytes"),
             Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
-            Violation::Unasked => f.write_str("it answered what was not requested"),
+            Violation::Unrequested => f.write_str("it answered what was not requested"),
             Violation::Version(version) => {
                 write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
             }

@@ -44,7 +44,7 @@ impl OfiEndpoint {
 
     /// Carries an operation out by compare-and-swap; returns the old value.
     fn swap_until_applied(&mut self, remote: Remote, amo: Amo) -> Result<u64, Error> {
-        // Nobody knows what is there: a wrong guess tells.
+        // The value is unknown: a wrong guess returns it.
         let mut guess = 0;
         loop {
             let operand = amo.applied(guess);

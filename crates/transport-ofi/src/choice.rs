@@ -1,4 +1,5 @@
-//! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
+//! Which of libfabric's providers and domains can carry this job, in the order in which it offers
+//! them.
 #![allow(unsafe_code)]
 
 use crate::facts::{FabricNic, Facts, ORDERS, READS};
@@ -51,7 +52,8 @@ pub(crate) struct List {
     first: *mut fi::fi_info,
 }
 
-// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since whoever has its pointer may change it.
+// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
+// pointer may change it.
 unsafe impl Send for List {}
 
 impl Drop for List {
@@ -84,19 +86,19 @@ impl List {
 /// All that fits, best first.
 ///
 /// # Errors
-/// When nothing fits; the text says what was asked for.
+/// When nothing fits; the text says what was requested.
 pub(crate) fn candidates(
     library: &'static Libfabric,
     wish: &Wish,
 ) -> Result<Vec<(List, Facts)>, String> {
     let mut found: Vec<(List, Facts)> = Vec::new();
     let mut refused = None;
-    // Whoever has completions that tell of the target's memory comes with them.
+    // An entry that has completions that cover the target's memory is taken with them.
     for delivery in [true, false] {
         let Some(list) = list(library, wish, delivery)? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
-            // Not every provider looks at the domain that is asked for.
+            // Not every provider looks at the domain that is requested.
             if wish.domain.as_ref().is_some_and(|domain| *domain != facts.domain) {
                 continue;
             }
@@ -129,7 +131,7 @@ pub(crate) fn candidates(
             Amos::Software => "remote memory access",
             Amos::Network => "remote memory access and atomic operations",
         };
-        let cure = match wish.amos {
+        let remedy = match wish.amos {
             Amos::Software => "",
             Amos::Network => {
                 "; with SHMEM_AMOS=software the targets' CPUs carry atomic operations out"
@@ -141,14 +143,14 @@ pub(crate) fn candidates(
         };
         return Err(format!(
             "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}{sockets}); \
-             `fi_info` lists what it has{cure}"
+             `fi_info` lists what it has{remedy}"
         ));
     }
     Ok(found)
 }
 
-/// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it, then the
-/// NIC that this PE should prefer.
+/// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it,
+/// then the NIC that this PE should prefer.
 fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
     if !wish.one_machine && wish.near.is_none() {
         return;
@@ -198,8 +200,8 @@ fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), Stri
     // SAFETY: as above.
     let domain = unsafe { &mut *hints.domain_attr };
     domain.threading = fi::FI_THREAD_SAFE;
-    // Whoever waits polls, and the service thread does while nobody waits: no thread of the provider's
-    // own need compete with them.
+    // A thread that waits polls, and the service thread does while nobody waits: no thread of the
+    // provider's own need compete with them.
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;
     domain.resource_mgmt = fi::FI_RM_ENABLED;
@@ -270,7 +272,7 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
     }
 }
 
-/// The NIC behind an entry, as far as libfabric tells.
+/// The NIC behind an entry, as far as libfabric says.
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     // SAFETY: null, or a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;

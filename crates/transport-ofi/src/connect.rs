@@ -1,6 +1,4 @@
-//! What PEs tell each other to connect, as bytes, and what must be the same at both.
-//!
-//! It must never know what is sent to a PE once it is connected.
+//! What PEs publish to connect, as bytes, and what must be the same at both.
 
 use crate::fabric::Fabric;
 use crate::raw::RawKey;
@@ -50,7 +48,7 @@ pub(crate) struct SegmentKey {
     pub(crate) key: u64,
 }
 
-/// What a PE tells of a segment of its own.
+/// What a PE publishes of a segment of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offered {
     /// Its key means nothing where there is a raw one.
@@ -84,15 +82,15 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
-/// How to reach `pe`, from what it told.
+/// How to reach `pe`, from what it published.
 ///
 /// # Errors
-/// When no PE of this build would tell that.
+/// When no PE of this build would publish that.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The segments of `pe`, from what it told.
+/// The segments of `pe`, from what it published.
 fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Error> {
     let mut offered: [Offered; Segment::COUNT] = Default::default();
     for (offered, bytes) in
@@ -103,10 +101,10 @@ fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Er
     Ok(offered)
 }
 
-/// Whether `pe` can be used by what it told, by PE `me`, which told `own`.
+/// Whether PE `me`, which published `own`, can use `pe` by what that published.
 ///
 /// # Errors
-/// When it told nothing that makes sense, or when the two do not fit together.
+/// When what it published makes no sense, or when the two do not fit together.
 pub(crate) fn check(
     (me, own): (Pe, &Address),
     pe: Pe,
@@ -124,7 +122,7 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// PE `pe` by what it told, which was checked.
+    /// PE `pe` by what it published, which was checked.
     ///
     /// # Errors
     /// When libfabric refuses.

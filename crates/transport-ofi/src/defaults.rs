@@ -1,14 +1,15 @@
-//! What libfabric is told by its own variables, where the user says nothing.
+//! Defaults of libfabric that only its own variables set; those of the user prevail.
 //!
-//! libfabric reads its variables once, when it is opened and first asked what it has, and nothing else sets these.
-//! Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB,
-//! whatever is asked of it; the messages here have 80 bytes, and puts wait in memory of their own. A library below its
-//! provider psm takes the process's signals, so that one that crashes would end with status 1 instead.
+//! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
+//! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
+//! every endpoint, 85 MiB, whatever is requested; the messages here have 80 bytes, and puts wait in
+//! memory of their own. A library below its provider psm takes the process's signals, so that one
+//! that crashes would end with status 1 instead.
 //!
-//! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of which every
-//! operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is full goes on in a list.
-//! A NIC's would be too short for its connections, and Slingshot makes more of the same variable: where there
-//! is a NIC, nothing is said of it.
+//! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of
+//! which every operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is
+//! full goes on in a list. A NIC's would be too short for its connections, and Slingshot makes more
+//! of the same variable: where there is a NIC, nothing is said of it.
 
 use rushmem_transport::device;
 use rushmem_transport::kit::variables;
@@ -22,8 +23,8 @@ const OURS: [&CStr; 4] = [
     c"FI_UNIVERSE_SIZE=4",
 ];
 
-/// Lets libfabric read its variables: `ask` makes it do so.
-pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
+/// Lets libfabric read its variables: `read` makes it do so.
+pub(crate) fn with<R>(read: impl FnOnce() -> R) -> R {
     let n = if device::any() { OURS.len() - 1 } else { OURS.len() };
-    variables::told(&OURS[..n], ask)
+    variables::with(&OURS[..n], read)
 }

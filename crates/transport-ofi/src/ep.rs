@@ -4,8 +4,7 @@
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
 //! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start
-//! operations towards a `remote`, `poll` takes completions. This file must never know what calls of
-//! libfabric there are.
+//! operations towards a `remote`, `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -33,7 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) width: AmoWidth,
 }
 
-// SAFETY: an address like that of a `LocalBuf`; whoever passes it on vouches for the memory.
+// SAFETY: an address like that of a `LocalBuf`; the caller that passes it on keeps the memory
+// valid.
 unsafe impl Send for Wanted {}
 
 /// What an operation does with memory when it completes.
@@ -93,7 +93,7 @@ pub(crate) struct FiEndpoint {
     /// so.
     inject_up_to: usize,
     write_arguments: WriteArguments,
-    /// What a write's completion tells, in libfabric's flags.
+    /// What a write's completion means, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,
 }
@@ -170,7 +170,7 @@ impl FiEndpoint {
     }
 }
 
-/// What libfabric's code tells of an operation that it has not taken.
+/// The error for libfabric's code when it has not taken an operation.
 #[cold]
 fn refused(code: isize) -> Result<Post, i32> {
     match i32::try_from(code).unwrap_or(-fi::FI_EIO) {

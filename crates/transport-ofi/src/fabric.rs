@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock};
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
 const QUEUE: usize = 512;
 
-/// Peers that libfabric is told to expect at most; it takes more as they come.
+/// Peers that libfabric is prepared for at most; it takes more as they come.
 const EXPECTED_PEERS: usize = 64;
 
 /// The library, opened once.
@@ -27,7 +27,7 @@ const EXPECTED_PEERS: usize = 64;
 /// What is missing.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
-    let library = LIBRARY.get_or_init(|| defaults::told(opened)).as_ref().map_err(Clone::clone)?;
+    let library = LIBRARY.get_or_init(|| defaults::with(opened)).as_ref().map_err(Clone::clone)?;
     let version = library.version();
     match version >= fi::OLDEST {
         true => Ok(library),
@@ -74,9 +74,9 @@ pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
-    /// libfabric may change it while it opens an endpoint. Whoever inserts a peer has it, too: shm
-    /// (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those that
-    /// are not enabled yet.
+    /// libfabric may change it while it opens an endpoint. Code that inserts a peer has it, too:
+    /// shm (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those
+    /// that are not enabled yet.
     info: Mutex<List>,
     pub(crate) library: &'static Libfabric,
     pub(crate) facts: Facts,
@@ -87,7 +87,7 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Opens the domain of an entry, for so many peers.
+    /// Opens the domain of an entry, for this many peers.
     ///
     /// # Errors
     /// Which step was refused, and why.
@@ -169,7 +169,7 @@ impl Fabric {
         };
         if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
             let mut fd = -1;
-            // SAFETY: an open queue that was asked to have a descriptor.
+            // SAFETY: an open queue that was opened with a descriptor.
             let code = unsafe { fi::fi_getwait(cq.fid(), &mut fd) };
             return Ok(Cq { cq, wait: (code == 0 && fd >= 0).then_some(fd) });
         }
@@ -220,7 +220,7 @@ impl Fabric {
     pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
-        // SAFETY: an open endpoint and as many bytes as are told.
+        // SAFETY: an open endpoint and room for `nbytes` bytes.
         let code = unsafe { fi::fi_getname(endpoint.raw(), name.as_mut_ptr().cast(), &mut nbytes) };
         succeeded(code)?;
         name.truncate(nbytes);

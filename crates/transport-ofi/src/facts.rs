@@ -20,7 +20,8 @@ pub(crate) struct Facts {
     pub(crate) max_message: usize,
     /// Writes of an endpoint to one address, and sends after them, arrive in order.
     pub(crate) ordered: bool,
-    /// A read comes after the writes before it, so that it tells that they have arrived.
+    /// A read comes after the writes before it, so that its completion shows that they have
+    /// arrived.
     pub(crate) reads_follow: bool,
     /// A write can complete when it is visible at the target.
     pub(crate) delivery: bool,
@@ -28,7 +29,7 @@ pub(crate) struct Facts {
     pub(crate) sockets: bool,
     /// The address is one that only this machine reaches.
     pub(crate) loopback: bool,
-    /// The NIC behind it, where libfabric tells.
+    /// The NIC behind it, where libfabric says.
     pub(crate) nic: Option<FabricNic>,
 }
 
@@ -68,5 +69,5 @@ impl Facts {
 
 /// Orders that make a fence between writes, and between a write and a message, needless.
 pub(crate) const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
-/// Orders of which one makes a read tell that writes have arrived.
+/// Orders of which one makes a read's completion show that writes have arrived.
 pub(crate) const READS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;

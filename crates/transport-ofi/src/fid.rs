@@ -44,7 +44,8 @@ impl<T> Fid<T> {
 
 impl<T> Drop for Fid<T> {
     fn drop(&mut self) {
-        // SAFETY: open, and nobody uses it any more. Where closing fails there is nothing left to do.
+        // SAFETY: open, and nobody uses it any more. Where closing fails there is nothing left to
+        // do.
         unsafe { fi::fi_close(self.fid()) };
     }
 }

@@ -1,4 +1,5 @@
-//! What this machine has of libfabric: whether a device is behind it that reads and writes memory by itself.
+//! What this machine has of libfabric: whether a device is behind it that reads and writes memory
+//! by itself.
 
 use crate::choice::{self, Wish};
 use crate::fabric;
@@ -6,8 +7,8 @@ use crate::facts::Facts;
 use crate::native;
 use rushmem_transport::{Amos, Found, Host, device};
 
-/// What libfabric is here and what it would use. It is asked for its devices only where the kernel shows
-/// some.
+/// What libfabric is here and what it would use. It is queried for its devices only where the
+/// kernel shows some.
 ///
 /// # Errors
 /// What is missing.
@@ -31,7 +32,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 struct Entry<'a> {
     provider: &'a str,
     domain: &'a str,
-    /// The NIC's name, where libfabric tells it, and whether it says that it is on a bus.
+    /// The NIC's name, where libfabric reports it, and whether it says that it is on a bus.
     nic: Option<(&'a str, bool)>,
 }
 

@@ -1,4 +1,5 @@
-//! Atomic operations as libfabric names them, and which of them an endpoint of libfabric has by itself.
+//! Atomic operations as libfabric names them, and which of them an endpoint of libfabric has by
+//! itself.
 #![allow(unsafe_code)]
 
 use crate::fid::Fid;
@@ -50,8 +51,9 @@ impl Amo {
 // The lower bytes of a word of 8 bytes are one of 4.
 const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
 
-/// Whether the cards of a provider carry atomic operations out. libfabric does not tell, but the manuals of its providers do:
-/// those of Slingshot do (fi_cxi), the others leave them to a CPU at one of the ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
+/// Whether the cards of a provider carry atomic operations out. libfabric does not say, but the
+/// manuals of its providers do: those of Slingshot do (fi_cxi), the others leave them to a CPU at
+/// one of the ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
 pub(crate) fn in_hardware(provider: &str) -> bool {
     provider == "cxi"
 }
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_told_apart() {
+    fn operations_are_distinguished() {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
         let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
         assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);

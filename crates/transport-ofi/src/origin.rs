@@ -25,7 +25,7 @@ pub(crate) struct OfiEndpoint {
     slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
     seen: u32,
-    /// Completion does not tell of the target's memory.
+    /// Completion does not cover the target's memory.
     flushes: bool,
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,

@@ -1,5 +1,5 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever
-//! is only slow or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
+//! is only slow or lacks something is no matter of names: [`Facts`](crate::facts::Facts) say that.
 
 use rushmem_transport::Amos;
 use std::ffi::CString;
@@ -47,10 +47,10 @@ pub(crate) fn fails_at_close(provider: &str) -> bool {
     provider == "verbs;ofi_rxm"
 }
 
-/// Whether a read tells that the writes before it have arrived, although the provider promises no
-/// order, and completions that tell it are of no use. Those of shm (1.17) come when the target
-/// polls, and once it is asked for atomic operations too early; without them the kernel carries its
-/// writes out at once, or reads take the queue of the writes.
+/// Whether a read's completion shows that the writes before it have arrived, although the provider
+/// promises no order, and completions that show it are of no use. Those of shm (1.17) come when the
+/// target polls, and too early once atomic operations are requested; without them the kernel
+/// carries its writes out at once, or reads take the queue of the writes.
 pub(crate) fn reads_follow(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }

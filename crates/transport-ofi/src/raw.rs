@@ -1,7 +1,6 @@
-//! Raw keys: what names a registration where a provider's keys are longer than operations have room for, or need work at a
-//! peer. The peer maps one at first use, and names the mapped key in its operations.
-//!
-//! It must never know how keys get to peers.
+//! Raw keys: what names a registration where a provider's keys are longer than operations have room
+//! for, or need work at a peer. The peer maps one at first use, and names the mapped key in its
+//! operations.
 #![allow(unsafe_code)]
 
 use crate::fid::{Fid, succeeded};
@@ -10,7 +9,7 @@ use rushmem_transport::kit::lock::lock;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// A raw key, with the base address that the provider tells with it.
+/// A raw key, with the base address that the provider returns with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawKey {
     pub(crate) base: u64,
@@ -31,7 +30,7 @@ impl RawKey {
             code => return Err(code),
         }
         let mut bytes = vec![0; nbytes];
-        // SAFETY: an open registration, and room for so many bytes.
+        // SAFETY: an open registration, and room for `nbytes` bytes.
         let code = unsafe { fi::fi_raw_key(mr.raw(), &mut base, bytes.as_mut_ptr(), &mut nbytes) };
         succeeded(code)?;
         bytes.truncate(nbytes);
@@ -51,7 +50,7 @@ impl Mapped {
     pub(crate) fn add(&self, domain: &Fid<fi::fid_domain>, raw: &RawKey) -> Result<u64, i32> {
         let mut key = fi::KEY_NOTAVAIL;
         let (bytes, nbytes) = (raw.bytes.as_ptr(), raw.bytes.len());
-        // SAFETY: an open domain and so many bytes.
+        // SAFETY: an open domain and as many bytes as `nbytes` says.
         succeeded(unsafe { fi::fi_map_raw_key(domain.raw(), raw.base, bytes, nbytes, &mut key) })?;
         lock(&self.0).push(key);
         Ok(key)
@@ -60,7 +59,8 @@ impl Mapped {
     /// Unmaps all of them: libfabric asks for it before the domain is closed.
     pub(crate) fn clear(&self, domain: &Fid<fi::fid_domain>) {
         for key in lock(&self.0).drain(..) {
-            // SAFETY: an open domain and a key that was mapped in it, once. Where unmapping fails there is nothing left to do.
+            // SAFETY: an open domain and a key that was mapped in it, once. Where unmapping fails
+            // there is nothing left to do.
             unsafe { fi::fi_unmap_key(domain.raw(), key) };
         }
     }

@@ -19,7 +19,7 @@ pub(crate) const SENDS: usize = 64;
 /// The target's side of this PE.
 pub(crate) struct Service {
     ep: FiEndpoint,
-    /// Buffers that wait for messages, of so many.
+    /// Buffers that wait for messages, at most.
     receives: usize,
     /// What peers ask, by their streams.
     streams: HashMap<Stream, CarriedOut<Request>>,
@@ -30,7 +30,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// `ep` has room for so many receives and for [`SENDS`].
+    /// `ep` has room for `receives` receives and for [`SENDS`].
     pub(crate) fn new(ep: FiEndpoint, receives: usize) -> Service {
         let (streams, backlog, arrivals) = (HashMap::new(), VecDeque::new(), Vec::new());
         Service { ep, receives, streams, backlog, arrivals }

@@ -37,7 +37,7 @@ pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 /// before its end; its sleeps are short, since not every event wakes a thread. A poll takes one
 /// microsecond, but twenty and more while much data arrives, so a thread that polls every 25 us
 /// waits. The service thread serves now and then beside a thread within one long call, or within
-/// several in a row, which does not poll. No thread counts as asleep: all poll every 50 us.
+/// several in a row, which does not poll. No thread counts as sleeping: all poll every 50 us.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),
@@ -45,7 +45,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 1,
     max_unpolled: 4,
-    longest_asleep: WaitLimits::LONGEST,
+    longest_sleeping: WaitLimits::LONGEST,
     flushes_beside_sleepers: true,
 };
 
@@ -68,7 +68,7 @@ pub struct Tuning {
     pub receives: usize,
     /// Longer transfers are cut.
     pub max_bytes: usize,
-    /// Use completions that tell of the target's memory, the fabric's order, and other atomic
+    /// Use completions that cover the target's memory, the fabric's order, and other atomic
     /// operations of its own than compare-and-swap, where it has them.
     pub trust: bool,
 }

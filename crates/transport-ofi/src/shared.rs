@@ -43,7 +43,7 @@ pub(crate) struct SharedEp {
     pub(crate) requests: AtomicU32,
     /// How many requests the targets have acknowledged.
     pub(crate) acks: Arc<AckCounts>,
-    /// Something was written of which no completion tells that it has reached its target. The
+    /// Something was written whose completion does not mean that it has reached its target. The
     /// provider may still have to work for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
     /// It is among what is unfinished. It changes under the lock of the ep.
@@ -120,8 +120,8 @@ pub(crate) struct Shared {
     /// Between this PE's streams of requests and those of the others.
     pub(crate) acks: Acks,
     pub(crate) state: ProgressState,
-    /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of
-    /// which nobody tells.
+    /// The thread that polled so far sleeps elsewhere until a thread polls again: perhaps on a word
+    /// whose change wakes no thread.
     pub(crate) handed_over: AtomicBool,
     pub(crate) loss: Loss,
 }
@@ -197,7 +197,7 @@ impl Shared {
         self.loss.of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
     }
 
-    /// The address of a PE, as it told it.
+    /// The address of a PE, as it published it.
     fn address_of(&self, pe: u32) -> Option<Address> {
         connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
     }
@@ -240,7 +240,7 @@ impl Shared {
         Ok(())
     }
 
-    /// So many bytes at an address of a peer, as the fabric has them.
+    /// A range at an address of a peer, as the fabric has them.
     ///
     /// # Errors
     /// When they are not in the peer's segment.
@@ -341,7 +341,7 @@ impl Shared {
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel
-    /// tells that it may.
+    /// says that it may.
     pub(crate) fn sleep(&self, at_most: Duration) -> bool {
         match self.fabric.wait_object(&self.cq) {
             WaitObject::Ready => true,

@@ -59,7 +59,7 @@ fn opened(
     let read_back = quirks::reads_follow(&facts.provider);
     let facts = match tuning.trust && !read_back {
         true => facts,
-        // Nothing else tells of the target's memory where reads do not follow writes.
+        // Only these completions cover the target's memory where reads do not follow writes.
         false => {
             let reads_follow = facts.reads_follow || read_back;
             let delivery = facts.delivery && !reads_follow;
@@ -67,7 +67,7 @@ fn opened(
         }
     };
     if !facts.delivery && !facts.reads_follow {
-        let why = "it tells of no write that it has reached the target's memory, and orders no reads after writes";
+        let why = "it does not report when a write has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
     let n_pes = with.n_pes as usize;

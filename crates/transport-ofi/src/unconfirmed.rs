@@ -1,8 +1,8 @@
 //! Whether a PE that has been silent for long is there at all.
 //!
-//! Providers that make connections try for ever to reach a process that has ended, and say nothing. Where
-//! their names are addresses that a socket can connect to, the kernel of the other host knows better: it
-//! refuses for a process that has ended, and not for one that is stopped.
+//! Providers that make connections try for ever to reach a process that has ended, and say nothing.
+//! Where their names are addresses that a socket can connect to, the kernel of the other host knows
+//! better: it refuses for a process that has ended, and not for one that is stopped.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// Whether somebody listens there; `None` when nobody can tell.
+/// Whether somebody listens there; `None` when that cannot be known.
 pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
     match TcpStream::connect_timeout(&at, LIMIT) {
         Ok(_) => Some(true),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_is_gone_is_told_from_one_that_is_there() {
+    fn a_listener_that_is_gone_differs_from_one_that_is_there() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("an address");
         assert_eq!(listens(at), Some(true));

@@ -1,9 +1,11 @@
-//! The suite that every provider must pass, over each of libfabric's providers that this machine has; once
-//! with the usual and once with tiny queues, and without trust in what the provider says of completion and
-//! order. All but one are part of `cargo xtask test --full`, which sets `RUSHMEM_PROVIDERS=all`.
-//! Another library than the system's is tested by `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
+//! The suite that every provider must pass, over each of libfabric's providers that this machine
+//! has; once with the usual and once with tiny queues, and without trust in what the provider says
+//! of completion and order. All but one are part of `cargo xtask test --full`, which sets
+//! `RUSHMEM_PROVIDERS=all`. Another library than the system's is tested by `LD_LIBRARY_PATH` and
+//! `FI_PROVIDER_PATH`.
 //!
-//! The provider `strict` is our own for tests: its domains are named after the fabrics whose rules they keep.
+//! The provider `strict` is our own for tests: its domains are named after the fabrics whose rules
+//! they keep.
 
 #![allow(unsafe_code)]
 
@@ -28,8 +30,8 @@ impl Host for Asks {
     }
 }
 
-/// What is asked for by a name such as `tcp`, or `strict cxi`.
-fn asked(name: &'static str) -> Asks {
+/// What a name such as `tcp` or `strict cxi` requests.
+fn requested(name: &'static str) -> Asks {
     match name.split_once(' ') {
         Some((provider, domain)) => Asks(provider, Some(domain)),
         None => Asks(name, None),
@@ -37,7 +39,7 @@ fn asked(name: &'static str) -> Asks {
 }
 
 fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
-    Open { host: Arc::new(asked(provider)), amos, ..open.clone() }
+    Open { host: Arc::new(requested(provider)), amos, ..open.clone() }
 }
 
 /// The one that is always tested.
@@ -52,7 +54,7 @@ fn alone(provider: &'static str) -> Open {
         one_machine: true,
         oversubscribed: true,
         amos: Amos::Software,
-        host: Arc::new(asked(provider)),
+        host: Arc::new(requested(provider)),
     }
 }
 

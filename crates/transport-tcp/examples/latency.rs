@@ -3,8 +3,9 @@
 //!
 //! `cargo run --release -p rushmem-transport-tcp --example latency [runs [part of a line's name]]`
 //!
-//! Each line is the median of the runs with the quartiles and the best. "polls" and "computes" say what the target
-//! does meanwhile: wait in the library, or compute outside it so that its service thread serves.
+//! Each line is the median of the runs with the quartiles and the best. "polls" and "computes" say
+//! what the target does meanwhile: wait in the library, or compute outside it so that its service
+//! thread serves.
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
@@ -66,7 +67,7 @@ fn main() {
     assert!(child.wait().expect("the other PE").success());
 }
 
-/// Stay on the `index`-th processor that this process may use, if it has so many.
+/// Stay on the `index`-th processor that this process may use, if there is one.
 fn run_on_processor(index: usize) {
     let usable = sched_getaffinity(None).expect("the processors of this process");
     if let Some(cpu) = (0..CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu)).nth(index) {
@@ -121,7 +122,7 @@ impl Bench {
         send(&mut side, &transport.address());
         send(&mut side, &key.0);
         let (address, key) = (receive(&mut side), receive(&mut side));
-        // What this PE has told the other has: it does not use itself.
+        // What this PE has sent, the other has: it does not use itself.
         let records = [PeRecord { address: &address, keys: [&key, &[], &[]] }; 2];
         let directory = Directory::new(Directory::encode(records.into_iter()));
         transport.connect(Arc::new(directory)).expect("an address");
@@ -152,7 +153,8 @@ impl Bench {
         self.endpoint.quiet().expect("a quiet");
     }
 
-    /// PE 0 does `work` so often per run; PE 1 polls or computes meanwhile. Microseconds per `work`.
+    /// PE 0 does `work` so often per run; PE 1 polls or computes meanwhile. Microseconds per
+    /// `work`.
     fn one_sided(
         &mut self,
         rounds: usize,

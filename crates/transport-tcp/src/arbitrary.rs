@@ -1,5 +1,5 @@
-//! Bytes that nobody meant, against decoder, target and ledger: millions of frames, no panic, no access
-//! outside the segment, and nothing held but a head and a small body.
+//! Bytes that nobody meant, against decoder, target and ledger: millions of frames, no panic, no
+//! access outside the segment, and nothing held but a head and a small body.
 #![allow(unsafe_code)]
 
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
@@ -20,8 +20,8 @@ struct Fuzzed<H> {
     refused: u64,
 }
 
-/// Bytes like those of a peer that lies now and then: mostly a head with a right kind, small fields and
-/// its body.
+/// Bytes like those of a peer that lies now and then: mostly a head with a right kind, small fields
+/// and its body.
 fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(60) {
@@ -59,7 +59,7 @@ fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, Reply>) -> Result<(), Vio
     match piece {
         Piece::Part { head: Reply::Data { seq, nbytes }, done, bytes } => {
             let room = *ledger.data(seq, nbytes)?;
-            assert!(done + bytes.len() <= room, "within what was asked for");
+            assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {
                 ledger.settle(Reply::Data { seq, nbytes })?;
             }
@@ -68,7 +68,7 @@ fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, Reply>) -> Result<(), Vio
         Piece::Part { .. } => unreachable!("only data has a body"),
         Piece::Whole(head, body) => {
             let room = ledger.settle(head)?;
-            assert!(body.len() <= room, "within what was asked for");
+            assert!(body.len() <= room, "within what was requested");
             Ok(())
         }
     }

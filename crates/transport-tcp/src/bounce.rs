@@ -1,8 +1,9 @@
 //! Buffers in which long transfers arrive, before they are copied to symmetric memory.
 //!
-//! The kernel fills memory in pieces that begin and end within words, so it never receives into memory
-//! that others read. A buffer fits into the cache of a CPU, so the second copy reads no other memory.
-//! A thread borrows a buffer while it receives, so there are as many as threads that receive at once.
+//! The kernel fills memory in pieces that begin and end within words, so it never receives into
+//! memory that others read. A buffer fits into the cache of a CPU, so the second copy reads no
+//! other memory. A thread borrows a buffer while it receives, so there are as many as threads that
+//! receive at once.
 
 use rushmem_transport::kit::lock::lock;
 use std::mem::MaybeUninit;

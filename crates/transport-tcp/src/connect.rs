@@ -1,6 +1,4 @@
 //! Connecting to a peer: to which of its addresses, how often, and for how long.
-//!
-//! It must never know what is sent over a connection once both ends have proved themselves.
 
 use crate::found;
 use crate::proto::{Address, Answer, CLAIM, Connector, GREETING, Violation, WELCOME};
@@ -85,8 +83,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A connection to PE `target` over which both have proved themselves, or why there is none. Nothing if there is another one, as
-/// either the target says or `may_stop` does.
+/// A connection to PE `target` over which both have proved themselves, or why there is none.
+/// Nothing if there is another one, as either the target says or `may_stop` does.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,
@@ -125,7 +123,8 @@ pub(crate) fn connect(
         if Instant::now() >= deadline {
             return Err(why);
         }
-        // One that hangs up is there. It may lack descriptors, and says so itself if that does not change.
+        // One that hangs up is there. It may lack descriptors, and says so itself if that does not
+        // change.
         rounds += u32::from(!hung_up);
         limit = limit.max(ATTEMPT);
         std::thread::sleep(pause);
@@ -174,7 +173,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Connects to somebody who greets, perhaps waits for a claim, and closes the connection without reading one.
+    /// Connects to somebody who greets, perhaps waits for a claim, and closes the connection
+    /// without reading one.
     fn dropped(waits_for_a_claim: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = listener.local_addr().expect("its address");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_dropped_says_so() {
+    fn a_dropped_connection_is_reported() {
         for waits_for_a_claim in [false, true] {
             assert_eq!(dropped(waits_for_a_claim), "it hung up during the handshake");
         }

@@ -2,8 +2,7 @@
 //!
 //! Replies go out between requests: where both wait, one frame of each in turn, so that an answer
 //! does not wait for all the data that this PE sends. Whatever waits, everything that comes is
-//! read, since two PEs that waited for each other to read would wait forever. This file must never
-//! know other connections, nor who polls.
+//! read, since two PEs that waited for each other to read would wait forever.
 #![allow(unsafe_code)]
 
 use crate::bounce::BounceBuffers;
@@ -77,12 +76,12 @@ pub(crate) struct Connection {
     replies_turn: bool,
     /// The peer has said that it leaves.
     bye: bool,
-    /// Something came since [`took_in`](Connection::took_in) was asked.
+    /// Something came since the last call of [`took_in`](Connection::took_in).
     received: bool,
     /// The kernel had no room for what is left to send.
     blocked: bool,
-    /// The kernel tells when there is room to send.
-    pub(crate) told_of_room: bool,
+    /// The kernel reports when there is room to send.
+    pub(crate) watches_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
     pub(crate) heartbeat: Heartbeat,
@@ -99,7 +98,7 @@ impl Connection {
             bye: false,
             received: false,
             blocked: false,
-            told_of_room: false,
+            watches_room: false,
             noted: false,
             heartbeat: Heartbeat::default(),
         }
@@ -115,12 +114,12 @@ impl Connection {
         self.blocked
     }
 
-    /// Whether something came since this was asked last.
+    /// Whether something came since the last call.
     pub(crate) fn took_in(&mut self) -> bool {
         std::mem::take(&mut self.received)
     }
 
-    /// Whether this PE's memory was changed since this was asked last.
+    /// Whether this PE's memory was changed since the last call.
     pub(crate) fn has_changed_memory(&mut self) -> bool {
         std::mem::take(&mut self.target.changed)
     }
@@ -228,7 +227,7 @@ impl Connection {
                 Frame::Reply(_) | Frame::Bye => {}
             }
         }
-        // SAFETY: the kernel has written the range first, and so many bytes of the buffer then.
+        // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
         self.reader.feed(bytes, |piece| match piece.addressed() {
@@ -251,7 +250,7 @@ impl Connection {
     /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
         self.origin.requests.push(&Frame::bye());
-        // Whoever cannot be told finds the connection closed.
+        // A peer that this does not reach finds the connection closed.
         let _ = self.flush();
     }
 }

@@ -1,8 +1,7 @@
 //! The verbs of one context.
 //!
 //! All endpoints of a PE share its links; an endpoint remembers the number of its last request to
-//! each PE, so that its quiet waits for its own operations alone. This file must never know a
-//! socket, nor who polls while it waits.
+//! each PE, so that its quiet waits for its own operations alone.
 #![allow(unsafe_code)]
 
 use crate::connection::{Connection, End};
@@ -220,14 +219,14 @@ impl TcpEndpoint {
         for i in 0..self.touched.len() {
             let pe = self.touched[i];
             let seq = self.routes[pe].last;
-            let asked = self.shared().with_link(pe, |connection| {
+            let flushed = self.shared().with_link(pe, |connection| {
                 if connection.origin.acked() >= seq {
                     return Ok(());
                 }
                 connection.origin.ask_for_ack(seq);
                 connection.flush()
             });
-            if let Err(error) = asked {
+            if let Err(error) = flushed {
                 self.abandon();
                 return Err(error);
             }
@@ -299,6 +298,7 @@ impl Endpoint for TcpEndpoint {
         let in_parts = self.in_parts && is_long;
         // The CPU stores the first bytes that come, which would end the process by a signal.
         if is_long && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest) {
+            self.abandon();
             return Err(self.shared().loss.of_memory(fault));
         }
         let leave = Leave::of(completion);

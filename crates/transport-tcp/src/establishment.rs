@@ -1,12 +1,12 @@
-//! How two PEs come to one connection, whoever connects, and if both do at once.
+//! How two PEs come to one connection if either connects, or both at once.
 //!
-//! A PE that connects sends a claim; the peer answers with a welcome or a deferral. Of two PEs that connect to each other at once,
-//! the lower one defers the claim of the higher one, and the higher one welcomes the claim of the lower one. A PE that welcomes a
-//! claim reserves that connection: it opens no other one to the peer until the peer closes the reserved one. The welcomed peer
-//! opens the connection at once and sends its first request; when this request arrives, the reserved connection is open here,
-//! too. A deferred PE waits for the connection of the other one, and claims again if none comes: the other PE may have ended.
-//!
-//! This file must never know a socket.
+//! A PE that connects sends a claim; the peer answers with a welcome or a deferral. Of two PEs that
+//! connect to each other at once, the lower one defers the claim of the higher one, and the higher
+//! one welcomes the claim of the lower one. A PE that welcomes a claim reserves that connection: it
+//! opens no other one to the peer until the peer closes the reserved one. The welcomed peer opens
+//! the connection at once and sends its first request; when this request arrives, the reserved
+//! connection is open here, too. A deferred PE waits for the connection of the other one, and
+//! claims again if none comes: the other PE may have ended.
 
 use crate::proto::Answer;
 use rushmem_transport::Pe;

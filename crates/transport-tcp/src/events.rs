@@ -31,7 +31,7 @@ impl Events {
     /// Records that this thread received something for which another one may wait.
     pub(crate) fn record(&self, state: &ProgressState) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        if state.any_asleep() {
+        if state.any_sleeping() {
             self.ring();
         }
     }
@@ -59,7 +59,7 @@ impl Events {
         if state.end_sleep() {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
             // It may have been rung for a thread that came meanwhile.
-            if state.any_asleep() {
+            if state.any_sleeping() {
                 self.ring();
             }
         }

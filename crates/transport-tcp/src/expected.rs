@@ -1,7 +1,5 @@
-//! From which peer something is likely to come next: collectives and loops of programs repeat themselves, so it is the peer
-//! that came after the last one when that had come before.
-//!
-//! It must never know what comes.
+//! From which peer something is likely to come next: collectives and loops of programs repeat
+//! themselves, so it is the peer that came after the last one when that had come before.
 
 use rushmem_transport::Pe;
 
@@ -39,7 +37,7 @@ impl Expected {
 mod tests {
     use super::*;
 
-    /// How often the peer is foreseen when a pattern comes so many times.
+    /// How often the peer is foreseen when a pattern comes `times` times.
     fn foreseen(pattern: &[u32], times: usize) -> usize {
         let mut expected = Expected::default();
         let mut right = 0;

@@ -1,6 +1,5 @@
-//! Which addresses this machine has: on which of them a PE listens, and in which order a peer tries them.
-//!
-//! It must never know a connection.
+//! Which addresses this machine has: on which of them a PE listens, and in which order a peer tries
+//! them.
 
 use if_addrs::Interface;
 use rushmem_transport::Error;
@@ -10,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 /// The maximum number of addresses that a PE listens on.
 const MAX_ADDRESSES: usize = 16;
 
-/// The addresses to listen on: loopback alone for a job on one machine, else those of the interfaces
-/// named in `chosen` (a list with commas), else all that other machines may reach, those of the interface
-/// `near` before the others: peers try them in this order.
+/// The addresses to listen on: loopback alone for a job on one machine, else those of the
+/// interfaces named in `chosen` (a list with commas), else all that other machines may reach, those
+/// of the interface `near` before the others: peers try them in this order.
 pub(crate) fn own(
     one_machine: bool,
     chosen: Option<&str>,
@@ -67,9 +66,9 @@ fn pick(all: &[Interface], chosen: Option<&str>, near: Option<&str>) -> Vec<IpAd
     addresses
 }
 
-/// A peer's addresses in the order to try them: first those on a network of this machine, then others to
-/// which there is a route, and last those that are this machine's own, since many machines give the same
-/// address to a bridge for containers. What has no route is left out.
+/// A peer's addresses in the order to try them: first those on a network of this machine, then
+/// others to which there is a route, and last those that are this machine's own, since many
+/// machines give the same address to a bridge for containers. What has no route is left out.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];
@@ -90,7 +89,8 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     }
 }
 
-/// Whether the kernel knows a route, as far as it can be asked; connecting a datagram socket sends nothing.
+/// Whether the kernel knows a route, as far as it can be queried: connecting a datagram socket
+/// sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = match address.is_ipv4() {
         true => Ipv4Addr::UNSPECIFIED.into(),

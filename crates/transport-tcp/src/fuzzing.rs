@@ -1,6 +1,8 @@
-//! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its choice.
+//! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its
+//! choice.
 //!
-//! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too far.
+//! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too
+//! far.
 #![allow(unsafe_code)]
 
 use crate::proto::{
@@ -49,16 +51,16 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     (fed, memory)
 }
 
-/// Replies to what was asked, as the first bytes tell: nothing is taken that was not asked for.
+/// Replies to the requests that the first bytes name: nothing is accepted that was not requested.
 fn replies(input: &[u8]) {
     let Some((cuts, input)) = input.split_first_chunk::<CUTS>() else {
         return;
     };
-    let Some((asked, stream)) = input.split_first_chunk::<16>() else {
+    let Some((requested, stream)) = input.split_first_chunk::<16>() else {
         return;
     };
     let mut ledger = Ledger::new();
-    for &byte in asked {
+    for &byte in requested {
         let nbytes = usize::from(byte) * 8;
         match byte % 4 {
             0 => ledger.expect(Want::Data(nbytes as u32), vec![0u8; nbytes]),
@@ -73,7 +75,7 @@ fn replies(input: &[u8]) {
         let due = ledger.due();
         take(&mut ledger, piece)?;
         answered += due - ledger.due();
-        assert!(ledger.acked() <= asked.len() as u64 && answered <= asked.len());
+        assert!(ledger.acked() <= requested.len() as u64 && answered <= requested.len());
         Ok(())
     });
 }
@@ -82,7 +84,7 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Vio
     match piece {
         Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
             let room = ledger.data(seq, nbytes)?.len();
-            assert!(done + bytes.len() <= room, "within what was asked for");
+            assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {
                 ledger.settle(head)?;
             }
@@ -91,13 +93,13 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Vio
         Piece::Part { .. } => unreachable!("only data has a body"),
         Piece::Whole(head, body) => {
             let room = ledger.settle(head)?.len();
-            assert_eq!(body.len(), room, "what was asked for");
+            assert_eq!(body.len(), room, "what was requested");
             Ok(())
         }
     }
 }
 
-/// Feeds a stream in parts whose lengths `cuts` tells, in turn.
+/// Feeds a stream in parts, whose lengths are those in `cuts`, in turn.
 fn feed<H: Head>(
     cuts: &[u8; CUTS],
     stream: &[u8],

@@ -1,7 +1,8 @@
-//! For how long a host has owed an answer, as looks at its connection now and then tell.
+//! For how long a host has owed an answer, by looks at its connection now and then.
 //!
-//! The kernel says when it heard from the host last. On a connection that was idle that is long ago even where an answer is
-//! owed only since a moment, so the time since it was first seen to be owed counts too. This file must never know a socket.
+//! The kernel says when it heard from the host last. On a connection that was idle that is long ago
+//! even where an answer is owed only since a moment, so the time since it was first seen to be owed
+//! counts too.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Heartbeat(Option<Instant>);
 
 impl Heartbeat {
-    /// Looks again: `silence` is what the kernel says, `None` when it awaits nothing. Returns for how long the host has been
-    /// silent although it was asked.
+    /// Looks again: `silence` is what the kernel says, `None` when it awaits nothing. Returns for
+    /// how long the host has been silent although an answer is due.
     pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
         let Some(silence) = silence else {
             self.0 = None;
@@ -30,7 +31,7 @@ mod tests {
     fn only_silence_that_was_seen_counts() {
         let second = Duration::from_secs(1);
         let (mut heartbeat, start) = (Heartbeat::default(), Instant::now());
-        assert_eq!(heartbeat.look(Some(60 * second), start), Duration::ZERO, "idle, then asked");
+        assert_eq!(heartbeat.look(Some(60 * second), start), Duration::ZERO, "idle, then probed");
         assert_eq!(heartbeat.look(None, start + second), Duration::ZERO);
         assert_eq!(heartbeat.look(Some(60 * second), start + 2 * second), Duration::ZERO);
         assert_eq!(heartbeat.look(Some(80 * second), start + 22 * second), 20 * second);

@@ -22,7 +22,7 @@
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it sends no page without a copy by the kernel. A child
 //! of `fork` that executes no other program inherits the sockets: it must not use the library, and
-//! while it lives only the launcher tells peers of its parent's death.
+//! while it lives only the launcher reports its parent's death to peers.
 
 #[cfg(test)]
 mod arbitrary;

@@ -1,8 +1,9 @@
-//! What a thread of this process did before it sent something comes before what any thread of this process does after it received
-//! something that a peer sent because of it, even if that came by way of other peers.
+//! What a thread of this process did before it sent something comes before what any thread of this
+//! process does after it received something that a peer sent because of it, even if that came by
+//! way of other peers.
 //!
-//! The kernels and the peers see to that, but neither is a part of this program, so it has to be said: by a count of what is sent,
-//! which whoever receives reads. This file must never know what is sent, nor to whom.
+//! The kernels and the peers see to that, but neither is a part of this program, so it has to be
+//! said: by a count of what is sent, which the receiver reads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +12,8 @@ static SENT: AtomicU32 = AtomicU32::new(0);
 /// The calling thread is about to send.
 #[inline]
 pub(crate) fn sending() {
-    // Whoever reads a later count synchronizes with this thread, too, since no count is stored without the one before.
+    // A thread that reads a later count synchronizes with this thread, too, since no count is
+    // stored without the one before.
     SENT.fetch_add(1, Ordering::Release);
 }
 

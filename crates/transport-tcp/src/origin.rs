@@ -1,6 +1,5 @@
-//! What this PE asks on a connection: requests of all its endpoints to one peer, and the answers to them.
-//!
-//! It must never know a socket, nor when anybody waits.
+//! What this PE asks on a connection: requests of all its endpoints to one peer, and the answers to
+//! them.
 #![allow(unsafe_code)]
 
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};
@@ -9,7 +8,8 @@ use crate::settings::Tuning;
 use crate::whole_words::WholeWords;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 
-/// Where an answer goes. What it points to stays valid until it has come or the connection is closed.
+/// Where an answer goes. What it points to stays valid until it has come or the connection is
+/// closed.
 #[derive(Clone, Copy)]
 enum To {
     /// Memory of this PE alone, or at which nobody looks meanwhile.
@@ -20,7 +20,8 @@ enum To {
     Nobody,
 }
 
-// SAFETY: plain addresses; whoever issued the request vouches for the memory until it is answered.
+// SAFETY: plain addresses; the caller that issued the request keeps the memory valid until it is
+// answered.
 unsafe impl Send for To {}
 
 /// What this PE asks of the peer.
@@ -53,7 +54,8 @@ impl Origin {
         self.ledger.acked()
     }
 
-    /// Position of the stream up to which everything was appended, and up to which the kernel has it.
+    /// Position of the stream up to which everything was appended, and up to which the kernel has
+    /// it.
     pub(crate) fn positions(&self) -> (u64, u64) {
         (self.requests.appended(), self.requests.sent())
     }
@@ -80,8 +82,8 @@ impl Origin {
         self.ledger.issue()
     }
 
-    /// Appends a get, whose words may be read `in_parts`; returns its number. Others may read `dest`
-    /// meanwhile if it `is_shared`.
+    /// Appends a get, whose words may be read `in_parts`; returns its number. Others may read
+    /// `dest` meanwhile if it `is_shared`.
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
@@ -115,7 +117,8 @@ impl Origin {
     /// Appends an AMO whose old value goes `to` a word of width `write`; returns its number.
     ///
     /// # Safety
-    /// `to` is valid for writes of such a word until the request is answered or the connection is closed.
+    /// `to` is valid for writes of such a word until the request is answered or the connection is
+    /// closed.
     pub(crate) unsafe fn fetch(
         &mut self,
         request: &AmoRequest,
@@ -134,7 +137,8 @@ impl Origin {
         }
     }
 
-    /// Where the body of a `Data` reply goes, which must be the next answer that is due, if the kernel may write there.
+    /// Where the body of a `Data` reply goes, which must be the next answer that is due, if the
+    /// kernel may write there.
     pub(crate) fn private_destination(
         &self,
         seq: u64,
@@ -159,7 +163,7 @@ impl Origin {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
                     To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
-                    To::Word(..) | To::Nobody => return Err(Violation::Unasked),
+                    To::Word(..) | To::Nobody => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
                     self.settle(head)?;
@@ -181,7 +185,7 @@ impl Origin {
 
 /// Copies received bytes, in whole words, to the start of a destination that has as many or more.
 fn store(to: LocalBuf, bytes: &[u8]) {
-    assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
+    assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
     // SAFETY: within a destination that is valid until its request is answered.
     unsafe { mem::copy_bytes::<mem::Volatile>(to.base, bytes.as_ptr(), bytes.len()) };
 }

@@ -1,6 +1,4 @@
 //! What a PE asks of itself: it is done at once, without a connection.
-//!
-//! It must never know a connection.
 #![allow(unsafe_code)]
 
 use crate::shared::Shared;

@@ -1,10 +1,11 @@
 //! The wire format and its state machines, without sockets, memory or time.
 //!
-//! Two PEs have one connection, which either may use as an origin and as a target: each end sends requests
-//! and, between them, replies to those of the other. It begins with a handshake in which both prove that they
-//! know the job's secret; after that come frames of a 16-byte head, little-endian, and a bounded body. Requests
-//! are carried out in the order of the stream and answered in that order, so the n-th answer needs no name,
-//! and an answer to one request acknowledges all before it.
+//! Two PEs have one connection, which either may use as an origin and as a target: each end sends
+//! requests and, between them, replies to those of the other. It begins with a handshake in which
+//! both prove that they know the job's secret; after that come frames of a 16-byte head,
+//! little-endian, and a bounded body. Requests are carried out in the order of the stream and
+//! answered in that order, so the n-th answer needs no name, and an answer to one request
+//! acknowledges all before it.
 //!
 //! Nothing here allocates by what a peer says. This module must never know a socket or a pointer.
 

@@ -4,8 +4,6 @@
 //! The kernel reads memory in pieces that begin and end within words, at different times. Memory
 //! that others may change meanwhile is therefore copied in whole words when its turn comes: a part
 //! of it at a time.
-//!
-//! It must never know what the bytes mean.
 #![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
@@ -15,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
 enum Unsent {
-    /// So many of the copied bytes, which follow those of the part before.
+    /// This many of the copied bytes, which follow those of the part before.
     Own(usize),
     /// Memory that stays valid until it is sent.
     Memory(LocalBuf),
@@ -163,7 +161,7 @@ impl SendQueue {
                 _ => self.send_ranges(&socket, at_once),
             };
             match result {
-                Ok(nbytes) => reached = self.strike(nbytes) && up_to == UpTo::EndOfMemory,
+                Ok(nbytes) => reached = self.advance(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // Any of the ranges may be at fault: they are sent one by one, so that it is the
@@ -213,8 +211,8 @@ impl SendQueue {
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 
-    /// Returns whether a range of memory was sent to its end.
-    fn strike(&mut self, mut nbytes: usize) -> bool {
+    /// Takes sent bytes off the queue; returns whether a range of memory was sent to its end.
+    fn advance(&mut self, mut nbytes: usize) -> bool {
         let mut ended = false;
         self.sent += nbytes as u64;
         while nbytes > 0 {

@@ -22,7 +22,7 @@ use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Of so many turns without work, all but the last look at the expected link alone...
+/// Of this many turns without work, all but the last poll only the expected link...
 const TURNS: u32 = 32;
 /// ...and where PEs share CPUs: each turn there is a pass of the scheduler.
 const TURNS_OVERSUBSCRIBED: u32 = 4;
@@ -179,7 +179,7 @@ impl Service {
         };
         let n_pes = shared.peers.n_pes() as u32;
         let acceptor = Acceptor::new(shared.secret, shared.me.0, n_pes, nonce);
-        // Whoever cannot be greeted is gone.
+        // A peer that cannot be greeted is gone.
         if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
             let number = place(&mut self.unauthenticated, connection);
             let Some(connection) = &self.unauthenticated[number as usize] else {

@@ -33,7 +33,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_micros(100),
     min_polls: 26,
     max_unpolled: u32::MAX,
-    longest_asleep: Duration::from_millis(20),
+    longest_sleeping: Duration::from_millis(20),
     flushes_beside_sleepers: true,
 };
 

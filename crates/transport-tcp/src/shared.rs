@@ -4,7 +4,7 @@
 //! Locks: endpoints wait for a link, as does the service for a peer that connects; all others try
 //! it. A thread that holds one waits for two other locks alone, each of which is held for a few
 //! instructions: that of the list of what is unfinished, and that of the list of bounce buffers. No
-//! link is held while it is connected. This file must never know what peers ask of this PE.
+//! link is held while it is connected.
 
 use crate::bounce::BounceBuffers;
 use crate::connect::{self, Refusal};
@@ -38,10 +38,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// From what `pe` told.
+    /// From what `pe` published.
     ///
     /// # Errors
-    /// When no PE of this build would tell that.
+    /// When no PE of this build would publish that.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
         for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -51,10 +51,10 @@ impl Peer {
     }
 }
 
-/// Where `pe` listens, from what it told.
+/// Where `pe` listens, from what it published.
 ///
 /// # Errors
-/// When no PE of this build would tell that.
+/// When no PE of this build would publish that.
 pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address)
         .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
@@ -253,8 +253,8 @@ impl Shared {
         error
     }
 
-    /// After work on a link: whoever waits for what came is told, and whatever is left to send will
-    /// be sent.
+    /// After work on a link: threads that wait for what came are woken, and what is left to send
+    /// will be sent.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.has_changed_memory() {
             self.host.arrived();
@@ -262,9 +262,9 @@ impl Shared {
         if connection.took_in() {
             self.wake_sleepers();
         }
-        if connection.is_blocked() != connection.told_of_room {
-            connection.told_of_room = connection.is_blocked();
-            self.watch(&connection.socket, Token::Link(pe.0), connection.told_of_room);
+        if connection.is_blocked() != connection.watches_room {
+            connection.watches_room = connection.is_blocked();
+            self.watch(&connection.socket, Token::Link(pe.0), connection.watches_room);
         }
         if connection.has_unsent() && !connection.is_blocked() && !connection.noted {
             connection.noted = true;

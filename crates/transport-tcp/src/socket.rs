@@ -1,6 +1,5 @@
-//! How the socket of a connection is set, whose errors are whose, and random bytes for its handshake.
-//!
-//! It must never know what travels on a connection.
+//! How the socket of a connection is set, whose errors are whose, and random bytes for its
+//! handshake.
 
 use crate::settings::Tuning;
 use rustix::net::sockopt;
@@ -8,8 +7,8 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Prepares a connection that is past its handshake for traffic: nothing blocks, nothing is held back by the kernel, and
-/// another host that is gone is noticed while nothing is sent.
+/// Prepares a connection that is past its handshake for traffic: nothing blocks, nothing is held
+/// back by the kernel, and another host that is gone is noticed while nothing is sent.
 pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
@@ -23,13 +22,15 @@ pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether both ends have the same address. Then the other host is this one, which cannot be gone. With tens of thousands of idle
-/// connections on few CPUs its kernel could fail to answer itself in time, and end a connection between PEs that are well.
+/// Whether both ends have the same address. Then the other host is this one, which cannot be gone.
+/// With tens of thousands of idle connections on few CPUs its kernel could fail to answer itself in
+/// time, and end a connection between PEs that are well.
 fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
     Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
 }
 
-/// Has the kernel ask the other host, in whole seconds: once a third of the limit has passed, then three times more.
+/// Has the kernel ask the other host, in whole seconds: once a third of the limit has passed, then
+/// three times more.
 fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     let third = (silence_limit / 3).max(Duration::from_secs(1));
     sockopt::set_socket_keepalive(stream, true)?;
@@ -101,11 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn only_another_host_is_asked() {
-        for (from, is_asked) in [([127, 0, 0, 1], false), ([127, 0, 0, 2], true)] {
+    fn only_another_host_is_probed() {
+        for (from, is_probed) in [([127, 0, 0, 1], false), ([127, 0, 0, 2], true)] {
             let (_listener, stream) = connection(from, [127, 0, 0, 1]);
             prepare(&stream, &Tuning::default()).expect("it is connected");
-            assert_eq!(sockopt::socket_keepalive(&stream).expect("a socket"), is_asked);
+            assert_eq!(sockopt::socket_keepalive(&stream).expect("a socket"), is_probed);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The system calls that take raw memory or that safe crates do not have.
 //!
-//! Those that are made for every message go to the kernel directly: the C library's look for a cancellation
-//! of the thread first, which costs two atomic operations each. User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+//! Those that are made for every message go to the kernel directly: the C library's look for a
+//! cancellation of the thread first, which costs two atomic operations each. User buffers and
+//! symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 #![allow(unsafe_code)]
 
 use crate::order;
@@ -37,10 +38,11 @@ fn count(result: isize) -> io::Result<usize> {
 /// Ranges that one send takes.
 pub(crate) const VECTORS: usize = 32;
 
-/// Sends the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no signal.
+/// Sends the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no
+/// signal.
 ///
-/// It goes to the kernel directly, which has read what it has taken before any peer has it. A race detector would believe of the
-/// C library's function that the calling thread reads after the call.
+/// It goes to the kernel directly, which has read what it has taken before any peer has it. A race
+/// detector would believe of the C library's function that the calling thread reads after the call.
 ///
 /// # Safety
 /// Every range is valid for reads.
@@ -58,7 +60,8 @@ pub(crate) unsafe fn send(
     count(nbytes as isize)
 }
 
-/// Receives into memory and, when that is full, into a buffer of the caller's own; never blocks. Zero is the end.
+/// Receives into memory and, when that is full, into a buffer of the caller's own; never blocks.
+/// Zero is the end.
 ///
 /// # Safety
 /// The memory is valid for writes.
@@ -71,7 +74,8 @@ pub(crate) unsafe fn receive(
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: an open descriptor and vectors that live; the memory is valid by contract, the buffer as a slice.
+    // SAFETY: an open descriptor and vectors that live; the memory is valid by contract, the buffer
+    // as a slice.
     let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
     order::received();
     Ok(nbytes)
@@ -84,7 +88,8 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
     Ok(nbytes)
 }
 
-/// Whether something can be received, which is not taken: `None` if nothing came, `false` at the end.
+/// Whether something can be received, which is not taken: `None` if nothing came, `false` at the
+/// end.
 pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     match rustix::net::recv(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
         Ok((_, nbytes)) => Ok(Some(nbytes > 0)),
@@ -93,14 +98,15 @@ pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     }
 }
 
-/// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.
+/// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no
+/// signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     order::sending();
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-/// For how long the other host has said nothing although the kernel awaits an answer; `None` when it
-/// awaits none. A process that is stopped is no silent host: its kernel answers.
+/// For how long the other host has said nothing although the kernel awaits an answer; `None` when
+/// it awaits none. A process that is stopped is no silent host: its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;

@@ -1,6 +1,4 @@
 //! What a peer asks on a connection: it is carried out by this CPU and answered in order.
-//!
-//! It must never know a socket, nor who polls.
 #![allow(unsafe_code)]
 
 use crate::proto::{Piece, Reply, Request, Violation};
@@ -14,11 +12,12 @@ use std::sync::atomic::{Ordering, fence};
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
-/// Data that an answer always copies: each range that is sent by reference takes a system call of its own.
+/// Data that an answer always copies: each range that is sent by reference takes a system call of
+/// its own.
 const COPY_ALWAYS: usize = 64;
 
-/// The most bytes that wait for room with the answers to a peer: more than those to all requests that it may have
-/// unanswered.
+/// The most bytes that wait for room with the answers to a peer: more than those to all requests
+/// that it may have unanswered.
 const MAX_WAITING: usize = 1 << 20;
 
 /// What the peer asks of this PE.
@@ -37,8 +36,8 @@ impl Target {
         Target { done: 0, words: WholeWords::default(), replies: SendQueue::new(), changed: false }
     }
 
-    /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold more than a
-    /// buffer's worth.
+    /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold
+    /// more than a buffer's worth.
     pub(crate) fn check_waiting(&self) -> Result<(), Violation> {
         match self.replies.own_bytes() {
             ..=MAX_WAITING => Ok(()),
@@ -126,7 +125,7 @@ impl Target {
     }
 }
 
-/// So many bytes of a segment.
+/// A range of a segment.
 pub(crate) fn range(
     segments: &Segments,
     at: RemoteAddr,

@@ -86,9 +86,9 @@ impl Transport for Tcp {
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         let shared = self.shared();
         for pe in (0..shared.peers.n_pes() as u32).map(Pe) {
-            let told = directory.of(pe).ok_or(Error::Unreachable(pe))?;
-            address_of(pe, told)?;
-            Peer::new(pe, told)?;
+            let record = directory.of(pe).ok_or(Error::Unreachable(pe))?;
+            address_of(pe, record)?;
+            Peer::new(pe, record)?;
         }
         shared.peers.connect(directory, Peer::new)
     }

@@ -1,8 +1,9 @@
 //! Connections whose other end has not proved yet that it is a PE of this job.
 //!
-//! It is sent a greeting and may send one message of a fixed size, within a time limit. Such connections are few: at the
-//! limit the oldest is dropped for a new one, so that whoever connects and says nothing cannot keep a peer out, which
-//! proves itself at once or connects again. This file must never know what is sent over a connection later.
+//! It is sent a greeting and may send one message of a fixed size, within a time limit. Such
+//! connections are few: at the limit the oldest is dropped for a new one, so that a client that
+//! connects and sends nothing cannot keep a peer out, which proves itself at once or connects
+//! again.
 
 use crate::proto::{Acceptor, Answer, CLAIM};
 use crate::sys;
@@ -31,7 +32,7 @@ pub(crate) enum Claim {
 }
 
 impl Unauthenticated {
-    /// Greets whoever connected.
+    /// Greets the client that connected.
     pub(crate) fn greet(socket: TcpStream, acceptor: Acceptor) -> io::Result<Unauthenticated> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
@@ -52,7 +53,8 @@ impl Unauthenticated {
             }
         }
         match self.acceptor.check(&self.claim) {
-            // One that has given up waiting may have another claim on its way, which counts instead.
+            // One that has given up waiting may have another claim on its way, which counts
+            // instead.
             Ok(pe) if !matches!(sys::look(&self.socket), Ok(Some(false)) | Err(_)) => {
                 Claim::Peer(pe)
             }

@@ -2,7 +2,7 @@
 //!
 //! Other threads and PEs may read symmetric memory while it is written. A word of 1, 2, 4 or 8
 //! aligned bytes must therefore be written at once: bytes that do not reach the end of their
-//! aligned 8 bytes are held until the rest has come. This file must never know what the bytes mean.
+//! aligned 8 bytes are held until the rest has come.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;

@@ -68,7 +68,7 @@ fn a_link_that_fails_takes_no_other_along() {
     conformance::run("a_link_that_fails_takes_no_other_along", recording, case);
 }
 
-/// From now on this process can have so many descriptors more.
+/// From now on this process can open `more` more descriptors.
 fn leave_descriptors(more: u64) {
     // The lowest number that is free.
     let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;

@@ -1,5 +1,5 @@
-//! Unauthenticated processes at the listening ports of a running job: random bytes, half-open connections that stay, a
-//! program with another secret. The job's results stay right.
+//! Unauthenticated processes at the listening ports of a running job: random bytes, half-open
+//! connections that stay, a program with another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
 use rushmem_transport::{

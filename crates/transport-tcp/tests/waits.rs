@@ -14,8 +14,8 @@ fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
 /// So long that a single sleep to the end runs into the limit of the test.
 const FOREVER: Duration = LIMIT;
 
-/// One thread of PE 1 sleeps for a word while another polls all the time, and so takes in the message that
-/// changes it.
+/// One thread of PE 1 sleeps for a word while another polls all the time, and so takes in the
+/// message that changes it.
 fn polled_in_by_another(member: &Member) {
     let transport = member.transport();
     for round in 1..=200 {

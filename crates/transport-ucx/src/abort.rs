@@ -1,8 +1,6 @@
 //! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The
 //! launcher knows which PE died first, and ends the job at once. An abort while UCX makes progress
 //! waits for that, so that this PE is not taken for the one that failed.
-//!
-//! This file must never know what UCX is called for.
 #![allow(unsafe_code)]
 
 use libc::siginfo_t;

@@ -43,7 +43,7 @@ fn signals_are_not_acknowledged_before_a_call_waits() {
     pair.connect();
     let before = pair.acked();
     pair.signal();
-    assert_eq!(pair.acked(), before, "nobody asked for an acknowledgment");
+    assert_eq!(pair.acked(), before, "nobody requested an acknowledgment");
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }
@@ -52,7 +52,7 @@ fn signals_are_not_acknowledged_before_a_call_waits() {
 }
 
 #[test]
-fn what_rides_on_a_message_is_not_asked_for() {
+fn what_rides_on_a_message_is_not_requested() {
     let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
     pair.connect();
     let before = pair.acked();

@@ -1,6 +1,4 @@
-//! A PE as an origin sees it that has used it, and what is read of what it told when it is needed.
-//!
-//! It must never know when UCX connects a worker to that PE.
+//! A PE as an origin that has used it sees it, and what it published, decoded when it is needed.
 
 use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
@@ -27,7 +25,7 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
 /// How to reach `pe`, from what it record.
 ///
 /// # Errors
-/// When no PE of this build would tell that.
+/// When no PE of this build would publish that.
 pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
@@ -35,7 +33,7 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
 /// The key to a segment of `pe`, from what it record.
 ///
 /// # Errors
-/// When there is none, or no PE of this build would tell that.
+/// When there is none, or no PE of this build would publish that.
 pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<MemoryKey, Error> {
     match record.keys[segment as usize] {
         [] => Err(no_segment(pe, segment)),
@@ -47,7 +45,7 @@ impl Peer {
     /// From what `pe` record.
     ///
     /// # Errors
-    /// When no PE of this build would tell that.
+    /// When no PE of this build would publish that.
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut places = [None; Segment::COUNT];
         for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
@@ -57,7 +55,7 @@ impl Peer {
         Ok(Peer(places))
     }
 
-    /// The address of so many bytes in the process of `pe`, which this is.
+    /// The address of a range in the process of `pe`, which this is.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
         let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;

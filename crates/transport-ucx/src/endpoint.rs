@@ -1,7 +1,6 @@
 //! The verbs of one context.
 //!
-//! A PE reaches its own memory by itself. This file must never know who lets the worker work, nor
-//! what UCX calls an operation.
+//! A PE reaches its own memory by itself.
 #![allow(unsafe_code)]
 
 use crate::issuer::Issuer;
@@ -51,8 +50,8 @@ impl UcxEndpoint {
     }
 
     /// Whether the target's CPU carries out the operations on a segment. On the library's own flags
-    /// it always does, so that whoever waits for one can be rung for.
-    fn is_asked(&self, segment: Segment) -> bool {
+    /// it always does, so that it can wake a thread that waits for one.
+    fn is_by_target(&self, segment: Segment) -> bool {
         self.shared().amos == Amos::Software || segment == Segment::Internal
     }
 
@@ -114,9 +113,9 @@ impl UcxEndpoint {
             }
             return self.expect(old.is_some());
         }
-        let is_asked = self.is_asked(request.dest.segment);
+        let is_by_target = self.is_by_target(request.dest.segment);
         self.with(|origin, shared| {
-            let begun = match is_asked {
+            let begun = match is_by_target {
                 // SAFETY: the same contract, and there is no data.
                 true => unsafe {
                     origin.ask(shared, pe, request, fetched, NOTHING, (false, false))
@@ -178,7 +177,7 @@ impl Endpoint for UcxEndpoint {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let update = signal.amo();
         self.check_word(pe, &update)?;
-        if self.is_direct(pe) || !self.is_asked(update.dest.segment) {
+        if self.is_direct(pe) || !self.is_by_target(update.dest.segment) {
             // SAFETY: the same contract.
             unsafe { self.put(pe, put) }?;
             // It orders all that was issued before, too.

@@ -1,4 +1,5 @@
-//! What this machine has of UCX: whether a device is behind it that reads and writes memory by itself.
+//! What this machine has of UCX: whether a device is behind it that reads and writes memory by
+//! itself.
 
 use crate::defaults::library;
 use crate::settings::TLS;
@@ -6,11 +7,13 @@ use crate::ucp::{Context, Worker};
 use rushmem_transport::{Found, Host, Nic, device};
 use std::sync::Arc;
 
-/// The families of UCX's transports that read and write a target's memory without its CPU: reliable and
-/// dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the target's CPU.
+/// The families of UCX's transports that read and write a target's memory without its CPU: reliable
+/// and dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the
+/// target's CPU.
 const ONE_SIDED: [&str; 3] = ["rc", "dc", "gga"];
 
-/// Omni-Path's devices look like InfiniBand's, but their driver's CPU does the work: libfabric does better.
+/// Omni-Path's devices look like InfiniBand's, but their driver's CPU does the work: libfabric does
+/// better.
 const IMITATIONS: [&str; 1] = ["hfi1"];
 
 /// What UCX is here and what it would use. Its devices are opened only where the kernel shows some.
@@ -39,9 +42,10 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that understands this.
 const EXCLUDES: (u32, u32) = (1, 12);
 
-/// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in UCX's
-/// configuration. UCX listens on every device that it may use, and asks nobody who they are: so sockets are kept
-/// to the interfaces that the user names or, where no other machine needs them, to loopback.
+/// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in
+/// UCX's configuration. UCX listens on every device that it may use, and asks nobody who they are:
+/// so sockets are kept to the interfaces that the user names or, where no other machine needs them,
+/// to loopback.
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
     let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
@@ -72,8 +76,9 @@ fn name_of(nic: &Nic) -> Option<String> {
     Some(format!("{}:{}", nic.name, nic.port?))
 }
 
-/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`; `atomics` are those by which UCX carries
-/// out atomic operations, which it does only if they have all of them.
+/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`; `atomics`
+/// are those by which UCX carries out atomic operations, which it does only if they have all of
+/// them.
 fn decide(
     version: &str,
     resources: &[(String, String)],

@@ -45,10 +45,13 @@ fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
         assert_eq!(lock(&pair.issuer.origin).unended(), 0);
         memory.fill(2);
         pair.settle();
-        assert!(memory.iter().all(|&byte| byte == 2), "memory was written after the loss was told");
+        assert!(
+            memory.iter().all(|&byte| byte == 2),
+            "memory was written after the loss was reported"
+        );
         // SAFETY: never freed, and nobody puts there any more.
         let heap = unsafe { std::slice::from_raw_parts(pair.heap.base, NBYTES) };
-        assert!(!heap.contains(&2), "memory was read after the loss was told");
+        assert!(!heap.contains(&2), "memory was read after the loss was reported");
         // Whatever is called from now on says so, and there is nothing left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
         let Pair { endpoint, issuer, progress, peer, .. } = pair;

@@ -53,8 +53,8 @@ impl Issuer {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// It carries out one more verb. The caller has the lock of the origin, as whoever else changes
-    /// this.
+    /// It carries out one more verb. The caller has the lock of the origin, as every other code
+    /// that changes this has.
     pub(crate) fn is_used(&self) {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ impl Issuer {
         is_unfinished || is_owed
     }
 
-    /// It is only owed acknowledgments, which peers send when they are asked.
+    /// It is only owed acknowledgments, which peers send on request.
     pub(crate) fn rests(&self) -> bool {
         self.rests.load(Ordering::Relaxed)
     }

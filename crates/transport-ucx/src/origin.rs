@@ -36,8 +36,8 @@ pub(crate) struct Origin {
     touched: Vec<u32>,
     /// Endpoints that were closed by force after a loss; UCX may still call back for them.
     closed: Vec<Open>,
-    /// Requests whose callers were told of a loss, or that nobody waits for: UCX may not be done
-    /// with them.
+    /// Requests whose callers got an error for a loss, or that nobody waits for: UCX may not be
+    /// done with them.
     given_up: Vec<UcpRequest>,
 }
 
@@ -73,7 +73,7 @@ impl Origin {
     }
 
     /// Some PE may not have carried out all requests. What UCX has still to send of them goes when
-    /// the worker is polled, for which its descriptor tells.
+    /// the worker is polled, when its descriptor becomes readable.
     pub(crate) fn is_owed(&self) -> bool {
         self.issued.any_owing()
     }

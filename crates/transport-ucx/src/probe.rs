@@ -1,5 +1,5 @@
-//! Whether UCX's atomic operations are right: this tries all of them between two workers of this process,
-//! and checks the memory.
+//! Whether UCX's atomic operations are right: this tries all of them between two workers of this
+//! process, and checks the memory.
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 #![allow(unsafe_code)]
@@ -10,8 +10,8 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an operation may take. The first one connects the workers, which over a NIC may take seconds
-/// on a busy machine.
+/// How long an operation may take. The first one connects the workers, which over a NIC may take
+/// seconds on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const OLD: u64 = 0x8765_4321_0FED_CBA9;

@@ -83,8 +83,8 @@ impl Progress {
         Ok(issuer)
     }
 
-    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything:
-    /// when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
+    /// Works with an issuer's origin. What is left unfinished is noted. A loss or a fault ends
+    /// everything: when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
     /// the lock, so it shares nothing with the origin.
     pub(crate) fn with_origin<T: Send>(
         &self,
@@ -94,7 +94,7 @@ impl Progress {
         let mut origin = lock(&issuer.origin);
         issuer.is_used();
         let done = work(&mut origin, &self.shared);
-        if let Err(error @ Error::Lost(..)) = &done {
+        if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
             self.abandon(&mut origin, error);
         } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
             drop(origin);
@@ -138,7 +138,7 @@ impl Progress {
             // To ask peers what has arrived costs them messages: the service thread does, now and
             // then.
             let flush = by_service || origin.holds() || !origin.worker().copies();
-            // A loss is told by whoever meets it next.
+            // A loss is reported by the next call that meets it.
             while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
                 polls -= 1;
             }

@@ -1,4 +1,4 @@
-//! What PEs tell each other: addresses and keys when they connect, requests and replies later.
+//! What PEs send each other: addresses and keys when they connect, requests and replies later.
 //!
 //! Bytes in, values out; nothing here knows UCX or does I/O. All numbers are little-endian.
 

@@ -36,7 +36,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     often_oversubscribed: Duration::from_millis(1),
     min_polls: 11,
     max_unpolled: u32::MAX,
-    longest_asleep: Duration::from_millis(20),
+    longest_sleeping: Duration::from_millis(20),
     flushes_beside_sleepers: false,
 };
 
@@ -48,7 +48,7 @@ pub struct Tuning {
     pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
     pub max_workers: usize,
-    /// How long operations may go on with memory of callers who were told of a loss; then the
+    /// How long operations may go on with memory of callers that got an error for a loss; then the
     /// process ends.
     pub abandon_limit: Duration,
 }

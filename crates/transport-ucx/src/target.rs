@@ -1,8 +1,7 @@
 //! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and
 //! small puts. UCX calls what is here while the service worker is polled.
 //!
-//! A peer that sends what no PE would send gets no reply and does no harm. This file must never
-//! know who polls.
+//! A peer that sends what no PE would send gets no reply and does no harm.
 #![allow(unsafe_code)]
 
 use crate::proto::{REPLY, Reply, Request, batch};
@@ -55,7 +54,7 @@ struct SentReply {
 
 /// A request, and where the reply to it goes.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Incoming {
     request: Request,
     reply_to: ucp_ep_h,
 }
@@ -67,7 +66,7 @@ enum Data<'a> {
     Here(&'a [u8]),
     /// Small puts.
     Puts(&'a [u8]),
-    /// So many bytes, which UCX is to fetch by this.
+    /// This many bytes, which UCX is to fetch by this.
     There(*mut c_void, usize),
 }
 
@@ -80,13 +79,13 @@ enum Kept {
 
 /// A request that came before what it is to follow.
 struct Early {
-    asked: Asked,
+    incoming: Incoming,
     kept: Kept,
 }
 
 /// A request whose data is on its way.
 struct Deferred {
-    asked: Asked,
+    incoming: Incoming,
     target: *const Target,
 }
 
@@ -107,9 +106,9 @@ impl Target {
         self.worked.take()
     }
 
-    /// A request came, with or without data; what UCX is told of these.
-    fn take(&self, asked: Asked, data: Data<'_>) -> ucs_status_t {
-        let Request { stream, place, ack, data: at, .. } = asked.request;
+    /// A request came, with or without data; returns what UCX is to do with the data.
+    fn take(&self, incoming: Incoming, data: Data<'_>) -> ucs_status_t {
+        let Request { stream, place, ack, data: at, .. } = incoming.request;
         let (taken, refused, has_place) = match data {
             Data::There(_, nbytes) => {
                 let has_place = self.segments.bytes(at, nbytes).is_some();
@@ -129,14 +128,14 @@ impl Target {
             let carried = streams.entry(stream).or_default();
             let turn = carried.turn(place);
             if turn == Turn::Later {
-                carried.keep(place, Early { asked, kept: data.keep() });
+                carried.keep(place, Early { incoming, kept: data.keep() });
             }
             turn
         };
         match turn {
             Turn::Never => refused,
             Turn::Later => taken,
-            Turn::Now if !self.carry_out(asked, data) => refused,
+            Turn::Now if !self.carry_out(incoming, data) => refused,
             Turn::Now => {
                 self.carry_out_early(stream);
                 taken
@@ -148,9 +147,9 @@ impl Target {
     fn carry_out_early(&self, stream: Stream) {
         loop {
             let next = self.streams.borrow_mut().get_mut(&stream).and_then(CarriedOut::take_early);
-            let Some(Early { asked, kept }) = next else { return };
+            let Some(Early { incoming, kept }) = next else { return };
             self.carry_out(
-                asked,
+                incoming,
                 match &kept {
                     Kept::Here(bytes) => Data::Here(bytes),
                     Kept::Puts(puts) => Data::Puts(puts),
@@ -161,11 +160,11 @@ impl Target {
     }
 
     /// Carries out a request, or begins to; false if no PE would send such a one.
-    fn carry_out(&self, asked: Asked, data: Data<'_>) -> bool {
-        let at = asked.request.data;
+    fn carry_out(&self, incoming: Incoming, data: Data<'_>) -> bool {
+        let at = incoming.request.data;
         match data {
             Data::Here(bytes) => {
-                (bytes.is_empty() || self.segments.write(at, bytes)) && self.finish(asked)
+                (bytes.is_empty() || self.segments.write(at, bytes)) && self.finish(incoming)
             }
             Data::Puts(mut puts) => {
                 while let Some((at, data)) = batch::next(&mut puts) {
@@ -173,11 +172,11 @@ impl Target {
                         return false;
                     }
                 }
-                puts.is_empty() && self.finish(asked)
+                puts.is_empty() && self.finish(incoming)
             }
             Data::There(descriptor, nbytes) => match self.segments.bytes(at, nbytes) {
                 Some(place) => {
-                    self.fetch(asked, descriptor, place);
+                    self.fetch(incoming, descriptor, place);
                     true
                 }
                 None => false,
@@ -186,7 +185,7 @@ impl Target {
     }
 
     /// Carries out the update of a request whose data is in place, and answers as it asks.
-    fn finish(&self, Asked { request, reply_to }: Asked) -> bool {
+    fn finish(&self, Incoming { request, reply_to }: Incoming) -> bool {
         let Request { stream, place, due, update, .. } = request;
         let mut old = 0;
         if let Some(update) = update {
@@ -233,8 +232,8 @@ impl Target {
     }
 
     /// Has UCX fetch the data of a request to where it belongs.
-    fn fetch(&self, asked: Asked, descriptor: *mut c_void, place: LocalBuf) {
-        let deferred = Box::into_raw(Box::new(Deferred { asked, target: self }));
+    fn fetch(&self, incoming: Incoming, descriptor: *mut c_void, place: LocalBuf) {
+        let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
@@ -262,8 +261,8 @@ impl Deferred {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
         let target = unsafe { &*this.target };
-        if status == UCS_OK && target.finish(this.asked) {
-            target.carry_out_early(this.asked.request.stream);
+        if status == UCS_OK && target.finish(this.incoming) {
+            target.carry_out_early(this.incoming.request.stream);
         }
     }
 }
@@ -332,17 +331,17 @@ unsafe fn came(
     // SAFETY: UCX's, for the length of this call.
     let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
     let Some(request) = Request::decode(header) else { return refused };
-    let asked = Asked { request, reply_to: param.reply_ep };
+    let incoming = Incoming { request, reply_to: param.reply_ep };
     if is_there {
-        return target.take(asked, Data::There(data, length));
+        return target.take(incoming, Data::There(data, length));
     }
     let bytes = match length {
         0 => &[],
-        // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this
+        // SAFETY: the data that came, `length` bytes, which UCX keeps for the length of this
         // call.
         _ => unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) },
     };
-    target.take(asked, if are_puts { Data::Puts(bytes) } else { Data::Here(bytes) })
+    target.take(incoming, if are_puts { Data::Puts(bytes) } else { Data::Here(bytes) })
 }
 
 /// The data of a request is in place.

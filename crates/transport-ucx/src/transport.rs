@@ -1,6 +1,4 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
-//!
-//! It must never know how an operation is carried out.
 #![allow(unsafe_code)]
 
 use crate::abort;
@@ -36,7 +34,7 @@ struct Ucx {
 /// Opens the transport with limits other than the usual ones.
 ///
 /// # Errors
-/// [`Error::Unavailable`] when UCX cannot be had, or what it is asked for.
+/// [`Error::Unavailable`] when UCX cannot be had, or what is requested of it.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
@@ -64,7 +62,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     Ok((Progress::new(shared), address))
 }
 
-/// Why the network refused memory, and the cure.
+/// Why the network refused memory, and the remedy.
 fn refusal(segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
     Error::refused_memory("UCX", segment, nbytes, why, limit)
@@ -111,9 +109,9 @@ impl Transport for Ucx {
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         let peers = &self.progress.shared.peers;
         for pe in (0..peers.n_pes() as u32).map(Pe) {
-            let told = directory.of(pe).ok_or(Error::Unreachable(pe))?;
-            connect::address(pe, told)?;
-            Peer::new(pe, told)?;
+            let record = directory.of(pe).ok_or(Error::Unreachable(pe))?;
+            connect::address(pe, record)?;
+            Peer::new(pe, record)?;
         }
         peers.connect(directory, Peer::new)
     }

@@ -1,7 +1,6 @@
 //! UCX's objects with owners, and its conventions in Rust's.
 //!
-//! Order of ends: endpoints and what refers to them, workers, registered memory, the context. It must
-//! never know what the workers are used for.
+//! Order of ends: endpoints and what refers to them, workers, registered memory, the context.
 
 mod atomic;
 mod context;

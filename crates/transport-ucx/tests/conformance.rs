@@ -1,5 +1,5 @@
-//! The suite that every provider must pass, over each of UCX's transports that need no special hardware, and over
-//! verbs where there is a NIC.
+//! The suite that every provider must pass, over each of UCX's transports that need no special
+//! hardware, and over verbs where there is a NIC.
 //!
 //! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
 //! UCX_MODULE_DIR.
@@ -99,7 +99,8 @@ over! {
     sysv "sysv,self" Amos::Software, needs_ucx;
     // Copies between processes need something else for messages.
     cma "cma,posix,self" Amos::Software, needs_ucx;
-    // As a user asks for it who has NICs that do atomic operations; here the library's software does.
+    // As a user asks for it who has NICs that do atomic operations; here the library's software
+    // does.
     network "tcp,self" Amos::Network, needs_atomics;
     // `cargo xtask verbs` has a NIC in a virtual machine.
     verbs VERBS Amos::Software, || needs_verbs(Amos::Software);

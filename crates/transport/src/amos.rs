@@ -1,6 +1,4 @@
 //! Who carries out atomic operations: decided once for a job, before its transport is opened.
-//!
-//! This file must never know how a network carries them out.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
 //! The limit of open files (RLIMIT_NOFILE) of a PE. Sockets to many peers soon exceed the usual
 //! one.
 //!
-//! A provider states how many descriptors it needs for each peer. This file must never know what
-//! they are for.
+//! A provider states how many descriptors it needs for each peer.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;

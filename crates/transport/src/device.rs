@@ -1,7 +1,7 @@
 //! The RDMA devices of this machine, as the kernel shows them, without opening one.
 //!
 //! Opening a network library has side effects. With `SHMEM_TRANSPORT=auto` a job therefore opens
-//! one only on a machine that has such a device. This file must never know what a device can do.
+//! one only on a machine that has such a device.
 
 use std::fs::{read_dir, read_to_string};
 use std::path::Path;

@@ -2,8 +2,7 @@
 //! read in place.
 //!
 //! The runtime fills it once, from what the PEs exchanged. A provider looks a PE up at its first
-//! use, so that a peer that is not used takes no memory in a process. This file must never know
-//! where the bytes are, nor what the parts of a record mean.
+//! use, so that a peer that is not used takes no memory in a process.
 
 use crate::{Pe, Segment};
 

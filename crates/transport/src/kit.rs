@@ -4,8 +4,8 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
-//! | [`alone`] | the exclusion of an only user, who takes no lock, and of threads that claim what it uses |
-//! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
+//! | [`alone`] | excludes an only user, which takes no lock, and threads that claim what it uses |
+//! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`lock`] | mutexes that ignore poisoning |
@@ -15,13 +15,13 @@
 //! | [`progress_state`] | what threads that wait and the service thread know of each other |
 //! | [`requests`] | requests that are messages, as their origin orders and counts them |
 //! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
-//! | [`shared_pe_map`] | a table with an entry for each PE that several threads use without a lock |
+//! | [`shared_pe_map`] | a table with an entry for each PE that threads use without a lock |
 //! | [`stream`] | what a request says of itself |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`wait`] | how a thread waits for operations of its own |
 //! | [`wakeup`] | who completes what calls leave unfinished, and when |
-//! | [`variables`] | what a library of C is told by variables of the environment |
+//! | [`variables`] | defaults of a C library, set in the environment |
 //!
 //! A provider shares one struct among its endpoints and its service thread, with a
 //! [`ProgressState`](progress_state::ProgressState), a [`Loss`](loss::Loss),

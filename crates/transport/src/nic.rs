@@ -1,7 +1,5 @@
 //! The network interface controller (NIC) that a PE should prefer, by the names that libraries use
 //! for it.
-//!
-//! This file must never know how it is chosen.
 
 use std::fmt;
 

@@ -1,7 +1,5 @@
 //! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the
-//! parsers come from these rows.
-//!
-//! This file must never know a setting: the runtime and each provider have a table of their own.
+//! parsers come from these rows. The runtime and each provider have a table of their own.
 
 use std::fmt;
 

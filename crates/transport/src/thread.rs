@@ -1,6 +1,4 @@
 //! Threads of the library. They block all signals, because signals belong to the program.
-//!
-//! This file must never know what such a thread does.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -39,7 +39,7 @@ pub fn page(prefix: &mut Prefix, file: &str, template: &str) -> Result<()> {
     };
     let page = template
         .replace("@ENVIRONMENT@\n", &environment)
-        .replace("@VERSION@", super::VERSION)
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
         .replace("@DATE@", &date()?);
     prefix.write(file, &page)
 }

@@ -58,7 +58,7 @@ impl fmt::Display for Call {
 }
 
 /// Exit without running code of the program in the middle of a failed call. A launcher that was
-/// asked to end the job ends this process; the time limit covers a launcher that is gone.
+/// requested to end the job ends this process; the time limit covers a launcher that is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));

@@ -26,7 +26,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = $doc])+ pub $field: $type,)*
-            /// Whether somebody asked for that many bytes of the symmetric heap.
+            /// Whether the user sets the size of the symmetric heap.
             pub symmetric_size_is_set: bool,
         }
 

@@ -8,8 +8,6 @@
 //! operators here are commutative, and all but floating-point SUM and PROD are associative to the
 //! last bit: integer arithmetic wraps, MAX and MIN of floating-point numbers order -0.0 before +0.0
 //! and yield the quiet NaN as soon as one operand is a NaN.
-//!
-//! This file must never know of PEs, teams or addresses on other PEs.
 #![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;

@@ -129,7 +129,7 @@ pub(crate) fn scan(
         });
     }
     if !is_mapped {
-        // Whoever leaves the plan does not hear from this PE, but from one that has heard from it.
+        // The PE that leaves the plan gets no signal from this PE, but from one that has got it.
         complete_copies();
     }
 }

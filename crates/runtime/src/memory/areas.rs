@@ -1,7 +1,8 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell, exits | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings | steps
+//! bell, exits | per source PE: mailbox, pair line, acknowledgment |
+//! slot per team | table | landings | steps
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot

@@ -33,7 +33,7 @@ pub(crate) fn holding(address: *const c_void) -> Option<ObjectOffset> {
 
 fn info(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for; `info` is valid for a write.
+    // SAFETY: any address may be queried; `info` is valid for a write.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
     // SAFETY: dladdr filled it in, and zeroes are valid values before.
     let info = unsafe { info.assume_init() };

@@ -151,7 +151,7 @@ fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     known.unwrap_or_else(|| number_checked(call, handle, pe))
 }
 
-/// Check that there is such a context; the registry is asked if the slot does not know.
+/// Check that there is such a context; the registry is queried if the slot does not know.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
     let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);

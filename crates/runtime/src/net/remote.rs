@@ -361,8 +361,8 @@ impl Access {
         }
     }
 
-    /// As [`target`](Access::target), of a word of an atomic operation. If the network carries these
-    /// out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
+    /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
+    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
     fn word(self, addr: usize, nbytes: usize) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);

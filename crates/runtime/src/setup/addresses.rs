@@ -2,8 +2,7 @@
 //! can keep pointers in symmetric memory.
 //!
 //! Each PE reserves what it can of a few ranges, and all take the first one that all PEs have.
-//! Static data are where the kernel loads the program. This file must never know how ranges are
-//! chosen.
+//! Static data are where the kernel loads the program.
 
 use super::record::Record;
 use rushmem_heap::Reservation;

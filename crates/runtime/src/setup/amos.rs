@@ -1,4 +1,4 @@
-//! Decides who carries out atomic operations over a transport: a pure function of what is asked for
+//! Decides who carries out atomic operations over a transport: a pure function of what is requested
 //! and of what all PEs found, so that all PEs come to the same result.
 //!
 //! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
@@ -14,18 +14,18 @@ pub(super) struct Way {
     pub(super) why: String,
 }
 
-/// The ways to try over a provider, best first. `asked` is the setting; `in_hardware` says whether
-/// the provider's network has them in hardware on every PE.
+/// The ways to try over a provider, best first. `requested` is the setting; `in_hardware` says
+/// whether the provider's network has them in hardware on every PE.
 ///
 /// # Errors
-/// When the provider cannot do what is asked for; a sentence.
+/// When the provider cannot do what is requested; a sentence.
 pub(super) fn ways(
-    asked: Option<Amos>,
+    requested: Option<Amos>,
     provider: &Provider,
     in_hardware: bool,
 ) -> Result<Vec<Way>, String> {
     let way = |amos, why: &str| Way { amos, why: why.to_owned() };
-    match asked {
+    match requested {
         Some(Amos::Network) if !provider.network_amos => Err(format!(
             "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
              out",
@@ -61,8 +61,8 @@ mod tests {
     const NETWORK: Provider = Provider { name: "ofi", network_amos: true, ..null::PROVIDER };
     const SOCKETS: Provider = Provider { name: "tcp", ..null::PROVIDER };
 
-    fn tried(asked: Option<Amos>, provider: &Provider, in_hardware: bool) -> Vec<Amos> {
-        let ways = ways(asked, provider, in_hardware).expect("a way");
+    fn tried(requested: Option<Amos>, provider: &Provider, in_hardware: bool) -> Vec<Amos> {
+        let ways = ways(requested, provider, in_hardware).expect("a way");
         ways.into_iter().map(|way| way.amos).collect()
     }
 
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_the_only_way() {
+    fn what_is_requested_is_the_only_way() {
         for in_hardware in [false, true] {
             assert_eq!(tried(Some(Amos::Software), &NETWORK, in_hardware), [Amos::Software]);
             assert_eq!(tried(Some(Amos::Network), &NETWORK, in_hardware), [Amos::Network]);

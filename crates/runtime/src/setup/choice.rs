@@ -21,7 +21,7 @@ pub(super) enum Seen {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Offer {
     /// The transport that its environment asks for, by its name; empty for `auto`.
-    pub(super) asked: String,
+    pub(super) requested: String,
     /// Who its environment wants to carry out atomic operations, as text; empty for `auto`.
     pub(super) amos: String,
     /// What it found of each provider; nothing if its environment asks for one.
@@ -43,11 +43,11 @@ pub(super) struct Selection {
 /// The choice. `providers` are in the order of preference.
 ///
 /// # Errors
-/// When PEs are asked for different transports, or nothing is left to try; a sentence.
+/// When PEs request different transports, or nothing is left to try; a sentence.
 pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
-    let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
+    let shown = |requested: &str| if requested.is_empty() { "auto" } else { requested }.to_owned();
     let settings = |offer: &Offer| {
-        [("SHMEM_TRANSPORT", offer.asked.clone()), ("SHMEM_AMOS", offer.amos.clone())]
+        [("SHMEM_TRANSPORT", offer.requested.clone()), ("SHMEM_AMOS", offer.amos.clone())]
     };
     for (pe, offer) in offers.iter().enumerate() {
         for ((name, first), (_, other)) in settings(&offers[0]).into_iter().zip(settings(offer)) {
@@ -60,13 +60,13 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
             }
         }
     }
-    let asked = &offers[0].asked;
+    let requested = &offers[0].requested;
     let (mut rdma, mut others, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
     for (place, provider) in providers.iter().enumerate() {
-        if provider.name == asked {
+        if provider.name == requested {
             rdma.push(place);
-        } else if !asked.is_empty() {
-            passed_over.push((place, format!("SHMEM_TRANSPORT is {asked}")));
+        } else if !requested.is_empty() {
+            passed_over.push((place, format!("SHMEM_TRANSPORT is {requested}")));
         } else {
             let seen: Option<Vec<&Seen>> = offers.iter().map(|b| b.seen.get(place)).collect();
             let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn forced(name: &str) -> Offer {
-        Offer { asked: name.to_owned(), ..Offer::default() }
+        Offer { requested: name.to_owned(), ..Offer::default() }
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_the_only_candidate() {
+    fn what_is_requested_is_the_only_candidate() {
         let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
         assert_eq!(agreed_on.candidates, [1]);
         assert_eq!(agreed_on.passed_over.len(), 2);

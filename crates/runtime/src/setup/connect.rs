@@ -58,16 +58,16 @@ pub fn transports(
 /// Connect this PE with all PEs whose memory it does not share, if there are any.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let providers: Vec<&Provider> = possible(providers).collect();
-    let asked = job.settings.transport.as_deref();
-    if let Some(asked) = asked
-        && !providers.iter().any(|provider| provider.name == asked)
+    let requested = job.settings.transport.as_deref();
+    if let Some(requested) = requested
+        && !providers.iter().any(|provider| provider.name == requested)
     {
         let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
         let whose = match statics::own().of_static_program() {
             true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
-        fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {}", names.join(", "));
+        fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !cma::exist() {
@@ -88,7 +88,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
                 endpoints::set_library(endpoint);
                 network::open(transport);
-                let why = why_chosen(asked, &providers, &passed_over);
+                let why = why_chosen(requested, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);
                 let later = "what comes before it works".to_owned();
@@ -96,7 +96,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
-            Err(why) if asked.is_some() => fail!(
+            Err(why) if requested.is_some() => fail!(
                 call,
                 "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
@@ -112,12 +112,12 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
 
 /// Why a provider was chosen, given those that are preferred to it and why they were not.
 fn why_chosen(
-    asked: Option<&str>,
+    requested: Option<&str>,
     providers: &[&Provider],
     passed_over: &[(usize, String)],
 ) -> String {
-    if let Some(asked) = asked {
-        return format!("SHMEM_TRANSPORT is {asked}");
+    if let Some(requested) = requested {
+        return format!("SHMEM_TRANSPORT is {requested}");
     }
     let each = passed_over
         .iter()
@@ -134,13 +134,13 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
 
 /// What this PE finds, if that matters for the choice.
 fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
-    let asked = settings.transport.clone().unwrap_or_default();
+    let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
-    let mut offer = Offer { asked, amos, ..Offer::default() };
+    let mut offer = Offer { requested, amos, ..Offer::default() };
     let host = Process::default();
     let any_device = !device::active().is_empty();
     for provider in providers {
-        if !offer.asked.is_empty() && offer.asked != provider.name {
+        if !offer.requested.is_empty() && offer.requested != provider.name {
             continue;
         }
         // A library that would not be chosen is not opened, since opening it has side effects.
@@ -148,7 +148,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
         if matches!(found, Some(Ok(Found { hardware_amos: true, .. }))) {
             offer.hardware_amos.push(provider.name.to_owned());
         }
-        if offer.asked.is_empty() {
+        if offer.requested.is_empty() {
             offer.seen.push(match found {
                 Some(Ok(Found { rdma: true, .. })) => Seen::Rdma,
                 Some(Ok(_)) | None => Seen::Plain,

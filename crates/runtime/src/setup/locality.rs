@@ -1,7 +1,7 @@
 //! What is near this PE: the memory of its slice, and its NIC.
 //!
 //! On a machine with one NUMA node and one NIC, it reads only a few files; hwloc is opened only if
-//! there is something to choose. It must never know who bound the PE to its CPUs: launchers do.
+//! there is something to choose. The launcher binds the PE to its CPUs.
 
 use super::cpus::Cpus;
 use crate::base::settings::Preference;

@@ -2,8 +2,7 @@
 //! kernel lets them and the node has as much, so that one message says what is missing before a
 //! registration fails.
 //!
-//! What the network's own library locks besides is not known here. This file must never know a
-//! network.
+//! What the network's own library locks besides is not known here.
 
 use super::available;
 use rushmem_transport::Segment;

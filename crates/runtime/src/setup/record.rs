@@ -24,7 +24,7 @@ pub(super) struct Record {
     /// Random bytes; those of PE 0 are the job's secret.
     pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
-    /// The thread level that it asked for.
+    /// The thread level that it requested.
     pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,

@@ -6,7 +6,7 @@ use crate::base::settings::{self, Settings};
 use rushmem_transport::Provider;
 
 /// Prints a warning of each setting without effect, and the version and all settings if they are
-/// asked for.
+/// requested.
 pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in mistakes::found(of_providers.clone()) {
@@ -22,13 +22,13 @@ pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
     }
 }
 
-/// Warns if more memory is asked for than is available: pages are allocated on first touch, so the
+/// Warns if more memory is requested than is available: pages are allocated on first touch, so the
 /// mapping succeeds.
 pub(super) fn of_shortage(symmetric_size: u64, n_local: u32) {
-    let asked = symmetric_size.saturating_mul(n_local.into());
-    if let Some(available) = available::bytes().filter(|&available| asked > available) {
+    let requested = symmetric_size.saturating_mul(n_local.into());
+    if let Some(available) = available::bytes().filter(|&available| requested > available) {
         eprintln!(
-            "warning: SHMEM_SYMMETRIC_SIZE asks for {asked} bytes on this node ({n_local} PEs), of \
+            "warning: SHMEM_SYMMETRIC_SIZE asks for {requested} bytes on this node ({n_local} PEs), of \
              which {available} are available; a program that touches more will be killed"
         );
     }

@@ -84,16 +84,16 @@ fn sleep_limit(job: &Job) -> Duration {
 /// sleep for `at_most` at a time until there is more.
 #[cold]
 fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool) {
-    let mut asleep = None;
+    let mut slept_since = None;
     'waiting: while !poll_network(job.oversubscribed, &mut ready) {
-        asleep.get_or_insert_with(Instant::now);
+        slept_since.get_or_insert_with(Instant::now);
         while !network::wait(at_most) {
             if ready() {
                 break 'waiting;
             }
         }
     }
-    if asleep.is_some_and(|since| since.elapsed() > LONG) {
+    if slept_since.is_some_and(|since| since.elapsed() > LONG) {
         // The thread that serves peers while nobody waits sleeps too, the longer the longer the
         // wait is.
         network::hand_over();

@@ -170,7 +170,7 @@ impl Channels {
         u64::from(repeated)
     }
 
-    /// Tell `peer` that this PE has entered a broadcast in which `peer` writes to it.
+    /// Announce to `peer` that this PE has entered a broadcast in which `peer` writes to it.
     pub(crate) fn announce(&mut self, peer: u32) {
         let at = flags::area().areas().entered(self.own_pe());
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
@@ -447,7 +447,7 @@ fn elsewhere(call: Call, peer: Pe) -> ! {
         call,
         "PE {} is in a collective with this PE on another active set or team: all members of an active set \
          call with the same PE_start, logPE_stride and PE_size, and PEs that have several active sets or teams \
-         in common use them in the same order; SHMEM_CHECK=1 tells who is where",
+         in common use them in the same order; SHMEM_CHECK=1 shows which PE is where",
         peer.0
     )
 }

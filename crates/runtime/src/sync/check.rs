@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_where_only_they_differ() {
+    fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
             line(0, &"shmem_int_broadcast", &arguments(0)),

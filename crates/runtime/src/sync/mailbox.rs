@@ -1,7 +1,7 @@
 //! Messages between PEs that share no team: a mailbox per source, for one message.
 //!
 //! A message carries a tag, so that a PE can take part in several agreements at once: a message
-//! that was taken from a mailbox for another agreement is kept until it is asked for, and the
+//! that was taken from a mailbox for another agreement is kept until it is requested, and the
 //! mailbox is free again. A sender waits until its last message to the same PE has been taken.
 
 use crate::base::job::Job;

@@ -10,10 +10,12 @@ use rushmem_transport::AmoOp;
 const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {
-    /// Starts an atomic operation of the fabric's own. It always asks for the old value, which tells that the operation is done.
+    /// Starts an atomic operation of the fabric's own. It always fetches the old value, whose
+    /// arrival shows that the operation is done.
     ///
     /// # Safety
-    /// Where the old value is wanted, if it is, is valid for writes until the operation completes or the ep is dropped.
+    /// Where the old value is wanted, if it is, is valid for writes until the operation completes
+    /// or the ep is dropped.
     #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
@@ -33,7 +35,8 @@ impl FiEndpoint {
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let (datatype, name) = (amo.datatype(), amo.name());
         let code = match amo.op {
-            // SAFETY: an open endpoint with atomic operations, a context that is the operation's, and words that are this operation's.
+            // SAFETY: an open endpoint with atomic operations, a context that is the operation's,
+            // and words that are this operation's.
             AmoOp::CompareSwap => unsafe {
                 fi::fi_compare_atomic(
                     endpoint, operand, desc, condition, desc, old, desc, at, address, key,

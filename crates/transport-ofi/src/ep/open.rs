@@ -1,6 +1,6 @@
 //! Opening an ep and closing it, and registering memory for its operations.
 //!
-//! After an error whoever has the ep drops it: libfabric then uses no memory of its operations any
+//! After an error the owner of the ep drops it: libfabric then uses no memory of its operations any
 //! more.
 #![allow(unsafe_code)]
 

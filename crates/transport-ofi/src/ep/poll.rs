@@ -26,14 +26,14 @@ impl FiEndpoint {
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
             let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
-            // SAFETY: an open queue whose entries are of this kind, and room for as many as are
-            // told.
+            // SAFETY: an open queue whose entries are of this kind, and room for the number
+            // passed.
             let n = unsafe { fi::fi_cq_read(cq, to, ENTRIES) };
             match n {
                 1.. => {
                     let n = (n as usize).min(ENTRIES);
                     for entry in &entries[..n] {
-                        // SAFETY: the call wrote so many.
+                        // SAFETY: the call wrote the first `n`.
                         let entry = unsafe { entry.assume_init() };
                         self.complete(entry.op_context.cast(), &mut arrived);
                     }
@@ -102,7 +102,7 @@ impl FiEndpoint {
             return Ok(());
         }
         let mut text = [0; 256];
-        // SAFETY: an open queue, its entry, and room for as many bytes as are told.
+        // SAFETY: an open queue, its entry, and room for the number of bytes passed.
         let said =
             unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), &entry, text.as_mut_ptr(), text.len()) };
         let mut why = self.strerror(entry.err);

@@ -1,6 +1,4 @@
 //! Where a transfer goes, as libfabric has it.
-//!
-//! This file must never know what is transferred.
 #![forbid(unsafe_code)]
 
 use libfabric_sys as fi;
@@ -15,7 +13,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// So many bytes further on.
+    /// The place `nbytes` further on.
     pub(crate) fn skip(self, nbytes: usize) -> Remote {
         Remote { address: self.address.wrapping_add(nbytes as u64), ..self }
     }

@@ -3,9 +3,9 @@
 use super::*;
 
 /// Provider, domain, and the NIC with whether it is on a bus.
-type Told = (&'static str, &'static str, Option<(&'static str, bool)>);
+type Seen = (&'static str, &'static str, Option<(&'static str, bool)>);
 
-fn decided(entries: &[Told], devices: &[&str]) -> (bool, String) {
+fn decided(entries: &[Seen], devices: &[&str]) -> (bool, String) {
     let entries: Vec<Entry<'_>> =
         entries.iter().map(|&(provider, domain, nic)| Entry { provider, domain, nic }).collect();
     let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
@@ -13,7 +13,7 @@ fn decided(entries: &[Told], devices: &[&str]) -> (bool, String) {
     (rdma, description)
 }
 
-const TCP: Told = ("tcp;ofi_rxm", "eth0", None);
+const TCP: Seen = ("tcp;ofi_rxm", "eth0", None);
 
 #[test]
 fn cards_are_rdma() {

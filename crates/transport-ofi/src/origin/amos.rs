@@ -96,7 +96,7 @@ impl OfiEndpoint {
         !self.due.is_empty()
     }
 
-    /// Waits until no more than so many replies that `which` chooses are due.
+    /// Waits until at most `most` of the replies that `which` chooses are due.
     pub(crate) fn due_at_most(
         &mut self,
         most: usize,

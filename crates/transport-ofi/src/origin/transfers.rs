@@ -45,7 +45,8 @@ impl OfiEndpoint {
     /// As [`start_put`](Self::start_put).
     #[inline(never)]
     unsafe fn start_long_put(&mut self, remote: Remote, source: LocalBuf) -> Result<(), Error> {
-        self.shared().check_memory(LocalAccess::Read, source)?;
+        let checked = self.shared().check_memory(LocalAccess::Read, source);
+        self.or_close(checked)?;
         let known = self.shared().descriptor_of(source);
         // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
         // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
@@ -92,7 +93,8 @@ impl OfiEndpoint {
         if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
             return Ok(true);
         }
-        self.shared().check_memory(LocalAccess::Write, dest)?;
+        let checked = self.shared().check_memory(LocalAccess::Write, dest);
+        self.or_close(checked)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;
@@ -123,7 +125,7 @@ impl OfiEndpoint {
         self.flush(Some(pe))
     }
 
-    /// After completions that do not tell of the target's memory: read from it, which comes after
+    /// After completions that do not cover the target's memory: read from it, which comes after
     /// what was written before.
     pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
         let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);

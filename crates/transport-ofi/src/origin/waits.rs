@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Polls of the ep between two polls of the service, while no reply is due.
 const POLLS_PER_SERVICE: u32 = 16;
-/// A wait that has slept for this long without any event is unconfirmed: the peer is asked, and
+/// A wait that has slept for this long without any event is unconfirmed: the peer is checked, and
 /// again after as long.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
@@ -21,7 +21,7 @@ impl Waiter for OfiEndpoint {
     }
 
     fn poll(&mut self, mut worked: bool, backoff: &mut Backoff) -> Result<bool, Error> {
-        if backoff.since_asleep() > UNCONFIRMED_AFTER {
+        if backoff.since_first_sleep() > UNCONFIRMED_AFTER {
             backoff.forget_sleep();
             self.confirm()?;
         }
@@ -97,8 +97,8 @@ impl OfiEndpoint {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
                 {
-                    let asked = ep.read_and_forget(&from);
-                    asked.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
+                    let started = ep.read_and_forget(&from);
+                    started.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
                 }
                 Ok(())
             })?;

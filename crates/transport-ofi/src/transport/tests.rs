@@ -131,8 +131,9 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             }
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(0));
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(1));
-            // This PE tells as PE 0 what it has carried out as PE 1, so the end waits for nothing only
-            // after a loss. An endpoint that is not closed would leave its file in /dev/shm.
+            // This PE acknowledges as PE 0 what it has carried out as PE 1, so the end waits for
+            // nothing only after a loss. An endpoint that is not closed would leave its file in
+            // /dev/shm.
             ofi.shared().loss.of_self("the test is over");
         }
         done.send(()).expect("somebody waits");
@@ -153,7 +154,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let short = Put { source: long_put().source.first(8), ..long_put() };
     // SAFETY: as above.
     unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
-    assert!(endpoint.unflushed.contains(&1), "nobody has asked whether it is there");
+    assert!(endpoint.unflushed.contains(&1), "nothing has checked whether it is there");
     // SAFETY: as above.
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
     let of_pe_1 = lock(&endpoint.ep.ep).as_ref().map(|ep| ep.pending(1));
@@ -175,7 +176,7 @@ fn signals_are_not_answered_before_somebody_waits() {
         // SAFETY: there are no data.
         unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a signal that starts");
     }
-    // A fetch of another origin's stream is answered, which tells nothing of this one.
+    // A fetch of another origin's stream is answered, which says nothing of this one.
     let mut other = ofi.new_endpoint().expect("the second");
     let count = |end: &mut OfiEndpoint| {
         let fetch = AmoRequest { op: AmoOp::Fetch, old: OldValue::Returned, ..signal.amo() };
@@ -185,14 +186,14 @@ fn signals_are_not_answered_before_somebody_waits() {
     while count(&mut other) < u64::from(SIGNALS) {
         endpoint.poll().expect("no loss");
     }
-    // This PE tells as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody asked for an acknowledgment");
-    assert!(endpoint.ep.is_owed(), "nor was one told");
+    // This PE acknowledges as PE 0 what it has carried out as PE 1.
+    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody requested an acknowledgment");
+    assert!(endpoint.ep.is_owed(), "nor was one sent");
     endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
     while endpoint.ep.acks.of(Pe(0)) == 0 {
         endpoint.poll().expect("no loss");
     }
     assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
-    assert!(!endpoint.ep.is_owed(), "all are told");
+    assert!(!endpoint.ep.is_owed(), "all are acknowledged");
     std::mem::forget((endpoint, other));
 }

@@ -12,7 +12,8 @@ const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
 const HEAD: usize = 16;
 
-/// An answer to what the peer asked waits for the data that is being sent at most, not for all that waits.
+/// An answer to a request of the peer waits at most for the data being sent, not for all that
+/// waits.
 #[test]
 fn an_answer_leaves_between_the_data() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -28,8 +29,8 @@ fn an_answer_leaves_between_the_data() {
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let asked = Piece::Whole(Request::Sync, &[][..]);
-    connection.target.take(&Segments::default(), asked).expect("it asks for an answer");
+    let request = Piece::Whole(Request::Sync, &[][..]);
+    connection.target.take(&Segments::default(), request).expect("it asks for an answer");
     let (mut reader, mut buffer) = (Reader::<Frame>::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
     while puts < 8 {

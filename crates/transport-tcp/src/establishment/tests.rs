@@ -1,4 +1,5 @@
-//! Two PEs whose claims and answers cross in every way: they end with one connection, and with no other on the way.
+//! Two PEs whose claims and answers cross in every way: they end with one connection, and with no
+//! other on the way.
 
 use super::*;
 use proptest::prelude::*;
@@ -43,7 +44,8 @@ impl Pair {
                     self.made.push((side, Some(Stage::Claimed)));
                 }
             }
-            // It takes too long: the connection is closed, which is seen with its claim, and made again.
+            // It takes too long: the connection is closed, which is seen with its claim, and made
+            // again.
             (1, Some(at)) => {
                 self.made[at].1 = match self.made[at].1 {
                     Some(Stage::Claimed | Stage::Answered(Answer::Deferral)) => None,

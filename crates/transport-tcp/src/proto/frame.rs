@@ -19,8 +19,8 @@ pub(crate) enum Violation {
     TooLong(u32),
     /// An address that is not in the segment, or not aligned to its word.
     Address(u64),
-    /// An answer to nothing, or not to what was asked.
-    Unasked,
+    /// An answer without a request, or not of the kind requested.
+    Unrequested,
     /// The other end speaks another version of the protocol.
     Version(u8),
     /// More requests than may wait for their answers.
@@ -37,11 +37,11 @@ impl fmt::Display for Violation {
             Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
             Violation::TooLong(nbytes) => write!(f, "it sent a frame of {nbytes} bytes"),
             Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
-            Violation::Unasked => f.write_str("it answered what was not asked"),
+            Violation::Unrequested => f.write_str("it answered what was not requested"),
             Violation::Version(version) => {
                 write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
             }
-            Violation::TooMany => f.write_str("it asked for more than it may at once"),
+            Violation::TooMany => f.write_str("it requested more than it may at once"),
             Violation::Secret => f.write_str("it does not know the secret of this job"),
             Violation::WrongPe => f.write_str("another PE answers at its address"),
         }
@@ -61,7 +61,7 @@ pub(crate) trait Head: Copy {
 pub(crate) enum Request {
     /// Write the body; its words may be written in parts if so.
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
-    /// Answer with so many bytes, whose words may be read in parts if so.
+    /// Answer with `nbytes` bytes; with `in_parts`, their words may be read in parts.
     Get { source: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Update a word; the body is operand and condition. Answer with the old value when `fetch`.
     Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
@@ -72,7 +72,7 @@ pub(crate) enum Request {
 /// What a target answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The body is what request number `seq` asked for.
+    /// The body is what request number `seq` is for.
     Data { seq: u64, nbytes: u32 },
     /// The old value of a word.
     Value(u64),
@@ -101,7 +101,7 @@ const VALUE: u8 = REPLY | 2;
 const ACK: u8 = REPLY | 3;
 const FETCH: u8 = 0x80;
 
-/// Kind, three small fields, the number of bytes that follow or are asked for, an 8-byte field.
+/// Kind, three small fields, the number of bytes that follow or are requested, an 8-byte field.
 fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[0] = kind;

@@ -1,9 +1,9 @@
 //! Both ends prove that they know the job's secret, before anything else.
 //!
-//! The target sends a greeting with a nonce. The origin answers with a claim: who it is, whom it wants,
-//! a nonce of its own and an HMAC-SHA256 over all of it. The target answers a right claim with an HMAC
-//! of its own, which also says whether this connection may be used or another one is on its way, and a wrong
-//! one with nothing. Messages have fixed sizes. The stream is not encrypted
+//! The target sends a greeting with a nonce. The origin answers with a claim: who it is, whom it
+//! wants, a nonce of its own and an HMAC-SHA256 over all of it. The target answers a right claim
+//! with an HMAC of its own, which also says whether this connection may be used or another one is
+//! on its way, and a wrong one with nothing. Messages have fixed sizes. The stream is not encrypted
 //! and frames are not signed: who can change the traffic of a network can change a job's memory.
 
 use super::frame::Violation;

@@ -1,4 +1,4 @@
-//! What an origin has asked and what was answered, on one connection.
+//! What an origin has requested and what was answered, on one connection.
 
 use super::frame::{Reply, Violation};
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// The answer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// So many bytes.
+    /// This many bytes.
     Data(u32),
     /// An old value.
     Value,
@@ -28,7 +28,7 @@ pub(crate) struct Ledger<T> {
 }
 
 impl<T> Ledger<T> {
-    /// Nothing asked yet.
+    /// Nothing requested yet.
     pub(crate) fn new() -> Ledger<T> {
         Ledger { issued: 0, acked: 0, due: VecDeque::new() }
     }
@@ -65,20 +65,20 @@ impl<T> Ledger<T> {
     pub(crate) fn data(&self, seq: u64, nbytes: u32) -> Result<&T, Violation> {
         match self.due.front() {
             Some(due) if due.want == Want::Data(nbytes) && due.seq == seq => Ok(&due.to),
-            _ => Err(Violation::Unasked),
+            _ => Err(Violation::Unrequested),
         }
     }
 
     /// Strikes out the next answer that is due, which has come as a whole; returns whom it is for.
     pub(crate) fn settle(&mut self, reply: Reply) -> Result<T, Violation> {
-        let due = self.due.pop_front().ok_or(Violation::Unasked)?;
+        let due = self.due.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {
             Reply::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
             Reply::Value(_) => due.want == Want::Value,
             Reply::Ack { seq } => due.want == Want::Ack && due.seq == seq,
         };
         if !fits {
-            return Err(Violation::Unasked);
+            return Err(Violation::Unrequested);
         }
         self.acked = due.seq;
         Ok(due.to)

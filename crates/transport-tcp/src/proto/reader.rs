@@ -23,7 +23,7 @@ pub(crate) enum Addressed<'a> {
 }
 
 impl<'a> Piece<'a, Frame> {
-    /// Tells requests from replies.
+    /// Separates requests from replies.
     pub(crate) fn addressed(self) -> Addressed<'a> {
         match self {
             Piece::Whole(Frame::Request(head), body) => Addressed::Target(Piece::Whole(head, body)),
@@ -125,7 +125,7 @@ impl<H: Head> Reader<H> {
         self.body
     }
 
-    /// So many bytes of the body were received elsewhere.
+    /// The next `nbytes` bytes of the body were received elsewhere.
     pub(crate) fn advance(&mut self, nbytes: usize) {
         if let Some((head, done)) = &mut self.body {
             *done += nbytes;

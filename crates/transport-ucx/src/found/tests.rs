@@ -59,7 +59,7 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
 }
 
 #[test]
-fn shared_memory_is_used_where_it_is_asked_for() {
+fn shared_memory_is_used_where_it_is_requested() {
     let transports = |variables| {
         let changes = changes(&Variables(variables), true);
         changes.into_iter().find(|(name, _)| *name == "TLS").map(|(_, value)| value)

@@ -25,7 +25,7 @@ pub(super) struct MessageParts {
     pub(super) fetched: *mut u8,
     /// It is carried out after all before it.
     pub(super) ordered: bool,
-    /// The target tells when it is, which is after all before it, too.
+    /// The target acknowledges it, which is after all before it, too.
     pub(super) asks: bool,
     /// The call waits until the data may change.
     pub(super) blocks: bool,

@@ -8,7 +8,7 @@ pub(crate) const MAX_NBYTES: usize = 256;
 /// Bytes ahead of those of a put.
 const HEAD: usize = 12;
 
-/// Appends a put of so many bytes, which are zero so far, and returns their place.
+/// Appends a put of `nbytes` bytes, which are zero so far, and returns their place.
 pub(crate) fn append(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> &mut [u8] {
     batch.extend_from_slice(&at.offset.to_le_bytes());
     let [low, high, ..] = nbytes.to_le_bytes();

@@ -15,7 +15,7 @@ pub(crate) const REPLY: usize = 24;
 const NONE: u32 = u32::MAX;
 /// The number of no operation.
 const NO_OP: u8 = u8::MAX;
-/// A flag of a request: the target tells its count.
+/// A flag of a request: the target acknowledges with its count.
 const ASKS: u8 = 1;
 
 /// A message of a stream, whose data goes to `data` before the update is carried out.

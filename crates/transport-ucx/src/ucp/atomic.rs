@@ -36,8 +36,8 @@ impl Atomic {
     /// Begins the operation, with parameters that say who is called at its end.
     ///
     /// # Safety
-    /// The endpoint is live and the key one of its own; both arguments hold what the operation has for
-    /// them, in words of this width, until it ends.
+    /// The endpoint is live and the key one of its own; both arguments hold what the operation has
+    /// for them, in words of this width, until it ends.
     pub(crate) unsafe fn begin(
         &self,
         ucp: &Ucp,

@@ -16,30 +16,32 @@ use ucx_sys::{
     ucp_context_attr_t, ucp_context_h, ucp_mem_h, ucp_mem_map_params_t, ucp_params_t,
 };
 
-/// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to a put: pieces as long as
-/// what it takes in at a time are an eighth as many.
+/// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to
+/// a put: pieces as long as what it takes in at a time are an eighth as many.
 const SOCKETS: &CStr = c"UCX_TCP_TX_SEG_SIZE=64k";
 /// The longest put that fits one such piece with its headers. UCX cuts a longer one within words,
 /// and a target that waits for a word would see half of it.
 const PIECE: usize = (64 << 10) - 512;
-/// Over shared memory each worker has 512 buffers for each of two transports, and touches all of them: 4 MiB, which PEs of a
-/// node that share memory anyway have no use for. More are taken where they are needed.
+/// Over shared memory each worker has 512 buffers for each of two transports, and touches all of
+/// them: 4 MiB, which PEs of a node that share memory anyway have no use for. More are taken where
+/// they are needed.
 const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 
-/// An initialised UCX.
+/// An initialized UCX.
 pub(crate) struct Context {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(super) notices_failures: bool,
-    /// What each worker is told of its transports, as `NAME=value`.
+    /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// The longest put that arrives as a whole, where processors move the data over sockets.
     pub(super) longest_put: usize,
-    /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
+    /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`]
+    /// matters.
     pub(super) orders: bool,
 }
 
@@ -47,8 +49,8 @@ pub(crate) struct Context {
 /// and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
-/// Where processors move the data, the target's stores what two puts bring without a barrier between them: other
-/// processors see it in that order only where stores are not reordered.
+/// Where processors move the data, the target's stores what two puts bring without a barrier
+/// between them: other processors see it in that order only where stores are not reordered.
 const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
 /// UCX's transports inside a node.
@@ -105,7 +107,7 @@ impl Context {
         self.copies
     }
 
-    /// Initialises UCX for a job of so many PEs, with these changes to its configuration.
+    /// Initializes UCX for a job of `n_pes` PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
         let ucp = library()?;
         let config = Config::read(ucp)?;
@@ -134,7 +136,7 @@ impl Context {
         let status = unsafe {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
-        fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
+        fine(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
         let mut context = Context {
             ucp,
             handle,
@@ -171,7 +173,7 @@ impl Context {
             field_mask: UCP_ATTR_FIELD_THREAD_MODE.into(),
             ..ucp_context_attr_t::default()
         };
-        // SAFETY: a live context; it writes the field that is asked for.
+        // SAFETY: a live context; it writes the field that is requested.
         let status = unsafe { self.ucp.ucp_context_query(self.handle, &raw mut attr) };
         fine(self.ucp, status).is_ok() && attr.thread_mode == UCS_THREAD_MODE_MULTI
     }
@@ -243,7 +245,8 @@ impl Drop for Memory {
     }
 }
 
-/// What workers are told of these transports. UCX warns of variables of transports that it may not use.
+/// The variables of workers for these transports. UCX warns of variables of transports that it may
+/// not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
     let sockets = has(&["tcp"]) && environment("UCX_TCP_RX_SEG_SIZE").is_none();

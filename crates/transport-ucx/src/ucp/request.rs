@@ -12,7 +12,7 @@ use ucx_sys::{
 #[derive(Clone, Copy)]
 pub(crate) struct UcpRequest(NonNull<c_void>);
 
-// SAFETY: it belongs to a worker, and whoever uses that uses it.
+// SAFETY: it belongs to a worker, and only the thread that uses that worker uses it.
 unsafe impl Send for UcpRequest {}
 
 impl UcpRequest {
@@ -47,7 +47,8 @@ pub(crate) fn plain() -> ucp_request_param_t {
     ucp_request_param_t { user_data: null_mut(), ..ucp_request_param_t::default() }
 }
 
-/// Parameters of an operation whose end calls `callback` with `user_data`, unless the call itself ends it.
+/// Parameters of an operation whose end calls `callback` with `user_data`, unless the call itself
+/// ends it.
 pub(crate) fn callback(
     callback: ucp_send_nbx_callback_t,
     user_data: *const c_void,

@@ -23,7 +23,8 @@ use ucx_sys::{
     ucp_worker_params_t, ucs_status_t,
 };
 
-/// The transports and their devices in what UCX prints of a worker, in a line such as `#  atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
+/// The transports and their devices in what UCX prints of a worker, in a line such as
+/// `#  atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
 fn atomics_of(printed: &str) -> Vec<(String, String)> {
     let line = printed.lines().find_map(|line| line.split_once(" atomics: "));
     let listed = line.map_or("", |(_, listed)| listed).split(", ");
@@ -53,8 +54,9 @@ impl Worker {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         };
-        // The first worker starts a thread of UCX's own, which is to take no signals either. Each worker reads the variables.
-        let status = without_signals(|| variables::told(&context.worker_variables, create));
+        // The first worker starts a thread of UCX's own, which is to take no signals either. Each
+        // worker reads the variables.
+        let status = without_signals(|| variables::with(&context.worker_variables, create));
         fine(ucp, status).map_err(|why| format!("UCX has no worker: {why}"))?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.
@@ -107,8 +109,8 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// The transports by which UCX carries out atomic operations, each with its device; none where it sends messages to the
-    /// target's CPU.
+    /// The transports by which UCX carries out atomic operations, each with its device; none where
+    /// it sends messages to the target's CPU.
     pub(crate) fn atomics(&self) -> Vec<(String, String)> {
         atomics_of(&sys::printed(|stream| {
             // SAFETY: a live worker and the stream that it is given.
@@ -122,13 +124,14 @@ impl Worker {
         within(|| unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 })
     }
 
-    /// Has the descriptor tell of what comes; false when something is there already.
+    /// Arms the descriptor for what comes; false when something is there already.
     pub(crate) fn arm(&self) -> bool {
         // SAFETY: a live worker.
         unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
     }
 
-    /// Orders puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
+    /// Orders puts and UCX's atomic operations before it ahead of those after it, for each
+    /// endpoint.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
         fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
@@ -197,8 +200,9 @@ impl Worker {
         self.context.notices_failures
     }
 
-    /// Ends an endpoint of this worker that is used no more, whatever its peer does. Operations there end with an error. It is
-    /// closed when the request has ended; its keys are forgotten afterwards.
+    /// Ends an endpoint of this worker that is used no more, whatever its peer does. Operations
+    /// there end with an error. It is closed when the request has ended; its keys are forgotten
+    /// afterwards.
     pub(crate) fn close_by_force(&self, endpoint: &Endpoint) -> Option<UcpRequest> {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -217,15 +221,15 @@ impl Drop for Worker {
     }
 }
 
-/// The connection from a worker to another, with the keys to the memory there. It ends with its worker, or by
-/// [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
+/// The connection from a worker to another, with the keys to the memory there. It ends with its
+/// worker, or by [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
 }
 
-// SAFETY: used by whoever uses its worker, one thread at a time.
+// SAFETY: used by the thread that uses its worker, one at a time.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {

@@ -7,8 +7,6 @@
 //! it still is the user; a claim says that it is not, and then looks whether it is inside.
 //! `ci/loom` tries every execution, with two sequentially consistent fences in the place of the two
 //! barriers.
-//!
-//! This file must never know what is used.
 
 use super::primitive::{
     AtomicBool, AtomicUsize, Ordering, has_heavy_barrier, heavy_barrier, light_barrier,

@@ -40,7 +40,7 @@ pub struct WaitLimits {
     pub max_unpolled: u32,
     /// The longest time for which the service thread backs off beside threads that only sleep until
     /// there is an event.
-    pub longest_asleep: Duration,
+    pub longest_sleeping: Duration,
     /// Calls request a flush also while the service thread backs off beside threads that sleep.
     pub flushes_beside_sleepers: bool,
 }
@@ -60,7 +60,7 @@ impl WaitLimits {
             often_oversubscribed: Duration::from_micros(100),
             min_polls: 8,
             max_unpolled: u32::MAX,
-            longest_asleep: Duration::from_millis(10),
+            longest_sleeping: Duration::from_millis(10),
             flushes_beside_sleepers: true,
         }
     }
@@ -72,7 +72,7 @@ pub struct Backoff {
     yields: u32,
     polls: u32,
     /// The time of its first sleep.
-    asleep: Option<Instant>,
+    first_sleep: Option<Instant>,
 }
 
 /// What a waiter does between two polls.
@@ -94,7 +94,7 @@ impl Backoff {
             true => (0, YIELDS_OVERSUBSCRIBED),
             false => (spins, YIELDS),
         };
-        Backoff { spins, yields, polls: 0, asleep: None }
+        Backoff { spins, yields, polls: 0, first_sleep: None }
     }
 
     /// What to do after a poll that found nothing.
@@ -102,7 +102,7 @@ impl Backoff {
         let pause = self.next();
         self.polls += 1;
         if pause == Pause::Sleep {
-            self.asleep.get_or_insert_with(Instant::now);
+            self.first_sleep.get_or_insert_with(Instant::now);
         }
         pause
     }
@@ -129,13 +129,13 @@ impl Backoff {
     }
 
     /// The time since the first sleep of the wait; zero if it never slept.
-    pub fn since_asleep(&self) -> Duration {
-        self.asleep.map_or(Duration::ZERO, |since| since.elapsed())
+    pub fn since_first_sleep(&self) -> Duration {
+        self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Makes [`since_asleep`](Backoff::since_asleep) count from the next sleep.
+    /// Makes [`since_first_sleep`](Backoff::since_first_sleep) count from the next sleep.
     pub fn forget_sleep(&mut self) {
-        self.asleep = None;
+        self.first_sleep = None;
     }
 }
 
@@ -156,17 +156,17 @@ impl Pause {
 pub struct ServiceBackoff {
     often: Duration,
     min_polls: u64,
-    longest_asleep: Duration,
+    longest_sleeping: Duration,
     time: Duration,
 }
 
 impl ServiceBackoff {
     /// At the shortest sleep.
     pub fn new(limits: &WaitLimits, oversubscribed: bool) -> ServiceBackoff {
-        let &WaitLimits { often, often_oversubscribed, min_polls, longest_asleep, .. } = limits;
+        let &WaitLimits { often, often_oversubscribed, min_polls, longest_sleeping, .. } = limits;
         let (often, min_polls) =
             if oversubscribed { (often_oversubscribed, 1) } else { (often, min_polls) };
-        ServiceBackoff { often, min_polls, longest_asleep, time: FLUSH_DELAY }
+        ServiceBackoff { often, min_polls, longest_sleeping, time: FLUSH_DELAY }
     }
 
     /// The next sleep is the shortest one.
@@ -175,12 +175,12 @@ impl ServiceBackoff {
     }
 
     /// The length of the next sleep while others wait: they polled this many times during the last
-    /// sleep, or some are `asleep`.
-    pub fn while_others_poll(&mut self, polls: u64, asleep: bool) -> Duration {
+    /// sleep, or some are `sleeping`.
+    pub fn while_others_poll(&mut self, polls: u64, sleeping: bool) -> Duration {
         let polled = self.often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= self.min_polls && polled >= self.time;
-        self.time = match asleep {
-            true if polls == 0 => self.longest_asleep.min(self.time * 2),
+        self.time = match sleeping {
+            true if polls == 0 => self.longest_sleeping.min(self.time * 2),
             true => WaitLimits::LONGEST.min(self.time * 2),
             false if polls_often => WaitLimits::LONGEST.min(self.time * 2),
             false => FLUSH_DELAY,

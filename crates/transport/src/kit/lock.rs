@@ -1,6 +1,4 @@
 //! Mutexes without poisoning: if a holder has panicked, the job is ending anyway.
-//!
-//! This file must never know what is locked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 

@@ -1,8 +1,7 @@
 //! The first loss of a PE, or the first failure of this one. From then on every operation of the
 //! transport fails, and the host is notified once.
 //!
-//! Every verb and every poll checks this first, so that all of them fail with the same error. This
-//! file must never know how a provider detects a loss.
+//! Every verb and every poll checks this first, so that all of them fail with the same error.
 
 use crate::{Error, Fault, Host, LocalAccess, LocalBuf, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +80,7 @@ impl Loss {
         }
     }
 
-    /// This PE leaves the job: from now on the host is told of no loss. A transport calls this
+    /// This PE leaves the job: from now on no loss is reported to the host. A transport calls this
     /// first when it is dropped.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Release);

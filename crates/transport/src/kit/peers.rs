@@ -163,7 +163,7 @@ mod tests {
         }
         assert_eq!(*lock(&made), [1], "once, and no other");
         assert!(peers.iter().eq([(Pe(1), &b"b".to_vec())]));
-        assert_eq!(peers.get(Pe(2)), Err(Error::Unreachable(Pe(2))), "it told nothing");
+        assert_eq!(peers.get(Pe(2)), Err(Error::Unreachable(Pe(2))), "it published nothing");
         assert_eq!(peers.get(Pe(3)), Err(Error::Unreachable(Pe(3))), "no such PE");
     }
 

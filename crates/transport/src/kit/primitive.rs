@@ -5,7 +5,7 @@
 //! kernel carry out a barrier on every processor that runs a thread of this process. Together they
 //! order as two sequentially consistent fences do: of one thread that stores, passes a light
 //! barrier and loads, and another that stores, passes a heavy barrier and loads, one sees what the
-//! other has stored. This file must never know who excludes whom.
+//! other has stored.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
@@ -21,13 +21,13 @@ pub(crate) fn has_heavy_barrier() -> bool {
     })
 }
 
-/// The barrier of whoever passes often.
+/// The barrier of the side that passes often.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// The barrier of whoever passes seldom. The caller knows that there is one.
+/// The barrier of the side that passes seldom. The caller knows that there is one.
 pub(crate) fn heavy_barrier() {
     membarrier(MembarrierCommand::PrivateExpedited).expect("the process is registered for it");
 }

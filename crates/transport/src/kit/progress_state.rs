@@ -33,7 +33,7 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// The state before the service thread starts. `oversubscribed` tells whether PEs outnumber
+    /// The state before the service thread starts. `oversubscribed` says whether PEs outnumber
     /// CPUs.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl ProgressState {
     pub fn end_wait(&self, backoff: &Backoff) {
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
-        if self.limits.longest_asleep > longest && backoff.since_asleep() > longest {
+        if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
             self.hand_over();
         }
     }
@@ -111,7 +111,7 @@ impl ProgressState {
     }
 
     /// Whether threads sleep until an event of their network.
-    pub fn any_asleep(&self) -> bool {
+    pub fn any_sleeping(&self) -> bool {
         self.sleepers.load(Ordering::SeqCst) > 0
     }
 
@@ -170,7 +170,7 @@ impl ProgressState {
         }
     }
 
-    /// Tells it to end.
+    /// Makes the service thread end.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.timer.ring();

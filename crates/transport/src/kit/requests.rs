@@ -37,14 +37,14 @@ struct Issued {
     before: u32,
     fences: u32,
     /// The last request that asks.
-    asked: u32,
+    last_asking: u32,
     /// It may owe an acknowledgment.
     owes: bool,
 }
 
 impl Issued {
     fn after(acked: u32) -> Issued {
-        Issued { count: acked, before: acked, asked: acked, ..Issued::default() }
+        Issued { count: acked, before: acked, last_asking: acked, ..Issued::default() }
     }
 
     fn before_fence(&mut self, fences: u32, acked: u32) -> u32 {
@@ -126,10 +126,11 @@ impl IssuedRequests {
         let all = issued.count;
         issued.count = all.wrapping_add(1);
         let number = issued.count;
-        let is_late = number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.asked);
+        let is_late =
+            number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.last_asking);
         let place_asks = asks || is_late;
         if place_asks {
-            issued.asked = number;
+            issued.last_asking = number;
         }
         let is_new = !std::mem::replace(&mut issued.owes, true);
         if is_new {
@@ -141,9 +142,9 @@ impl IssuedRequests {
 
     /// Whether a request that asks must follow, so that the target acknowledges all of them.
     pub fn must_ask(&self, pe: Pe) -> bool {
-        self.by_pe
-            .get(pe)
-            .is_some_and(|issued| issued.count != self.acks.of(pe) && issued.asked != issued.count)
+        self.by_pe.get(pe).is_some_and(|issued| {
+            issued.count != self.acks.of(pe) && issued.last_asking != issued.count
+        })
     }
 
     /// Whether some PE may owe an acknowledgment.

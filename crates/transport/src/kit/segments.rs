@@ -1,8 +1,8 @@
 //! The memory of this PE that peers may use, and how this CPU accesses it for them.
 //!
-//! Peers send an offset in a segment. Here it becomes an address, if the bytes lie within the registered segment. The safe
-//! functions of this file rely on this check, so nothing that a peer sends can access memory outside the segments.
-//! This file must never know who asks, or what travels on a wire.
+//! Peers send an offset in a segment. Here it becomes an address, if the bytes lie within the
+//! registered segment. The safe functions of this file rely on this check, so nothing that a peer
+//! sends can access memory outside the segments.
 #![allow(unsafe_code)]
 
 use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
@@ -15,8 +15,8 @@ struct Registered<T> {
     extra: T,
 }
 
-// SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which allow for others who
-// access the same bytes.
+// SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which
+// allow for others who access the same bytes.
 unsafe impl<T: Sync> Sync for Registered<T> {}
 
 /// The table of registered segments.
@@ -46,7 +46,8 @@ impl<T> Segments<T> {
         self.0[segment as usize].set(Registered { memory, extra }).map_err(again)
     }
 
-    /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads and writes.
+    /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads
+    /// and writes.
     #[inline]
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let memory = self.0[at.segment as usize].get()?.memory;
@@ -54,7 +55,8 @@ impl<T> Segments<T> {
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
 
-    /// The word at an address, if it lies within the segment and is aligned: it is valid for atomic accesses.
+    /// The word at an address, if it lies within the segment and is aligned: it is valid for atomic
+    /// accesses.
     #[inline]
     pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
         let word = self.bytes(at, width.nbytes())?.base;
@@ -72,7 +74,8 @@ impl<T> Segments<T> {
         registered.into_iter().find(holds).map(|of| &of.extra)
     }
 
-    /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not lie within the segment.
+    /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not
+    /// lie within the segment.
     #[inline]
     pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
         // SAFETY: a slice is valid for reads.
@@ -104,9 +107,9 @@ impl<T> Segments<T> {
         true
     }
 
-    /// Carries out an atomic operation by this CPU, after everything that was written before, and returns the old value,
-    /// zero-extended, whatever the request says of it. `None` when the word does not lie within the segment, or is not
-    /// aligned.
+    /// Carries out an atomic operation by this CPU, after everything that was written before, and
+    /// returns the old value, zero-extended, whatever the request says of it. `None` when the word
+    /// does not lie within the segment, or is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;

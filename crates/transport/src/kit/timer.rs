@@ -1,6 +1,5 @@
-//! The timer that wakes the service thread: a descriptor that becomes readable after a time or at once. Then the timer rings.
-//!
-//! This file must never know why it rings.
+//! The timer that wakes the service thread: a descriptor that becomes readable after a time or at
+//! once. Then the timer rings.
 
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::time::{
@@ -48,8 +47,8 @@ impl AsFd for Timer {
     }
 }
 
-/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends the sleep; the
-/// caller checks afterwards what there is to do.
+/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends
+/// the sleep; the caller checks afterwards what there is to do.
 pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
     let _ = poll(fds, Some(&timespec(at_most)));
 }

@@ -1,18 +1,16 @@
-//! What a library of C is told by variables of the environment that nothing else sets, where the user says nothing.
+//! Defaults of a C library that only variables of the environment set; those of the user prevail.
 //!
-//! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
-//! longer one takes its place as long as the library reads it.
-//!
-//! This file must never know what the variables mean.
+//! A program may have threads that read the environment meanwhile: nothing of it is changed or
+//! freed, a longer one takes its place as long as the library reads it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Lets a library read its variables: `ask` makes it do so. Each of `ours` is `NAME=value`; of those that the user sets, the
-/// library reads the user's.
-pub fn told<R>(ours: &[&'static CStr], ask: impl FnOnce() -> R) -> R {
+/// Calls `read`, in which a library reads its variables. Each of `ours` is `NAME=value`. Where the
+/// user sets a variable, the library reads the user's value.
+pub fn with<R>(ours: &[&'static CStr], read: impl FnOnce() -> R) -> R {
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
@@ -22,13 +20,14 @@ pub fn told<R>(ours: &[&'static CStr], ask: impl FnOnce() -> R) -> R {
     // It is never freed: somebody may go on reading it.
     let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
     environ.store(longer, Ordering::Release);
-    let answer = ask();
+    let answer = read();
     // Unless somebody has set a variable meanwhile, which made yet another one.
     let _ = environ.compare_exchange(longer, before, Ordering::AcqRel, Ordering::Relaxed);
     answer
 }
 
-/// The entries of an environment and those of ours whose names are not in it, with a null at the end.
+/// The entries of an environment and those of ours whose names are not in it, with a null at the
+/// end.
 ///
 /// # Safety
 /// `environ` is null or such a list of strings.
@@ -70,11 +69,11 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_and_forgotten() {
+    fn it_is_set_only_during_the_call() {
         const NAME: &str = "RUSHMEM_TEST_OF_VARIABLES";
         assert_eq!(std::env::var(NAME).ok(), None, "a variable that this test needs unset");
-        let told = told(&[c"RUSHMEM_TEST_OF_VARIABLES=7"], || std::env::var(NAME).ok());
-        assert_eq!(told.as_deref(), Some("7"));
+        let value = with(&[c"RUSHMEM_TEST_OF_VARIABLES=7"], || std::env::var(NAME).ok());
+        assert_eq!(value.as_deref(), Some("7"));
         assert_eq!(std::env::var(NAME).ok(), None);
     }
 }

@@ -33,7 +33,7 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
 }
 
 #[test]
-fn handles_tell_who_numbers_pes_as_the_world_and_slots_end() {
+fn handles_of_the_world_and_of_other_teams_differ() {
     let (world, pair) = (entry(Members::world(9)), entry(Members::listed(vec![3, 2])));
     let mut registry = Registry { used: MOST as u32 - 3, ..Registry::default() };
     let mut made = |members, check| registry.with_slot(members, 9, check);

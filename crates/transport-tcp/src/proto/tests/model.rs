@@ -13,7 +13,7 @@ enum Step {
     Sync,
     /// The target answers the oldest.
     Answer,
-    /// The target answers what was not asked.
+    /// The target answers what was not requested.
     Lie,
 }
 
@@ -75,7 +75,7 @@ proptest! {
                 }
                 Step::Answer => {
                     if unanswered.is_empty() {
-                        prop_assert_eq!(ledger.settle(Reply::Value(1)), Err(Violation::Unasked));
+                        prop_assert_eq!(ledger.settle(Reply::Value(1)), Err(Violation::Unrequested));
                         continue;
                     }
                     let (want, seq) = unanswered.remove(0);
@@ -91,9 +91,9 @@ proptest! {
                         None => Reply::Ack { seq: 1 },
                     };
                     if let Reply::Data { seq, nbytes } = reply {
-                        prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unasked));
+                        prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unrequested));
                     }
-                    prop_assert_eq!(ledger.settle(reply), Err(Violation::Unasked));
+                    prop_assert_eq!(ledger.settle(reply), Err(Violation::Unrequested));
                     // The connection is closed after that.
                     return Ok(());
                 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The numbers of spins, yields and sleeps in this order among so many pauses.
+/// The numbers of spins, yields and sleeps in this order among `n` pauses.
 fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
     let pauses: Vec<Pause> = (0..n).map(|_| backoff.pause()).collect();
     assert!(pauses.is_sorted_by_key(|pause| *pause as u8), "{pauses:?}");
@@ -13,15 +13,15 @@ fn pauses(backoff: &mut Backoff, n: usize) -> [usize; 3] {
 #[test]
 fn a_waiter_spins_then_yields_then_sleeps() {
     let mut backoff = Backoff::new(3, false);
-    assert_eq!(backoff.since_asleep(), Duration::ZERO);
+    assert_eq!(backoff.since_first_sleep(), Duration::ZERO);
     assert_eq!(pauses(&mut backoff, 105), [3, 100, 2]);
     backoff.renew();
     assert_eq!([1, 2, 3].map(|n| backoff.is_in_turn(n)), [true, false, false]);
     assert_eq!(backoff.pause(), Pause::Spin);
     assert!(backoff.is_in_turn(2) && !backoff.is_in_turn(3));
-    assert!(backoff.since_asleep() > Duration::ZERO, "renewed or not, it has slept");
+    assert!(backoff.since_first_sleep() > Duration::ZERO, "renewed or not, it has slept");
     backoff.forget_sleep();
-    assert_eq!(backoff.since_asleep(), Duration::ZERO);
+    assert_eq!(backoff.since_first_sleep(), Duration::ZERO);
     let mut backoff = Backoff::new(3, true);
     assert!(backoff.is_in_turn(100), "it yields");
     assert_eq!(pauses(&mut backoff, 25), [0, 20, 5]);

@@ -136,7 +136,7 @@ fn a_window_takes_two_acknowledgments() {
     let mut wire = Wire::new(&acks, 0, 64);
     for _ in 0..640 {
         wire.ask(true, false);
-        let request = wire.requests.pop_front().expect("just asked");
+        let request = wire.requests.pop_front().expect("just sent");
         wire.arrives(request);
         wire.acks.drain(..).for_each(|count| wire.issued.acks.acknowledge(THERE, count));
     }
@@ -151,14 +151,14 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
     back.issued.acks.acknowledge(THERE, 0);
     for _ in 0..1000 {
         to.ask(true, false);
-        let request = to.requests.pop_front().expect("just asked");
+        let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
         there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
         // The message back.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack);
         back.ask(true, false);
-        let request = back.requests.pop_front().expect("just asked");
+        let request = back.requests.pop_front().expect("just sent");
         back.arrives(request);
         back.issued.acks.acknowledge(THERE, back.carried.count());
         assert_eq!(to.issued.unacked(THERE), 0);

@@ -76,7 +76,7 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
 }; MOST + 2];
 
 /// The use of an endpoint by one thread, until it is dropped.
-pub(crate) struct EndpointUse {
+struct EndpointUse {
     endpoint: &'static mut dyn Endpoint,
     /// Dropped last.
     _exclusion: Exclusion,
@@ -156,7 +156,7 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
 
 /// The endpoint of a context; `None` if nothing was ever issued on it.
 #[inline(always)]
-pub(crate) fn used(ctx: ContextHandle) -> Option<EndpointUse> {
+fn used(ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of the thread that made the endpoint.

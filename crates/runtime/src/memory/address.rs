@@ -322,13 +322,17 @@ pub(crate) fn is_aligned<T>(address: *const T) -> bool {
 }
 
 /// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
+#[inline(always)]
 pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
     if !addr.is_multiple_of(nbytes) {
-        fail!(
-            call,
-            "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type"
-        );
+        refuse_misaligned(call, argument, addr, nbytes);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
+    fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
 }
 
 /// Bytes of the heap on PE `pe`, for a transport; [`remote`] finds others.

@@ -390,9 +390,8 @@ impl Access {
     }
 }
 
-/// As [`Access::target`], of bytes that are not in the heap, cannot be reached or are to be checked.
-/// Its arguments pass in registers and on the stack one by one, so that an access stays in
-/// registers.
+/// As [`Access::target`], of bytes that are not in the heap, cannot be reached or are to be
+/// checked. It takes the parts of an access, which would otherwise be in memory on the hot path too.
 #[cold]
 #[inline(never)]
 fn other_target(

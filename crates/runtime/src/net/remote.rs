@@ -391,7 +391,7 @@ impl Access {
 }
 
 /// As [`Access::target`], of bytes that are not in the heap, cannot be reached or are to be
-/// checked. It takes the parts of an access, which would otherwise be in memory on the hot path too.
+/// checked. It takes the parts of an access, which otherwise is in memory on the hot path too.
 #[cold]
 #[inline(never)]
 fn other_target(

@@ -1,4 +1,4 @@
-//! Bytes that nobody meant, against decoder, target and ledger: millions of frames, no panic, no
+//! Arbitrary bytes, against decoder, target and ledger: millions of frames, no panic, no
 //! access outside the segment, and nothing held but a head and a small body.
 #![allow(unsafe_code)]
 

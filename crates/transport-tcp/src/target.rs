@@ -105,7 +105,7 @@ impl Target {
                     // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_memory(from) };
                 } else {
-                    // SAFETY: as above.
+                    // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_shared(from) };
                 }
             }

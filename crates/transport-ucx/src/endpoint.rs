@@ -85,7 +85,7 @@ impl UcxEndpoint {
             return self.expect(match kind {
                 // SAFETY: the local memory is valid by contract.
                 Transfer::Put | Transfer::PutNbi => unsafe { segments.write_from(at, local) },
-                // SAFETY: as above.
+                // SAFETY: the local memory is valid by contract.
                 Transfer::Get | Transfer::GetNbi => unsafe { segments.read_into(at, local) },
             });
         }

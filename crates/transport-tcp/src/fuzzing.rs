@@ -1,8 +1,8 @@
-//! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its
-//! choice.
+//! Entry points for fuzzers: the wire format and the state machines of both ends, with bytes of the
+//! fuzzer's choice.
 //!
-//! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too
-//! far.
+//! Each allocation is exactly as long as the part of it that may be used, so that a sanitizer
+//! detects any access beyond.
 #![allow(unsafe_code)]
 
 use crate::proto::{

@@ -1,5 +1,4 @@
-//! What this PE asks on a connection: requests of all its endpoints to one peer, and the answers to
-//! them.
+//! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};

@@ -2,7 +2,7 @@
 //! processors, one message costs as much as a hundred of them.
 //!
 //! They leave when they fill a message, ahead of anything else to their PE, with a fence or a
-//! quiet, and when the service thread comes by.
+//! quiet, and when the service thread flushes.
 #![allow(unsafe_code)]
 
 use super::Origin;

@@ -32,7 +32,7 @@ type Subcommand = fn(&[String]) -> Result<u8, String>;
 
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
-    if documents::printed(Options::command()) {
+    if documents::printed(Options::command) {
         return 0;
     }
     let start = Instant::now();

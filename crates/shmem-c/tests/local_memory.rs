@@ -57,6 +57,13 @@ fn over_tcp() {
     for (how, words) in NAMED.into_iter().chain(HOLES) {
         assert_says(over(TCP, how), words);
     }
+    for (how, words) in [
+        ("local_put_hole", "shmem_putmem: argument source"),
+        ("local_get_hole", "shmem_getmem: argument dest"),
+        ("local_get_constant", "shmem_getmem: argument dest"),
+    ] {
+        assert_says(over(TCP, how), words);
+    }
     assert_says(over(TCP, "local_put_later"), "an earlier call's argument source");
 }
 

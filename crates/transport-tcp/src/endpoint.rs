@@ -298,6 +298,7 @@ impl Endpoint for TcpEndpoint {
         let in_parts = self.in_parts && is_long;
         // The CPU stores the first bytes that come, which would end the process by a signal.
         if is_long && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest) {
+            self.abandon();
             return Err(self.shared().loss.of_memory(fault));
         }
         let leave = Leave::of(completion);

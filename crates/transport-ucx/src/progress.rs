@@ -83,9 +83,9 @@ impl Progress {
         Ok(issuer)
     }
 
-    /// Works with an issuer's origin. What is left unfinished is noted. A loss ends everything:
-    /// when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
-    /// the lock, so it shares nothing with the origin.
+    /// Works with an issuer's origin. What is left unfinished is noted. A loss or a fault ends
+    /// everything: when this returns one, UCX uses no memory of callers any more. What `work`
+    /// returns outlives the lock, so it shares nothing with the origin.
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
@@ -94,7 +94,7 @@ impl Progress {
         let mut origin = lock(&issuer.origin);
         issuer.is_used();
         let done = work(&mut origin, &self.shared);
-        if let Err(error @ Error::Lost(..)) = &done {
+        if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
             self.abandon(&mut origin, error);
         } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
             drop(origin);

@@ -4,6 +4,7 @@
 //! The installation calls it.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::{Arg, ArgAction, Command, ValueEnum};
@@ -23,16 +24,19 @@ const PAGES: [(&str, &str); 8] = [
     ("rushmem", "7"),
 ];
 
-/// Prints what the command line asks for by `--generate`; false if it does not.
-pub fn printed(command: Command) -> bool {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [option, what] = &words[..] else { return false };
-    let Some(text) = (option == "--generate").then(|| text(command, what)).flatten() else {
-        return false;
-    };
+/// Prints what the command line requests by `--generate`; false if it does not.
+pub fn printed(command: impl FnOnce() -> Command) -> bool {
+    let Some(what) = requested(std::env::args_os().skip(1)) else { return false };
+    let Some(text) = text(command(), &what) else { return false };
     // A reader that has seen enough is no failure.
     let _ = io::stdout().write_all(&text);
     true
+}
+
+/// The argument of `--generate`, if the words are these two. Other words need not be UTF-8.
+fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
+    let (option, what) = (words.next()?, words.next()?);
+    (option == "--generate" && words.next().is_none()).then(|| what.into_string().ok()).flatten()
 }
 
 fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
@@ -95,6 +99,7 @@ fn see_also(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn program() -> Command {
         Command::new("shmem-info")
@@ -111,6 +116,18 @@ mod tests {
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");
         assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");
+    }
+
+    #[test]
+    fn other_arguments_may_be_any_bytes() {
+        let words = |last: &[u8]| {
+            let last = OsString::from_vec(last.to_vec());
+            requested(["--generate".into(), last].into_iter())
+        };
+        assert_eq!(words(b"man").as_deref(), Some("man"));
+        assert_eq!(words(b"\xff"), None);
+        assert_eq!(requested([OsString::from_vec(b"\xff".to_vec())].into_iter()), None);
+        assert_eq!(requested(["-n", "2", "./a"].map(OsString::from).into_iter()), None);
     }
 
     #[test]

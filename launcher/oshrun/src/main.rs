@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<i32, Failure> {
-    if documents::printed(args::command()) {
+    if documents::printed(args::command) {
         return Ok(0);
     }
     let Some(options) = args::parse(std::env::args_os())? else {

@@ -25,7 +25,7 @@ use crate::args::Flags;
 use crate::map::Map;
 
 fn main() -> ExitCode {
-    if documents::printed(Flags::command()) {
+    if documents::printed(Flags::command) {
         return ExitCode::SUCCESS;
     }
     let flags = Flags::parse();

@@ -29,7 +29,7 @@ use crate::rows::Measured;
 const PASSES: usize = 5;
 
 fn main() -> ExitCode {
-    if documents::printed(Flags::command()) {
+    if documents::printed(Flags::command) {
         return ExitCode::SUCCESS;
     }
     let flags = Flags::parse();

@@ -121,6 +121,7 @@ impl Tally {
 /// Runs a test program or `cargo test`, shows what it printed and counts its tests.
 pub fn tally(command: &mut Command) -> Result<Tally> {
     let shown = process::shown(command);
+    println!("started: {shown}");
     let output = command.output().with_context(|| format!("could not start {shown}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     // By one call, since several programs may run.

@@ -228,6 +228,7 @@ pub(crate) fn require_place(
 /// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie
 /// in one block, or if the first or last one cannot be accessed.
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
+    call.require_no_exit();
     let job = job::require(call);
     if !job.settings.check || local.nbytes == 0 {
         return;

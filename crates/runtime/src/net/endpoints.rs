@@ -288,16 +288,18 @@ impl ContextEndpoint {
 /// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
-    on_all(|endpoint| network::or_fail(call, endpoint.quiet()));
+    // Fails when no endpoint is claimed any more: other threads may have a better reason.
+    network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
-/// Does something with every endpoint, the library's last.
-fn on_all(mut verb: impl FnMut(&mut dyn Endpoint)) {
+/// Does something with every endpoint, the library's last, until it fails.
+fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Result<(), Error> {
     for place in all() {
         if let Some(endpoint) = place.claimed().endpoint.as_deref_mut() {
-            verb(endpoint);
+            verb(endpoint)?;
         }
     }
+    Ok(())
 }
 
 /// Closes the network, once all PEs have completed what they issued.

@@ -1,9 +1,10 @@
 //! How a PE joins its job, from top to bottom: it identifies itself, exchanges records with all
-//! PEs, agrees with them, maps the node's memory, publishes what is mapped, and knows its job.
+//! PEs, checks that they are compatible, maps the memory of its machine, publishes what its node
+//! may access, and describes the job.
 //!
 //! Each step consumes the result of the one before it, so that no step can be forgotten or come too
-//! early. A step that fails ends the job with a message. The transport comes later, since a PE that
-//! returns to its job connects again (`connect`).
+//! early. A step that fails ends the job with a message. The transport is opened later, by
+//! `connect`, because a PE that initializes the library again also connects again.
 
 use super::record::{self, Record};
 use super::{addresses, algorithms, child, cpus, leave, locality, node_peers, warnings};
@@ -51,11 +52,12 @@ struct Identified {
     machine: u32,
     n_local: u32,
     local: u32,
-    /// `None` if the heap is larger than any address.
+    /// `None` if the heap does not fit into an address space.
     layout: Option<Layout>,
 }
 
-/// Reads the environment, and asks the launcher which PE this is.
+/// Reads the environment, learns from the launcher which PE this is, and sets up what a process
+/// needs from then on: its identity in messages, its exit, its log.
 fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
     let settings = Settings::read(environment);
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
@@ -165,7 +167,8 @@ struct Exchanged {
 }
 
 impl Exchanged {
-    /// Ends the job unless all PEs have what must be equal, and finds one address for the heap.
+    /// Ends the job if a value that must be equal differs between PEs; otherwise looks for an
+    /// address at which all can have the heap.
     fn agree(self) -> Compatible {
         let Exchanged { identified, reserved, records } = self;
         let (call, me) = (identified.call, identified.me);
@@ -215,7 +218,7 @@ impl Exchanged {
 /// A PE that fits the others.
 struct Compatible {
     identified: Identified,
-    /// Of the address that all PEs have for the heap, if there is one.
+    /// The reserved range at the address that all PEs use for the heap, if there is one.
     reserved: Option<Reservation>,
     equal_heap_addresses: bool,
     records: Vec<Record>,
@@ -259,7 +262,8 @@ struct Mapped {
 }
 
 impl Mapped {
-    /// Lets accesses, flags and cross-memory attach find the memory of the PEs of this node.
+    /// Makes the memory of this node's PEs known to accesses, flags and cross-memory attach, and
+    /// chooses a NIC if peers are reached otherwise.
     fn publish(self) -> Published {
         let Mapped { identified: mut pe, memory, equal_heap_addresses, records } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);

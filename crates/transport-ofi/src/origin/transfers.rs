@@ -63,7 +63,8 @@ impl OfiEndpoint {
     /// As [`start_put`](Self::start_put).
     #[inline(never)]
     unsafe fn start_long_put(&mut self, remote: Remote, source: LocalBuf) -> Result<(), Error> {
-        self.shared().check_memory(LocalAccess::Read, source)?;
+        let checked = self.shared().check_memory(LocalAccess::Read, source);
+        self.or_close(checked)?;
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
@@ -106,7 +107,8 @@ impl OfiEndpoint {
         if pe == self.shared().me && unsafe { self.shared().segments.read_into(source, dest) } {
             return Ok(true);
         }
-        self.shared().check_memory(LocalAccess::Write, dest)?;
+        let checked = self.shared().check_memory(LocalAccess::Write, dest);
+        self.or_close(checked)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;

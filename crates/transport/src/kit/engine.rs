@@ -1,13 +1,13 @@
-//! The progress engine: decides which thread makes progress on the network of a PE. A thread that
-//! waits in the library polls by itself, which is fastest; the service thread, which would only
-//! slow it down if it woke for every message, backs off meanwhile. While no thread polls, the
-//! service thread serves peers and sleeps in the kernel until there is an event, or a call has
-//! requested a flush.
+//! The progress engine: the loop of the service thread, which decides when this thread makes
+//! progress on the network of a PE. A thread that waits in the library polls by itself, which is
+//! fastest; meanwhile the service thread backs off, since waking up for every message would slow
+//! that thread down. While no thread polls, the service thread serves peers. In between it sleeps
+//! until there is an event, a call requests a flush, or a time limit passes.
 //!
 //! A provider implements [`Driver`] for its service thread and [`Waiter`](super::wait::Waiter) for
 //! its waits. The engine does not interpret what a poll finds.
 
-use super::backoff::{FLUSH_DELAY, ServiceBackoff};
+use super::backoff::{FLUSH_DELAY, ServiceBackoff, WaitLimits};
 use super::progress_state::ProgressState;
 use crate::Error;
 use crate::thread::spawn_service;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest sleep of the service thread until an event, for libraries that have timers of their own.
+/// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
+/// libfabric).
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are in flight, for libraries that transfer
 /// data only while they are polled.
@@ -27,20 +28,20 @@ pub trait Driver: Send + Sync + 'static {
     /// The state that the service thread shares with threads that wait.
     fn state(&self) -> &ProgressState;
 
-    /// Completes what calls left unfinished, as far as no other thread does. Returns whether
-    /// something must be polled again, since no descriptor signals its end.
+    /// Completes what calls left unfinished, except what another thread is working on. Returns
+    /// whether something is left whose end no descriptor signals, so that it must be polled again.
     fn flush(&self) -> bool;
 
     /// Serves peers, if no other thread does.
     fn serve(&self) -> Served;
 
-    /// Calls one method of `sleeper`, with the descriptors that signal events of peers and, unless
-    /// something `is_left` by the last flush, of unfinished operations. Returns at once if there is
-    /// an event already.
+    /// Unless there is an event already, calls one method of `sleeper`, with the descriptors that
+    /// signal events of peers. Those of unfinished operations are included unless the last flush
+    /// left something (`is_left`).
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
 
-    /// The longest time for which the service thread backs off now: data that only moves while it
-    /// is polled may be in flight.
+    /// The longest time for which the service thread may back off now. It is short while data are
+    /// in flight that move only when they are polled.
     fn longest_backoff(&self) -> Duration {
         Duration::MAX
     }
@@ -58,11 +59,12 @@ pub enum Served {
     Idle,
     /// There was work.
     Worked,
-    /// Another thread serves, which may have lost its CPU meanwhile.
+    /// Another thread is serving peers; it may have lost its CPU.
     Contended,
 }
 
-/// How the service thread sleeps while no thread polls.
+/// The sleeps of the service thread: a driver uses this while no thread polls, and the loop uses
+/// its backoff while others do.
 pub struct Sleeper<'a> {
     state: &'a ProgressState,
     backoff: ServiceBackoff,
@@ -78,8 +80,9 @@ impl Sleeper<'_> {
         self.restart();
     }
 
-    /// Sleeps until one of the descriptors is ready, for a time that doubles with each such sleep
-    /// up to `at_most`: not every event is signaled. Calls need not request a flush.
+    /// Sleeps until one of the descriptors is ready, or until a time has passed that doubles with
+    /// each such sleep, up to `at_most`, because not every event is signaled. Calls need not
+    /// request a flush: the thread flushes soon anyway.
     pub fn briefly(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.state.wakeup().set_pending();
         let time = match std::mem::take(&mut self.is_first) {
@@ -110,6 +113,8 @@ fn run(driver: &impl Driver) {
         seen = all;
         let (sleeping, waiting) = (state.any_sleeping(), state.any_waiting());
         unpolled = if polls > 0 { 0 } else { unpolled + 1 };
+        // Others poll if they did so since the last turn, if they sleep on the network, or if one
+        // is in a long call that has not polled for a few turns.
         let others_poll = polls > 0 || sleeping || waiting && unpolled < limits.max_unpolled;
         let backed_off = std::mem::replace(&mut backs_off, others_poll && wakeup.back_off());
         if backs_off != backed_off {
@@ -138,6 +143,10 @@ fn run(driver: &impl Driver) {
         wakeup.clear_pending();
         let is_left = driver.flush();
         match served {
+            // The thread that serves needs the CPU if it has lost it.
+            Served::Contended if state.oversubscribed() => {
+                sleeper.briefly(&[], WaitLimits::LONGEST);
+            }
             Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
             Served::Idle | Served::Worked => driver.sleep(is_left, &mut sleeper),
         }

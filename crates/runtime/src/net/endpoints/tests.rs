@@ -41,7 +41,11 @@ fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
             done.lock().unwrap().push("left");
         });
         entered.wait();
-        scope.spawn(|| on_all(|_| done.lock().unwrap().push("visited")));
+        let visit = |_: &mut dyn Endpoint| {
+            done.lock().unwrap().push("visited");
+            Ok(())
+        };
+        scope.spawn(move || on_all(visit));
         while !is_claimed() {
             thread::yield_now();
         }
@@ -80,7 +84,11 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     assert_eq!(quiet(late), Some(Ok(())));
 
     let mut n = 0;
-    on_all(|_| n += 1);
+    let counted = on_all(|_| {
+        n += 1;
+        Ok(())
+    });
+    assert_eq!(counted, Ok(()));
     assert_eq!(n, 4, "the library's and those of three contexts");
     all_wait_for_the_user_of(private, &[a]);
     forget(a);

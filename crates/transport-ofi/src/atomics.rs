@@ -32,7 +32,7 @@ impl OfiEndpoint {
         let amo = Amo { op, width, operand, condition };
         if self.shared().native.has(op, width) {
             // SAFETY: by contract.
-            return self.start(pe.0, |ep| unsafe { ep.atomic(remote, amo, wanted) });
+            return self.start(pe.0, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
         }
         let old = self.swap_until_applied(remote, amo)?;
         if let Some(Wanted { at, width }) = wanted {
@@ -53,7 +53,7 @@ impl OfiEndpoint {
             let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a
             // loss.
-            self.start(remote.pe, |ep| unsafe { ep.atomic(remote, swap, Some(wanted)) })?;
+            self.start(remote.pe, |ep| unsafe { ep.atomic(&remote, &swap, Some(wanted)) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

@@ -15,12 +15,10 @@ use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        if put.source.nbytes <= self.shared().copy_up_to(put.completion) {
-            // SAFETY: valid during this call, which copies it.
-            return unsafe { self.start_put(pe, &put) }.map(|_| ());
-        }
         // SAFETY: the same contract.
-        unsafe { self.put_long(pe, &put) }
+        let is_free = unsafe { self.start_put(pe, &put) }?;
+        let waits = put.completion == Completion::Now;
+        if waits && !is_free { self.completed(pe) } else { Ok(()) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {

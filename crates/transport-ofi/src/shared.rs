@@ -244,12 +244,13 @@ impl Shared {
     ///
     /// # Errors
     /// When they are not in the peer's segment.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        match self.known_remote(pe, at, nbytes) {
-            Some(remote) => Ok(remote),
-            None => self.new_remote(pe, at, nbytes),
-        }
+        // Only the result of the cold path passes through memory.
+        Ok(match self.known_remote(pe, at, nbytes) {
+            Some(remote) => remote,
+            None => self.new_remote(pe, at, nbytes)?,
+        })
     }
 
     /// The same of a peer that was used, if they are in its segment.

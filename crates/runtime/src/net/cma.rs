@@ -142,9 +142,11 @@ impl CmaPath {
         ctx: ContextHandle,
         verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
     ) {
-        let mut endpoint = endpoints::of(self.call, ctx);
-        network::or_fail(self.call, verb(&mut *endpoint));
-        network::or_fail(self.call, endpoint.pe_quiet(self.pe));
+        let done = endpoints::on(self.call, ctx, |endpoint| {
+            verb(endpoint)?;
+            endpoint.pe_quiet(self.pe)
+        });
+        network::or_fail(self.call, done);
     }
 
     fn expect(self, copied: std::io::Result<()>, access: LocalAccess, memory: LocalBuf) {

@@ -76,7 +76,7 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
 }; MOST + 2];
 
 /// The use of an endpoint by one thread, until it is dropped.
-pub(crate) struct EndpointUse {
+struct EndpointUse {
     endpoint: &'static mut dyn Endpoint,
     /// Dropped last.
     _exclusion: Exclusion,
@@ -132,13 +132,17 @@ impl Drop for Claimed {
     }
 }
 
-/// The endpoint of a context, made at its first use; ends the job with an error if there is no such
-/// context, or no network.
+/// Does something with the endpoint of a context, which is made at its first use; ends the job with
+/// an error if there is no such context, or no network.
 #[inline(always)]
-pub(crate) fn of(call: Call, ctx: ContextHandle) -> EndpointUse {
+pub(crate) fn on<R>(
+    call: Call,
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> R,
+) -> R {
     match used(ctx) {
-        Some(endpoint) => endpoint,
-        None => made(call, ctx),
+        Some(mut endpoint) => verb(&mut *endpoint),
+        None => verb(&mut *made(call, ctx)),
     }
 }
 
@@ -152,17 +156,19 @@ fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
 
 /// The endpoint of a context; `None` if nothing was ever issued on it.
 #[inline(always)]
-pub(crate) fn used(ctx: ContextHandle) -> Option<EndpointUse> {
+fn used(ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of the thread that made the endpoint.
-    if place.sole.load(Ordering::Acquire) == ctx.0 {
-        return place.endpoint(Exclusion::Sole);
-    }
-    if place.alone.enter(ctx.0) {
-        return place.endpoint(Exclusion::User(EndpointUser(&place.alone)));
-    }
-    place.locked_for(ctx)
+    let (place, exclusion) = if place.sole.load(Ordering::Acquire) == ctx.0 {
+        (place, Exclusion::Sole)
+    } else if place.alone.enter(ctx.0) {
+        (place, Exclusion::User(EndpointUser(&place.alone)))
+    } else {
+        let (place, guard) = place.lock_for(ctx)?;
+        (place, Exclusion::Locked(guard))
+    };
+    place.endpoint(exclusion)
 }
 
 /// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
@@ -254,14 +260,18 @@ impl ContextEndpoint {
         self.endpoint(Exclusion::Locked(process::lock(&self.lock)))
     }
 
-    /// The endpoint that the context of this place uses by a lock.
+    /// The place whose endpoint the context of this place uses by a lock, and the lock.
     #[inline(never)]
-    fn locked_for(&self, ctx: ContextHandle) -> Option<EndpointUse> {
+    fn lock_for(
+        &self,
+        ctx: ContextHandle,
+    ) -> Option<(&'static ContextEndpoint, MutexGuard<'static, ()>)> {
         if !self.is_used_by(ctx) {
             return None;
         }
         // SAFETY: one of the places, since `context` was set after it.
-        unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
+        let place = unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?;
+        Some((place, process::lock(&place.lock)))
     }
 
     /// The use of the endpoint of this place by any thread.

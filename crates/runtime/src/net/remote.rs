@@ -122,9 +122,11 @@ impl Access {
             RemoteBytes::Network(dest) => {
                 let source = LocalBuf::source(source, nbytes);
                 let put = Put { dest, source, completion };
-                let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
-                if let Err(error) = unsafe { endpoint.put(network::pe(self.pe), put) } {
+                let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
+                    endpoint.put(network::pe(self.pe), put)
+                });
+                if let Err(error) = done {
                     network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
                 }
             }
@@ -151,9 +153,11 @@ impl Access {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
-                let mut endpoint = endpoints::of(self.call, self.ctx);
                 // SAFETY: valid by contract.
-                if let Err(error) = unsafe { endpoint.get(network::pe(self.pe), get) } {
+                let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
+                    endpoint.get(network::pe(self.pe), get)
+                });
+                if let Err(error) = done {
                     network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
             }
@@ -193,10 +197,13 @@ impl Access {
     ///
     /// # Safety
     /// Where the request wants the old value is valid for a write of a word until the next quiet.
+    #[inline(always)]
     unsafe fn amo(self, request: AmoRequest) -> u64 {
-        let mut endpoint = endpoints::of(self.call, self.ctx);
         // SAFETY: the same contract.
-        network::or_fail(self.call, unsafe { endpoint.amo(network::pe(self.pe), request) })
+        let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.amo(network::pe(self.pe), request)
+        });
+        network::or_fail(self.call, done)
     }
 
     /// An atomic operation whose old value is at `fetched` after the next quiet.
@@ -312,9 +319,11 @@ impl Access {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
             let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
-            let mut endpoint = endpoints::of(self.call, self.ctx);
             // SAFETY: valid by contract.
-            if let Err(error) = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) } {
+            let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
+                endpoint.put_signal(network::pe(self.pe), put, signal)
+            });
+            if let Err(error) = done {
                 network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
             }
             return;
@@ -345,7 +354,10 @@ impl Access {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
-            _ => self.other_target(addr, nbytes, local, (is_open, true)),
+            _ => {
+                let Access { call, argument, pe, .. } = self;
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, true))
+            }
         }
     }
 
@@ -365,34 +377,40 @@ impl Access {
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
+                let Access { call, argument, pe, .. } = self;
                 let by_cpu = is_of_shared || !address::are_atomics_by_network();
-                self.other_target(addr, nbytes, (std::ptr::null(), 0), (is_open, by_cpu))
+                let local = (std::ptr::null(), 0);
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu))
             }
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn other_target(
-        self,
-        addr: usize,
-        nbytes: usize,
-        local: Local,
-        (is_open, by_cpu): (bool, bool),
-    ) -> RemoteBytes {
-        let is_read = self.argument == "dest";
-        let access = if is_read { LocalAccess::Read } else { LocalAccess::Write };
-        address::check_local(self.call, access, LocalBuf::source(local.0, local.1));
-        let at = address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open));
-        if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, self.pe) {
-            return RemoteBytes::Cpu(here);
-        }
-        cma::path(self.call, self.pe, at).map_or(RemoteBytes::Network(at), RemoteBytes::Kernel)
     }
 
     fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
         address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
     }
+}
+
+/// As [`Access::target`], of bytes that are not in the heap, cannot be reached or are to be checked.
+/// Its arguments pass in registers and on the stack one by one, so that an access stays in
+/// registers.
+#[cold]
+#[inline(never)]
+fn other_target(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+    local: Local,
+    (is_open, by_cpu): (bool, bool),
+) -> RemoteBytes {
+    let access = if argument == "dest" { LocalAccess::Read } else { LocalAccess::Write };
+    address::check_local(call, access, LocalBuf::source(local.0, local.1));
+    let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
+    if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, pe) {
+        return RemoteBytes::Cpu(here);
+    }
+    cma::path(call, pe, at).map_or(RemoteBytes::Network(at), RemoteBytes::Kernel)
 }
 
 /// After everything that this PE wrote before.

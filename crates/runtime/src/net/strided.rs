@@ -53,14 +53,17 @@ impl Access {
             }
         };
         let pe = network::pe(self.pe);
-        let mut endpoint = endpoints::of(self.call, self.ctx);
-        for (at, source) in blocks {
-            let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
-            let source = LocalBuf::source(source, block);
-            let put = Put { dest, source, completion: Completion::Now };
-            // SAFETY: a block of the source.
-            network::or_fail(self.call, unsafe { endpoint.put(pe, put) });
-        }
+        let done = endpoints::on(self.call, self.ctx, |endpoint| {
+            for (at, source) in blocks {
+                let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
+                let source = LocalBuf::source(source, block);
+                let put = Put { dest, source, completion: Completion::Now };
+                // SAFETY: a block of the source.
+                unsafe { endpoint.put(pe, put) }?;
+            }
+            Ok(())
+        });
+        network::or_fail(self.call, done);
     }
 
     /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
@@ -102,15 +105,17 @@ impl Access {
             }
         };
         let pe = network::pe(self.pe);
-        let mut endpoint = endpoints::of(self.call, self.ctx);
-        for (at, dest) in blocks {
-            let source = RemoteAddr { offset: source.offset + at as u64, ..source };
-            let dest = LocalBuf { base: dest, nbytes: block };
-            let get = Get { dest, source, completion: Completion::AtQuiet };
-            // SAFETY: a block of the destination, which is valid until the quiet below.
-            network::or_fail(self.call, unsafe { endpoint.get(pe, get) });
-        }
-        network::or_fail(self.call, endpoint.pe_quiet(pe));
+        let done = endpoints::on(self.call, self.ctx, |endpoint| {
+            for (at, dest) in blocks {
+                let source = RemoteAddr { offset: source.offset + at as u64, ..source };
+                let dest = LocalBuf { base: dest, nbytes: block };
+                let get = Get { dest, source, completion: Completion::AtQuiet };
+                // SAFETY: a block of the destination, which is valid until the quiet below.
+                unsafe { endpoint.get(pe, get) }?;
+            }
+            endpoint.pe_quiet(pe)
+        });
+        network::or_fail(self.call, done);
     }
 
     /// Blocks that are side by side there, and `sst` bytes apart here.

@@ -19,11 +19,11 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
-        to: Remote,
-        amo: Amo,
+        to: &Remote,
+        amo: &Amo,
         wanted: Option<Wanted>,
     ) -> Result<Post, i32> {
-        let Remote { pe, at, address, key } = to;
+        let &Remote { pe, at, address, key } = to;
         let use_ = wanted.map_or(Use::Plain, Use::Word);
         let Some(op) = self.begin(pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).base;

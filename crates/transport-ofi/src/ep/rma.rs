@@ -11,14 +11,15 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads.
-    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
+    #[inline(always)]
+    pub(crate) unsafe fn write_copy(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
         if from.nbytes > self.inject_up_to {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
         }
         let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
         // SAFETY: the same contract.
-        let code = unsafe { self.inject(op, &to, from) };
+        let code = unsafe { self.inject(op, to, from) };
         match self.begun(code, op) {
             Err(code) => self.injects_not(code),
             posted => posted,
@@ -42,14 +43,14 @@ impl FiEndpoint {
     /// # Safety
     /// The same.
     #[inline(never)]
-    unsafe fn write_staged(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
+    unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, from.base, from.nbytes) };
         let desc = self.staging_desc();
         // SAFETY: the cell is this operation's until it completes.
-        let code = unsafe { self.write_message(op, &to, cell, desc, self.completion) };
+        let code = unsafe { self.write_message(op, to, cell, desc, self.completion) };
         self.begun(code, op)
     }
 
@@ -114,7 +115,7 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn read(
         &mut self,
-        from: Remote,
+        from: &Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
@@ -124,7 +125,7 @@ impl FiEndpoint {
         }
         let Some(op) = self.begin(from.pe, Use::Plain) else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.read_into(op, &from, dest, null_mut()) };
+        let code = unsafe { self.read_into(op, from, dest, null_mut()) };
         self.begun(code, op)
     }
 
@@ -136,13 +137,13 @@ impl FiEndpoint {
     #[inline(never)]
     unsafe fn read_into_registered(
         &mut self,
-        from: Remote,
+        from: &Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
         if known.is_none() && dest.nbytes <= self.copy_up_to {
             // SAFETY: by contract.
-            return unsafe { self.read_staged(&from, dest.nbytes, Use::Landing(dest)) };
+            return unsafe { self.read_staged(from, dest.nbytes, Use::Landing(dest)) };
         }
         if self.free.is_empty() {
             return Ok(Post::Later);
@@ -151,7 +152,7 @@ impl FiEndpoint {
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.read_into(op, &from, dest, desc) };
+        let code = unsafe { self.read_into(op, from, dest, desc) };
         self.begun(code, op)
     }
 

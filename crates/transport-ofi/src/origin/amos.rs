@@ -20,6 +20,7 @@ impl OfiEndpoint {
     }
 
     /// Carries out an atomic operation and returns the old value.
+    #[inline]
     pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
         let mut old = 0u64;
         let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };

@@ -3,28 +3,10 @@
 
 use super::OfiEndpoint;
 use crate::ep::Remote;
-use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
+use rushmem_transport::{Error, Get, LocalAccess, LocalBuf, Pe, Put};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
-    /// A put that is not copied.
-    ///
-    /// # Safety
-    /// The source is valid for reads during this call, or until the next quiet if that completes
-    /// it.
-    pub(crate) unsafe fn put_long(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
-        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
-        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
-        self.shared().state.enter_wait();
-        // SAFETY: the same contract.
-        let done = match unsafe { self.start_put(pe, put) } {
-            Ok(false) if put.completion == Completion::Now => self.completed(pe),
-            started => started.map(|_| ()),
-        };
-        self.shared().state.leave_wait();
-        done
-    }
-
     /// Starts a put; returns whether its source is free already. A caller that waits for that would
     /// wait for the target.
     ///
@@ -50,7 +32,7 @@ impl OfiEndpoint {
         self.touch(pe);
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
-            self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
+            self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) })?;
             return Ok(true);
         }
         // SAFETY: the same contract.
@@ -66,15 +48,19 @@ impl OfiEndpoint {
         let checked = self.shared().check_memory(LocalAccess::Read, source);
         self.or_close(checked)?;
         let known = self.shared().descriptor_of(source);
-        let mut done = 0;
-        while done < source.nbytes {
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        self.shared().state.enter_wait();
+        let (mut done, mut started) = (0, Ok(()));
+        while done < source.nbytes && started.is_ok() {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = remote.skip(done);
             // SAFETY: valid until it completes, by contract.
-            self.start(remote.pe, |ep| unsafe { ep.write(&to, part, known) })?;
+            started = self.start(remote.pe, |ep| unsafe { ep.write(&to, part, known) });
             done += part.nbytes;
         }
-        Ok(())
+        self.shared().state.leave_wait();
+        started
     }
 
     /// A PE is written to.
@@ -116,7 +102,7 @@ impl OfiEndpoint {
             let part = dest.skip(done).first(self.shared().tuning.max_bytes);
             let from = remote.skip(done);
             // SAFETY: a part of what is valid by contract.
-            self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
+            self.start(pe.0, |ep| unsafe { ep.read(&from, part, known) })?;
             done += part.nbytes;
         }
         Ok(false)

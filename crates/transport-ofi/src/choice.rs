@@ -197,11 +197,11 @@ fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), Stri
     // SAFETY: a part of hints that libfabric made.
     let endpoint = unsafe { &mut *hints.ep_attr };
     endpoint.type_ = fi::FI_EP_RDM;
-    // SAFETY: as above.
+    // SAFETY: a part of hints that libfabric made.
     let domain = unsafe { &mut *hints.domain_attr };
     domain.threading = fi::FI_THREAD_SAFE;
-    // A thread that waits polls, and the service thread does while nobody waits: no thread of the
-    // provider's own need compete with them.
+    // A thread that waits polls, and the service thread does while no thread waits: no thread of
+    // the provider's own need compete with them.
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;
     domain.resource_mgmt = fi::FI_RM_ENABLED;
@@ -213,11 +213,11 @@ fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), Stri
         | fi::FI_MR_ENDPOINT
         | fi::FI_MR_RMA_EVENT) as i32;
     domain.name = copy(wish.domain.as_deref())?;
-    // SAFETY: as above.
+    // SAFETY: a part of hints that libfabric made.
     let fabric = unsafe { &mut *hints.fabric_attr };
     fabric.prov_name = copy(wish.provider.as_deref())?;
     if delivery {
-        // SAFETY: as above.
+        // SAFETY: a part of hints that libfabric made.
         unsafe { &mut *hints.tx_attr }.op_flags = fi::FI_DELIVERY_COMPLETE;
     }
     Ok(())
@@ -243,13 +243,13 @@ fn text(string: *const c_char) -> String {
 fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
     // SAFETY: entries that libfabric returns have all parts.
     let tx = unsafe { &*info.tx_attr };
-    // SAFETY: as above.
+    // SAFETY: an entry has this part.
     let rx = unsafe { &*info.rx_attr };
-    // SAFETY: as above.
+    // SAFETY: an entry has this part.
     let endpoint = unsafe { &*info.ep_attr };
-    // SAFETY: as above.
+    // SAFETY: an entry has this part.
     let domain = unsafe { &*info.domain_attr };
-    // SAFETY: as above.
+    // SAFETY: an entry has this part.
     let fabric = unsafe { &*info.fabric_attr };
     let sockets =
         matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
@@ -276,9 +276,9 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     // SAFETY: null, or a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;
-    // SAFETY: as above.
+    // SAFETY: null, or a part of an entry that lives.
     let bus = unsafe { nic.bus_attr.as_ref() };
-    // SAFETY: as above.
+    // SAFETY: null, or a part of an entry that lives.
     let device = unsafe { nic.device_attr.as_ref() };
     Some(FabricNic {
         on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),

@@ -47,7 +47,7 @@ fn opened() -> Result<Libfabric, String> {
     let mut all = null_mut();
     // SAFETY: null asks for everything.
     if unsafe { library.getinfo(std::ptr::null(), &mut all) } == 0 {
-        // SAFETY: made by the call, and nobody has looked at it.
+        // SAFETY: made by the call, and not shared yet.
         unsafe { library.freeinfo(all) };
     }
     Ok(library)
@@ -104,9 +104,9 @@ impl Fabric {
         };
         // SAFETY: an entry that is owned here, with all its parts.
         let entry = unsafe { &mut *info.first() };
-        // SAFETY: as above.
+        // SAFETY: a part of the entry, referred to only here.
         let tx = unsafe { &mut *entry.tx_attr };
-        // SAFETY: as above.
+        // SAFETY: a part of the entry, referred to only here.
         let rx = unsafe { &mut *entry.rx_attr };
         // Which completion is meant is said with each write.
         (tx.op_flags, rx.op_flags) = (0, 0);
@@ -122,7 +122,7 @@ impl Fabric {
         let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
         // SAFETY: stored by the call.
         let domain = unsafe { Fid::opened(code, domain) }.map_err(said("the domain"))?;
-        // SAFETY: as above.
+        // SAFETY: a part of the entry, which libfabric filled in.
         let av_type = match unsafe { &*entry.domain_attr }.av_type {
             fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
             of_domain => of_domain,

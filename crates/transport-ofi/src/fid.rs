@@ -10,7 +10,7 @@ pub(crate) struct Fid<T>(NonNull<T>);
 
 // SAFETY: objects are opened with FI_THREAD_SAFE, so any thread may use them.
 unsafe impl<T> Send for Fid<T> {}
-// SAFETY: as above, also at the same time.
+// SAFETY: with FI_THREAD_SAFE several threads may use them at the same time.
 unsafe impl<T> Sync for Fid<T> {}
 
 impl<T> Fid<T> {
@@ -44,7 +44,7 @@ impl<T> Fid<T> {
 
 impl<T> Drop for Fid<T> {
     fn drop(&mut self) {
-        // SAFETY: open, and nobody uses it any more. Where closing fails there is nothing left to
+        // SAFETY: open, and not used any more. Where closing fails there is nothing left to
         // do.
         unsafe { fi::fi_close(self.fid()) };
     }

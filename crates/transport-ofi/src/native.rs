@@ -79,7 +79,7 @@ impl Native {
                     AmoOp::CompareSwap => unsafe {
                         fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
                     },
-                    // SAFETY: as above.
+                    // SAFETY: an open endpoint with atomic operations.
                     _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
                 };
                 if code == 0 && most > 0 {

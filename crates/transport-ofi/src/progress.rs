@@ -155,7 +155,7 @@ impl Driver for Progress {
         let shared = &self.shared;
         let mut descriptors = Watch::default();
         move || {
-            // Over sockets, libfabric lets peers that connect wait for ever if it has none left.
+            // Over sockets, libfabric lets peers that connect wait forever if it has none left.
             if shared.fabric.facts.sockets && descriptors.is_over(shared.state.timer()) {
                 shared.loss.of_self(&DESCRIPTORS.exhausted());
             }

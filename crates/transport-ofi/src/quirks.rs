@@ -1,5 +1,5 @@
-//! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever
-//! is only slow or lacks something is no matter of names: [`Facts`](crate::facts::Facts) say that.
+//! Providers with known faults, by name, and what to use instead. What a provider only lacks or
+//! does slowly is not listed here: its [`Facts`](crate::facts::Facts) say so.
 
 use rushmem_transport::Amos;
 use std::ffi::CString;

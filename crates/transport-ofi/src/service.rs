@@ -108,7 +108,7 @@ impl Service {
     }
 
     /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
-    /// nobody.
+    /// none.
     fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };

@@ -1,6 +1,6 @@
 //! Whether a PE that has been silent for long is there at all.
 //!
-//! Providers that make connections try for ever to reach a process that has ended, and say nothing.
+//! Providers that make connections try forever to reach a process that has ended, and say nothing.
 //! Where their names are addresses that a socket can connect to, the kernel of the other host knows
 //! better: it refuses for a process that has ended, and not for one that is stopped.
 
@@ -29,7 +29,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// Whether somebody listens there; `None` when that cannot be known.
+/// Whether a process listens there; `None` when that cannot be known.
 pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
     match TcpStream::connect_timeout(&at, LIMIT) {
         Ok(_) => Some(true),

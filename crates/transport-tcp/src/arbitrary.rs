@@ -1,5 +1,5 @@
-//! Bytes that nobody meant, against decoder, target and ledger: millions of frames, no panic, no
-//! access outside the segment, and nothing held but a head and a small body.
+//! Feeds arbitrary bytes to decoder, target and ledger: millions of frames, no panic, no access
+//! outside the segment, and no allocation but for a head and a small body.
 #![allow(unsafe_code)]
 
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};

@@ -18,7 +18,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// And this long, in the end, with a peer whose host answers for it.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
-/// Rounds over all addresses that were refused at once: nobody is there.
+/// Rounds over all addresses that were refused at once: no PE is there.
 const ROUNDS: u32 = 8;
 /// Pause after the first round; it doubles.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -173,7 +173,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Connects to somebody who greets, perhaps waits for a claim, and closes the connection
+    /// Connects to a process that greets, perhaps waits for a claim, and closes the connection
     /// without reading one.
     fn dropped(waits_for_a_claim: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,4 +1,4 @@
-//! The connection to a peer: what this PE asks and what the peer asks, on one socket.
+//! The connection to a peer: requests of this PE and requests of the peer, on one socket.
 //!
 //! Replies go out between requests: where both wait, one frame of each in turn, so that an answer
 //! does not wait for all the data that this PE sends. Whatever waits, everything that comes is

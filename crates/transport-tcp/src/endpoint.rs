@@ -28,7 +28,7 @@ const POLLS: usize = 4;
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
     progress: Arc<Progress>,
-    /// Words of long transfers are written and read in parts: nobody looks at them meanwhile.
+    /// Words of long transfers are written and read in parts: no other thread reads them meanwhile.
     in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which some request is not known to be done.
@@ -356,7 +356,7 @@ impl Endpoint for TcpEndpoint {
         if self.is_own(pe) {
             // SAFETY: valid by contract.
             unsafe { self.put(pe, put) }?;
-            // SAFETY: nobody asks for the old value.
+            // SAFETY: the old value is not returned.
             return unsafe { own::amo(self.shared(), &update) }.map(|_| ());
         }
         if put.source.nbytes == 0 {

@@ -1,5 +1,5 @@
-//! From which peer something is likely to come next: collectives and loops of programs repeat
-//! themselves, so it is the peer that came after the last one when that had come before.
+//! Predicts which peer sends next. Collectives and loops repeat themselves, so the peer that
+//! followed the last one before is expected to follow it again.
 
 use rushmem_transport::Pe;
 

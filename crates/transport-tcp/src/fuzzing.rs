@@ -1,8 +1,8 @@
-//! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its
-//! choice.
+//! Entry points for fuzzers: the wire format and the state machines of both ends, with bytes of the
+//! fuzzer's choice.
 //!
-//! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too
-//! far.
+//! Each allocation is exactly as long as the part of it that may be used, so that a sanitizer
+//! detects any access beyond.
 #![allow(unsafe_code)]
 
 use crate::proto::{
@@ -43,7 +43,7 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let mut memory = vec![0u64; WORDS];
     let segments = Segments::default();
     let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: WORDS * 8 };
-    // SAFETY: the vector outlives the segments, and nobody else uses it meanwhile.
+    // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     let mut served = Target::new();
     let fed = feed(cuts, stream, |piece| served.take(&segments, piece));
@@ -119,7 +119,7 @@ fn feed<H: Head>(
     Ok(())
 }
 
-/// Handshakes that nobody can know the answers of, and addresses.
+/// Handshakes whose answers cannot be known, and addresses.
 fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {

@@ -1,8 +1,8 @@
-//! For how long a host has owed an answer, by looks at its connection now and then.
+//! Measures for how long a host has owed an answer, from samples of its connection.
 //!
-//! The kernel says when it heard from the host last. On a connection that was idle that is long ago
-//! even where an answer is owed only since a moment, so the time since it was first seen to be owed
-//! counts too.
+//! The kernel reports when it last received from the host. On a connection that was idle, that may
+//! be long before the answer became due, so silence counts at most from the first sample that found
+//! an answer due.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
-//! What a thread of this process did before it sent something comes before what any thread of this
-//! process does after it received something that a peer sent because of it, even if that came by
-//! way of other peers.
+//! The memory order across PEs: what a thread of this process did before it sent something comes
+//! before what any thread of this process does after it received something that a peer sent because
+//! of it, even if that came by way of other peers.
 //!
-//! The kernels and the peers see to that, but neither is a part of this program, so it has to be
-//! said: by a count of what is sent, which the receiver reads.
+//! The kernels and the peers ensure that, but they are not part of the program to which the memory
+//! model applies. A count of what is sent, which the receiver reads, states the order within it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,4 @@
-//! What this PE asks on a connection: requests of all its endpoints to one peer, and the answers to
-//! them.
+//! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};
@@ -12,12 +11,12 @@ use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 /// closed.
 #[derive(Clone, Copy)]
 enum To {
-    /// Memory of this PE alone, or at which nobody looks meanwhile.
+    /// Memory of this PE alone, or that no other thread reads meanwhile.
     Private(LocalBuf),
     /// Memory that others may read meanwhile.
     Shared(LocalBuf),
     Word(*mut u8, AmoWidth),
-    Nobody,
+    Nowhere,
 }
 
 // SAFETY: plain addresses; the caller that issued the request keeps the memory valid until it is
@@ -108,7 +107,7 @@ impl Origin {
         self.requests.push(&body);
     }
 
-    /// Appends an AMO whose old value nobody asks for; returns its number.
+    /// Appends an AMO whose old value is not wanted; returns its number.
     pub(crate) fn update(&mut self, request: &AmoRequest) -> u64 {
         self.push_amo(request, false);
         self.ledger.issue()
@@ -133,7 +132,7 @@ impl Origin {
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.requests.push(&Request::Sync.encode());
-            self.ledger.expect(Want::Ack, To::Nobody);
+            self.ledger.expect(Want::Ack, To::Nowhere);
         }
     }
 
@@ -163,7 +162,7 @@ impl Origin {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
                     To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
-                    To::Word(..) | To::Nobody => return Err(Violation::Unrequested),
+                    To::Word(..) | To::Nowhere => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
                     self.settle(head)?;

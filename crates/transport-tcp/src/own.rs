@@ -1,4 +1,4 @@
-//! What a PE asks of itself: it is done at once, without a connection.
+//! Operations of a PE on its own memory: carried out at once, without a connection.
 #![allow(unsafe_code)]
 
 use crate::shared::Shared;

@@ -147,7 +147,7 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // Out of descriptors or memory, which the kernel says whether or not somebody
+                    // Out of descriptors or memory, which the kernel says whether or not a PE
                     // is there.
                     if !is_waiting(&self.listeners[number as usize]) {
                         self.refusing = None;
@@ -310,7 +310,7 @@ impl Service {
         }
     }
 
-    /// Lets nobody in any more.
+    /// Accepts no more connections.
     pub(crate) fn leave(&mut self) {
         self.listeners.clear();
         self.unauthenticated.clear();
@@ -318,7 +318,7 @@ impl Service {
     }
 }
 
-/// Whether somebody waits for a connection to be accepted.
+/// Whether a connection waits to be accepted.
 fn is_waiting(listener: &TcpListener) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
     sleep_on(&mut fds, Duration::ZERO);

@@ -102,7 +102,7 @@ pub(crate) struct Shared {
     pub(crate) state: ProgressState,
     pub(crate) loss: Loss,
     events: Events,
-    /// PEs to which something is to be sent that nobody has sent yet.
+    /// PEs to which something is to be sent and was not sent yet.
     unfinished: Unfinished<Pe>,
 }
 
@@ -279,7 +279,7 @@ impl Shared {
         flags.set(EventFlags::OUT, room);
         let data = epoll::EventData::new_u64(token.into());
         if let Err(error) = epoll::modify(&self.epoll, socket, data, flags) {
-            // Nobody would serve the connection.
+            // No thread would serve the connection.
             self.loss.of_self(&format!("the kernel refused to watch a connection: {error}"));
         }
     }
@@ -316,8 +316,8 @@ impl Shared {
         })
     }
 
-    /// Works on a link if nobody else does, and returns what the work says of itself; `None` when
-    /// somebody does.
+    /// Works on a link if no other thread does, and returns what the work says of itself; `None`
+    /// when another does.
     pub(crate) fn try_link(
         &self,
         pe: Pe,

@@ -1,4 +1,4 @@
-//! How the socket of a connection is set, whose errors are whose, and random bytes for its
+//! Options of the socket of a connection, the kinds of its errors, and random bytes for its
 //! handshake.
 
 use crate::settings::Tuning;

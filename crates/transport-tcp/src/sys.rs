@@ -1,8 +1,8 @@
 //! The system calls that take raw memory or that safe crates do not have.
 //!
-//! Those that are made for every message go to the kernel directly: the C library's look for a
-//! cancellation of the thread first, which costs two atomic operations each. User buffers and
-//! symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+//! Calls that are made for every message go to the kernel directly: the functions of the C library
+//! first check whether the thread was canceled, which costs two atomic operations each. User
+//! buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 #![allow(unsafe_code)]
 
 use crate::order;

@@ -1,4 +1,4 @@
-//! What a peer asks on a connection: it is carried out by this CPU and answered in order.
+//! Carries out the requests of one peer by this CPU, and answers them in order.
 #![allow(unsafe_code)]
 
 use crate::proto::{Piece, Reply, Request, Violation};
@@ -105,7 +105,7 @@ impl Target {
                     // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_memory(from) };
                 } else {
-                    // SAFETY: as above.
+                    // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_shared(from) };
                 }
             }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// As if somebody had set SHMEM_TCP_INTERFACE.
+/// As if the user had set SHMEM_TCP_INTERFACE.
 struct Chosen(&'static str);
 
 impl Host for Chosen {

@@ -1,4 +1,4 @@
-//! A PE as an origin that has used it sees it, and what it published, decoded when it is needed.
+//! A peer as the origins that use it see it. What it published is decoded when it is needed.
 
 use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
@@ -22,7 +22,7 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
     Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
 }
 
-/// How to reach `pe`, from what it record.
+/// How to reach `pe`, from its record.
 ///
 /// # Errors
 /// When no PE of this build would publish that.
@@ -30,7 +30,7 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The key to a segment of `pe`, from what it record.
+/// The key to a segment of `pe`, from its record.
 ///
 /// # Errors
 /// When there is none, or no PE of this build would publish that.

@@ -1,6 +1,6 @@
 //! The verbs of one context.
 //!
-//! A PE reaches its own memory by itself.
+//! A PE accesses its own memory directly, unless UCX carries out the atomic operations.
 #![allow(unsafe_code)]
 
 use crate::issuer::Issuer;
@@ -43,8 +43,8 @@ impl UcxEndpoint {
         self.progress.with_origin(&self.issuer, work)
     }
 
-    /// A PE reaches its own memory by itself, unless atomic operations do not compose with the
-    /// CPU's.
+    /// Whether `pe` is this PE and its memory is accessed directly: not if UCX carries out atomic
+    /// operations, since they are not atomic with respect to the CPU's.
     fn is_direct(&self, pe: Pe) -> bool {
         pe == self.shared().me && self.shared().amos == Amos::Software
     }
@@ -85,7 +85,7 @@ impl UcxEndpoint {
             return self.expect(match kind {
                 // SAFETY: the local memory is valid by contract.
                 Transfer::Put | Transfer::PutNbi => unsafe { segments.write_from(at, local) },
-                // SAFETY: as above.
+                // SAFETY: the local memory is valid by contract.
                 Transfer::Get | Transfer::GetNbi => unsafe { segments.read_into(at, local) },
             });
         }

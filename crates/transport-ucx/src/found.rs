@@ -43,7 +43,7 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 const EXCLUDES: (u32, u32) = (1, 12);
 
 /// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in
-/// UCX's configuration. UCX listens on every device that it may use, and asks nobody who they are:
+/// UCX's configuration. UCX listens on every device that it may use, and authenticates no peer:
 /// so sockets are kept to the interfaces that the user names or, where no other machine needs them,
 /// to loopback.
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {

@@ -36,7 +36,7 @@ pub(crate) struct Origin {
     touched: Vec<u32>,
     /// Endpoints that were closed by force after a loss; UCX may still call back for them.
     closed: Vec<Open>,
-    /// Requests whose callers got an error for a loss, or that nobody waits for: UCX may not be
+    /// Requests whose callers got an error for a loss, or that no thread waits for: UCX may not be
     /// done with them.
     given_up: Vec<UcpRequest>,
 }

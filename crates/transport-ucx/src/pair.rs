@@ -63,7 +63,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let theirs = Arc::new(Segments::default());
     // SAFETY: never freed.
     unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
-    // SAFETY: as above.
+    // SAFETY: never freed.
     let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);

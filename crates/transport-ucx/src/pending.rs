@@ -144,7 +144,7 @@ impl Pending {
         self.release_if_over(&slot);
     }
 
-    /// Old values are wanted no more: after a loss nobody keeps the words that they go to.
+    /// Old values are wanted no more: after a loss callers do not keep the words that they go to.
     pub(crate) fn forget_fetched(&self) {
         for slot in self.slots.borrow().iter() {
             slot.fetched.set(null_mut());
@@ -260,10 +260,10 @@ impl Slot {
     pub(crate) fn keep_words(&self, first: u64, second: u64) -> (*const c_void, *mut c_void) {
         let words = self.words.get().cast::<u64>();
         let width = self.width.get();
-        // SAFETY: room for eight bytes that nobody else uses until the operation begins.
+        // SAFETY: room for eight bytes that nothing else uses until the operation begins.
         unsafe { width.write(words.cast(), first) };
         let reply = words.wrapping_add(1);
-        // SAFETY: as above.
+        // SAFETY: the second of two words; nothing else uses it until the operation begins.
         unsafe { width.write(reply.cast(), second) };
         (words.cast_const().cast(), reply.cast())
     }
@@ -285,7 +285,7 @@ impl Slot {
         let old = match self.width.get() {
             // SAFETY: within the words, which UCX is done with.
             AmoWidth::Four => u64::from(unsafe { reply.cast::<u32>().read() }),
-            // SAFETY: as above.
+            // SAFETY: the second of the words, which UCX is done with.
             AmoWidth::Eight => unsafe { reply.read() },
         };
         self.write(old);

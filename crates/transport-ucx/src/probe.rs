@@ -49,7 +49,7 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
 enum Fault {
     /// It came to another result, or was refused.
     Wrong(String),
-    /// It is in flight for ever.
+    /// It is in flight forever.
     Endless(String),
 }
 
@@ -74,7 +74,7 @@ fn try_all(
         unsafe { word.write_volatile(OLD) };
         // SAFETY: room for a word of this width.
         unsafe { width.write(first.cast(), atomic.first) };
-        // SAFETY: as above.
+        // SAFETY: room for a word of this width.
         unsafe { width.write(second.cast(), atomic.second) };
         let remote = word.addr() as u64;
         // SAFETY: a live endpoint and its key; the words are never freed.
@@ -118,7 +118,7 @@ fn try_all(
         }
         // SAFETY: never freed, and UCX is done with it.
         let now = unsafe { word.read_volatile() };
-        // SAFETY: as above.
+        // SAFETY: never freed, and UCX is done with it.
         let fetched = unsafe { second.read_volatile() };
         let fetched = match width {
             AmoWidth::Four => u64::from(u32::from_ne_bytes(

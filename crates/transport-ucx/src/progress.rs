@@ -84,8 +84,8 @@ impl Progress {
     }
 
     /// Works with an issuer's origin. What is left unfinished is noted. A loss or a fault ends
-    /// everything: when this returns one, UCX uses no memory of callers any more. What `work` returns outlives
-    /// the lock, so it shares nothing with the origin.
+    /// everything: when this returns one, UCX uses no memory of callers any more. What `work`
+    /// returns outlives the lock, so it shares nothing with the origin.
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,

@@ -36,7 +36,7 @@ impl Service {
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
-        // SAFETY: as above.
+        // SAFETY: the callback takes a `Target`, which is dropped after the worker.
         unsafe { worker.on_message(PUTS_KIND, Some(put), arg) }?;
         Ok(Service { worker, target })
     }

@@ -37,7 +37,7 @@ pub(crate) struct Target {
     me: Pe,
     segments: Arc<Segments>,
     pub(crate) acks: Arc<Acks>,
-    /// What peers ask, by their streams. Nobody borrows it while UCX is called.
+    /// What peers ask, by their streams. It is not borrowed while UCX is called.
     streams: RefCell<HashMap<Stream, CarriedOut<Early>>>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
@@ -245,9 +245,9 @@ impl Target {
         };
         match started(begun) {
             Ok(Some(_)) => {}
-            // SAFETY: made by `into_raw` above; UCX called nobody.
+            // SAFETY: made by `into_raw` above; UCX has not called back.
             Ok(None) => unsafe { Deferred::end(deferred, UCS_OK) },
-            // SAFETY: as above.
+            // SAFETY: made by `into_raw` above; UCX does not call back after an error.
             Err(status) => unsafe { Deferred::end(deferred, status) },
         }
     }

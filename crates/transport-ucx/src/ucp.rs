@@ -1,6 +1,7 @@
-//! UCX's objects with owners, and its conventions in Rust's.
+//! UCX's objects as types that own them, and its status codes as results.
 //!
-//! Order of ends: endpoints and what refers to them, workers, registered memory, the context.
+//! They end in this order: endpoints and what refers to them, workers, registered memory, the
+//! context.
 
 mod atomic;
 mod context;

@@ -97,7 +97,7 @@ fn is_refused(access: LocalAccess, at: *const u8) -> bool {
 /// wait, as `FUTEX_WAIT` does even for no time.
 fn read(word: *const u8) -> libc::c_long {
     let op = libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG;
-    // Nobody waits on it.
+    // No thread waits on it.
     let own = 0u32;
     // SAFETY: the kernel checks the address of the word; the local word lives.
     unsafe { libc::syscall(libc::SYS_futex, word, op, 0u32, 0usize, &raw const own, 0u32) }
@@ -107,7 +107,7 @@ fn read(word: *const u8) -> libc::c_long {
 fn write(word: *const u8) -> libc::c_long {
     const OR_ZERO: u32 = (libc::FUTEX_OP_OR as u32) << 28;
     let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
-    // Nobody waits on it.
+    // No thread waits on it.
     let own = 0u32;
     // SAFETY: the kernel checks the address of the word, which keeps its value; the local word
     // lives.
@@ -127,7 +127,7 @@ mod tests {
         let base = unsafe { mmap_anonymous(nowhere, nbytes, protection, MapFlags::PRIVATE) };
         let base = base.expect("memory");
         for (page, protection) in [(1, MprotectFlags::READ), (2, MprotectFlags::empty())] {
-            // SAFETY: a page of the mapping, which nobody uses.
+            // SAFETY: a page of the mapping, which nothing uses.
             unsafe { mprotect(base.wrapping_byte_add(page * PAGE), PAGE, protection) }
                 .expect("a page");
         }

@@ -4,7 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
-//! | [`alone`] | excludes an only user, which takes no lock, and threads that claim what it uses |
+//! | [`alone`] | exclusion of one user, without a lock, and threads that claim what it uses |
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |

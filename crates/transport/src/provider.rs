@@ -178,7 +178,8 @@ pub trait Transport: Send + Sync {
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
     /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
-    /// nobody reads or writes the data before, on either side, so that its words need not be whole.
+    /// no other thread or PE accesses the data before, on either side, so that its words need not
+    /// be whole.
     ///
     /// # Errors
     /// As [`endpoint`](Transport::endpoint).

@@ -150,7 +150,7 @@ fn compared(
         usable.iter().map(|&(name, _)| (name, f64::INFINITY)).collect();
     for pass in 0..PASSES {
         for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
-            // Nobody is in a collective of the team, and all members use the same table in the next
+            // No PE is in a collective of the team, and all members use the same table in the next
             // one.
             let former = tuning::replace(CALL, table);
             // All members see the same times, and so count alike.

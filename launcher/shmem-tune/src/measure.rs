@@ -65,11 +65,11 @@ impl Arrays {
         let (dest, source) = (longest.cast(), time.cast_const().cast());
         // SAFETY: no reference points to the heap's words.
         unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
-        // SAFETY: as above.
+        // SAFETY: a word of the heap, to which no reference points.
         unsafe { longest.read_volatile() }
     }
 
-    /// One collective that nobody ends before all have entered it: followed by a sync where it is
+    /// One collective that no PE ends before all have entered it: followed by a sync where it is
     /// none by itself.
     fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
         let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
@@ -79,23 +79,23 @@ impl Arrays {
                 collectives::sync(CALL, members);
                 return;
             }
-            // SAFETY: no reference points to the arrays, here and below.
+            // SAFETY: no reference points to the arrays.
             "broadcast" => unsafe {
                 collectives::broadcast(CALL, members, dest, source, nbytes, 0);
             },
-            // SAFETY: as above.
+            // SAFETY: no reference points to the arrays.
             "reduce" => unsafe {
                 collectives::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
             },
-            // SAFETY: as above.
+            // SAFETY: no reference points to the arrays.
             "collect" => unsafe {
                 collectives::fcollect(CALL, members, dest, source, nbytes / n);
             },
-            // SAFETY: as above.
+            // SAFETY: no reference points to the arrays.
             "alltoall" => unsafe {
                 collectives::alltoall(CALL, members, dest, source, nbytes);
             },
-            // SAFETY: as above.
+            // SAFETY: no reference points to the arrays.
             "scan" => unsafe {
                 collectives::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
             },

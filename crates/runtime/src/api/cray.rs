@@ -1,7 +1,7 @@
 //! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
 //!
 //! Errors that the standard's split returns as a status are messages here, issued before the
-//! members agree on anything. Only its members call the strided split, so nobody else takes part in
+//! members agree on anything. Only its members call the strided split, so no other PE takes part in
 //! it; the caller is a PE of the parent that may not know the others.
 
 use crate::base::call::{Call, fail};

@@ -37,7 +37,7 @@ forms! {
     /// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
     ///
     /// # Safety
-    /// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
+    /// `source` is valid for reads of `nelems` elements; nothing writes them during the call.
     put = put_until, false;
 
     /// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
@@ -49,7 +49,7 @@ forms! {
     /// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
     ///
     /// # Safety
-    /// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
+    /// `dest` is valid for writes of `nelems` elements; nothing else accesses them during the call.
     get = get_until, false;
 
     /// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).

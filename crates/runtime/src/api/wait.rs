@@ -173,7 +173,7 @@ impl<T: Word> Set<T> {
     }
 
     /// An index whose word satisfies the comparison. Where the search begins changes with every one
-    /// that was found in the process, so that no index is passed over for ever (the standard's note
+    /// that was found in the process, so that no index is passed over forever (the standard's note
     /// on `shmem_wait_until_any`).
     ///
     /// # Safety

@@ -58,10 +58,10 @@ pub unsafe fn alltoallv(
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
     let offsets = unsafe { read(t_offsets, n) };
-    // SAFETY: as above.
+    // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [places, received] = exchange(&mut entered, [&offsets, &sizes]);
-    // SAFETY: as above.
+    // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
     for (member, &size) in received.iter().enumerate() {
@@ -104,7 +104,7 @@ pub unsafe fn alltoallv_packed(
         );
     }
     let [places] = exchange(&mut entered, [&starts]);
-    // SAFETY: as above.
+    // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
     total as usize

@@ -1,5 +1,5 @@
-//! Direct reductions and scans: this PE's share of a vector, out of everybody's source into
-//! everybody's destination.
+//! Direct reductions and scans: this PE's share of a vector, out of the sources of all PEs into
+//! the destinations of all PEs.
 //!
 //! Sources that are mapped here are read where they are, in blocks so small that a block's result,
 //! which is made in the own destination if that is no source, stays in the cache until it is stored
@@ -37,7 +37,7 @@ pub(crate) fn reduce(
             let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
             members.world_pes().filter(|pe| !is_there(pe)).for_each(|pe| result.copy_to(pe, dest));
         };
-        // Nobody else reads or writes this share of both.
+        // No other PE reads or writes this share of both.
         let accumulator = (!dest.overlaps(source)).then_some(dest);
         combine(members.n, source.nbytes(), op, accumulator, operand, store);
     } else {
@@ -49,7 +49,7 @@ pub(crate) fn reduce(
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
     // Each begins with the members after the first one that is mapped here, so that no PE is
-    // everybody's first.
+    // the first of all of them.
     let n_before = |range: SymmetricRange| {
         let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
         first_mapped.unwrap_or(0)

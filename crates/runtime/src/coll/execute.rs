@@ -47,8 +47,8 @@ pub(crate) enum Landings {
     /// In the buffers that all teams share: the sender knows that the receiver has entered the
     /// collective.
     Shared,
-    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before
-    /// all have entered it, and all make them in the same order: so of two copies nobody overwrites
+    /// In buffers that only reductions and all-to-alls among all PEs use. No PE ends one before
+    /// all have entered it, and all make them in the same order: so of two copies no PE overwrites
     /// one that was not read.
     OfJob,
     /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.

@@ -18,7 +18,7 @@ use rushmem_transport::{
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;
 
-/// Up to this size a transfer is a word to somebody.
+/// A transfer of at most this size may be a word that its owner polls.
 const WORD: usize = 8;
 
 /// A PE of this node whose static data are not mapped here.

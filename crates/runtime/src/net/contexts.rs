@@ -133,7 +133,7 @@ impl Slot {
             }
             let list = self.list.load(Relaxed);
             for member in 0..members.n {
-                // SAFETY: as above.
+                // SAFETY: the list has an entry for each PE of the job; no team has more members.
                 let entry = unsafe { &*list.wrapping_add(member as usize) };
                 entry.store(members.world_pe(member).0, Relaxed);
             }

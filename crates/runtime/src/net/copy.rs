@@ -71,8 +71,8 @@ impl SymmetricRange {
                 None => endpoints::on_library(|endpoint| {
                     let dest = LocalBuf { base: to, nbytes };
                     let get = Get { dest, source: self.remote(0), completion };
-                    // SAFETY: as above; the memory is there until the copies are complete below, or
-                    // the job ends.
+                    // SAFETY: there is room for that many bytes until the copies are complete
+                    // below, or the job ends.
                     unsafe { endpoint.get(pe, get) }
                 }),
             }

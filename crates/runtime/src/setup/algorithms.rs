@@ -30,7 +30,7 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     Ok(table)
 }
 
-/// The text of a regular file. Another kind of file may block the PE for ever or have no end.
+/// The text of a regular file. Another kind of file may block the PE forever or have no end.
 fn read(file: &str) -> io::Result<String> {
     // Opening a FIFO without this flag waits for a writer.
     let mut options = File::options();

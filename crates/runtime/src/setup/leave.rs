@@ -4,7 +4,7 @@
 //! distinguished from one that the others still need. Only the others know: if every PE of the job
 //! exits with status 0, none needs another one, and the job has produced its whole result.
 //! Therefore a PE that exits with status 0 waits for the others to do the same, for [`LIMIT`] at
-//! most, since others may wait for it in the library for ever.
+//! most, since others may wait for it in the library forever.
 //!
 //! After `start_pes` the library is finalized at the exit. A PE that exits with another status
 //! waits until the others come to their exit or call finalize, for [`grace`] at most, since they
@@ -164,7 +164,7 @@ fn all_exit(job: &'static Job) -> bool {
         if network::is_open() {
             endpoints::complete(Call(&"exit"));
         }
-        // Nobody waits any more if it took too long.
+        // The caller waits no longer if it took too long.
         let _ = done.send(job.session().barrier().is_ok());
     };
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)

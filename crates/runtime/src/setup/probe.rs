@@ -1,7 +1,7 @@
 //! A transfer of every kind to a peer, whose outcome decides whether a transport works.
 //!
 //! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit,
-//! since a provider may try for ever to connect and report nothing.
+//! since a provider may try forever to connect and report nothing.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -53,7 +53,7 @@ fn watch_the_end() {
         (status == 0).then_some(key)
     });
     if let Some(key) = *key {
-        // SAFETY: a key, and any value but null, which nobody follows.
+        // SAFETY: a key, and any value but null, which is never dereferenced.
         unsafe { libc::pthread_setspecific(key, (&raw const NOTED).cast()) };
     }
 }

@@ -3,9 +3,9 @@
 //! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it
 //! sees a peer's store as fast as the caches move it: without the pause, the loads that the CPU
 //! starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from
-//! running, so nobody spins. How to sleep depends on what the PE waits for: the library's own words
-//! have a bell. A user's word may be written by a plain store, so its waiter polls it every 50 us,
-//! unless only the network can write it, which ends a sleep.
+//! running, so no thread spins. How to sleep depends on what the PE waits for: the library's own
+//! words have a bell. A user's word may be written by a plain store, so its waiter polls it every
+//! 50 us, unless only the network can write it, which ends a sleep.
 
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;
@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 const POLLS: u32 = 3_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
-/// After this number of idle polls in a row the PE yields: it costs nothing if nobody else wants
-/// the CPU, and PEs that do not know of each other, such as those of two containers, may share one.
+/// After this number of idle polls in a row the PE yields: it costs nothing if no other thread
+/// wants the CPU, and PEs that do not know of each other, such as those of two containers, may
+/// share one.
 const POLLS_PER_YIELD: u32 = 128;
 /// Longest sleep in the network if only a message, which ends the sleep, can change the words that
 /// are waited for.
@@ -94,7 +95,7 @@ fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool
         }
     }
     if slept_since.is_some_and(|since| since.elapsed() > LONG) {
-        // The thread that serves peers while nobody waits sleeps too, the longer the longer the
+        // The thread that serves peers while no thread waits sleeps too, the longer the longer the
         // wait is.
         network::hand_over();
     }

@@ -10,7 +10,7 @@
 //! All active sets share one pair of counters between each two PEs: these PEs make the calls that
 //! both take part in in the same order, so the rule holds for all sets together, and sets need
 //! nothing of their own. The high bits of such a counter are a mark of the active set in place of a
-//! generation. Plans of two levels on teams use the same counters: nobody ends them before all have
+//! generation. Plans of two levels on teams use the same counters: no PE ends them before all have
 //! entered, so the order is the same at both PEs. Each pair of PEs also has the count of broadcasts
 //! that shows a PE how far those behind it are.
 
@@ -150,8 +150,8 @@ impl Channels {
         self.short_reductions % 2
     }
 
-    /// Where each member shows the next word. Of the two places nobody changes one that is read, if
-    /// nobody ends a collective with such words before all have entered it. The members of
+    /// Where each member shows the next word. Of the two places no PE changes one that is read, if
+    /// no PE ends a collective with such words before all have entered it. The members of
     /// different active sets do not count alike.
     pub(crate) fn next_shown(&mut self) -> usize {
         if self.pairs.is_none() {
@@ -238,7 +238,7 @@ impl Channels {
         }
     }
 
-    /// What the team's generation adds to the count of its counter. Active sets have one for ever.
+    /// What the team's generation adds to the count of its counter. Active sets have one forever.
     fn generation_mark(&self) -> u64 {
         self.generation << COUNT_BITS
     }
@@ -256,7 +256,7 @@ impl Channels {
     }
 
     /// Where `peer` finds what this member sends beside its flag. Each two members that do send so
-    /// once to each other in a plan, so of two places nobody overwrites one that was not read: who
+    /// once to each other in a plan, so of two places no PE overwrites one that was not read: who
     /// sends has had the other's last message, which that one sent when it had read the message
     /// before.
     pub(crate) fn short_there(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {

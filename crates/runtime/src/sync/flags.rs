@@ -51,7 +51,7 @@ pub(crate) struct FlagArea {
 
 // SAFETY: it is an address range that stays mapped, accessed by atomics and raw copies alone.
 unsafe impl Send for FlagArea {}
-// SAFETY: as above.
+// SAFETY: any thread accesses the range by atomics and raw copies alone.
 unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
@@ -151,7 +151,7 @@ impl FlagArea {
     }
 
     /// Write a flag of the mapped `pe`, after everything that was written before; without waking
-    /// anybody.
+    /// a thread.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
@@ -258,7 +258,7 @@ impl FlagArea {
     }
 
     fn word(&self, delta: isize, at: usize) -> &AtomicU64 {
-        // SAFETY: as above, in the area of a mapped peer.
+        // SAFETY: in the area of a mapped peer and aligned, as `at_word` makes sure of.
         unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
     }
 
@@ -270,7 +270,7 @@ impl FlagArea {
         let words: *mut u32 = self.at_word(0, delta).cast();
         // SAFETY: the first 8 bytes of an area are its bell: two aligned words that stay mapped.
         let rings = unsafe { AtomicU32::from_ptr(words) };
-        // SAFETY: as above.
+        // SAFETY: the second of the bell's two words.
         let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };
         Bell { rings, sleepers }
     }

@@ -54,7 +54,7 @@ impl Mailboxes {
             let waited_for = *sent;
             drop(state);
             // A sender that waits takes messages that others have sent: otherwise threads of
-            // several PEs that each wait to send to the next would wait for ever.
+            // several PEs that each wait to send to the next would wait forever.
             backoff::until_rung(job, || {
                 let is_free = internal.flag(acknowledged) >= waited_for;
                 if !is_free {

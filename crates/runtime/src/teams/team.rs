@@ -191,7 +191,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A team that a call uses: the world is there as long as the process, others as long as somebody
+/// A team that a call uses: the world is there as long as the process, others as long as some call
 /// holds them.
 #[derive(Debug)]
 pub(crate) enum HeldTeam {

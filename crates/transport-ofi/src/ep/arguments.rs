@@ -87,7 +87,7 @@ mod tests {
             let message = moved.of(&to, from, null_mut(), null_mut());
             // SAFETY: the lists live.
             let iov = unsafe { *message.msg_iov };
-            // SAFETY: as above.
+            // SAFETY: the lists live.
             let rma = unsafe { *message.rma_iov };
             assert_eq!((iov.iov_base.addr(), iov.iov_len), (64, nbytes));
             assert_eq!((message.addr, rma.addr, rma.len, rma.key), (2, 3, nbytes, 4));

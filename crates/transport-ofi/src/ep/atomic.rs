@@ -43,7 +43,7 @@ impl FiEndpoint {
                     datatype, name, context,
                 )
             },
-            // SAFETY: as above.
+            // SAFETY: the endpoint, the context and the words are as for `fi_compare_atomic`.
             _ => unsafe {
                 fi::fi_fetch_atomic(
                     endpoint, operand, desc, old, desc, at, address, key, datatype, name, context,

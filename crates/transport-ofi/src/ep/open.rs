@@ -111,7 +111,7 @@ impl Drop for FiEndpoint {
         if endpoint.close() {
             // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.contexts) };
-            // SAFETY: as above.
+            // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.staging) };
         }
     }

@@ -136,7 +136,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             // /dev/shm.
             ofi.shared().loss.of_self("the test is over");
         }
-        done.send(()).expect("somebody waits");
+        done.send(()).expect("a thread waits");
     });
     is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
 }
@@ -152,10 +152,10 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
     endpoint.fence().expect("a fence");
     let short = Put { source: long_put().source.first(8), ..long_put() };
-    // SAFETY: as above.
+    // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
     assert!(endpoint.unflushed.contains(&1), "nothing has checked whether it is there");
-    // SAFETY: as above.
+    // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
     let of_pe_1 = lock(&endpoint.ep.ep).as_ref().map(|ep| ep.pending(1));
     assert!(of_pe_1 <= Some(1), "the first one is complete");
@@ -163,7 +163,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     assert!(endpoint.unflushed.is_empty());
 }
 
-/// Each signal is a message, and none is answered before somebody waits.
+/// Each signal is a message, and none is answered before a thread waits.
 #[test]
 fn signals_are_not_answered_before_somebody_waits() {
     const SIGNALS: u32 = 20;

@@ -1,8 +1,8 @@
-//! Small puts that nobody waits for, held back to travel together: where UCX moves data by the
+//! Small puts that no thread waits for, held back to travel together: where UCX moves data by the
 //! processors, one message costs as much as a hundred of them.
 //!
 //! They leave when they fill a message, ahead of anything else to their PE, with a fence or a
-//! quiet, and when the service thread comes by.
+//! quiet, and when the service thread flushes.
 #![allow(unsafe_code)]
 
 use super::Origin;
@@ -16,7 +16,7 @@ use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr, mem};
 const FULL: usize = 4096;
 
 impl Origin {
-    /// Whether a put that nobody waits for is held back.
+    /// Whether a put that no thread waits for is held back.
     pub(super) fn may_hold(&self, nbytes: usize) -> bool {
         nbytes <= batch::MAX_NBYTES && self.worker.copies()
     }

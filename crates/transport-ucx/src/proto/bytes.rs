@@ -1,4 +1,4 @@
-//! Numbers off the front of bytes.
+//! Reads numbers from the front of a byte slice.
 
 use rushmem_transport::Segment;
 

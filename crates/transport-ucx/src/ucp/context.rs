@@ -66,7 +66,7 @@ fn resources_of(printed: &str) -> Vec<(String, String)> {
 
 // SAFETY: opening checks that UCX guards the context against use by several threads.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: UCX guards the context against use by several threads at a time.
 unsafe impl Sync for Context {}
 
 /// UCX's configuration, released when dropped.
@@ -194,7 +194,7 @@ pub(crate) struct Memory {
 
 // SAFETY: UCX guards its context, to which the handle belongs, against use by several threads.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: UCX guards its context against use by several threads at a time.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -240,7 +240,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: registered once and released once; what it says of errors helps nobody any more.
+        // SAFETY: registered once and released once; what it says of errors is of no use any more.
         unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
     }
 }

@@ -207,7 +207,7 @@ impl Worker {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-        // SAFETY: a live endpoint of this worker that nobody uses from now on.
+        // SAFETY: a live endpoint of this worker that is not used from now on.
         let closing = unsafe { self.ucp().ucp_ep_close_nbx(endpoint.handle, &raw const params) };
         // An error says that there is nothing left to close.
         started(closing).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! How targets acknowledge the requests of origins: by counts, most of which ride on messages that
-//! are sent anyway.
+//! How targets acknowledge the requests of origins: by counts, most of which are parts of messages
+//! that are sent anyway.
 
 use super::shared_pe_map::SharedPeMap;
 use super::stream::{Stream, has_reached};

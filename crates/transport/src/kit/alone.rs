@@ -35,7 +35,7 @@ impl Alone {
         has_heavy_barrier()
     }
 
-    /// Enters if `user` is the user and nobody has claimed it.
+    /// Enters if `user` is the user and no thread has claimed it.
     #[inline(always)]
     pub fn enter(&self, user: usize) -> bool {
         if self.user.load(Ordering::Relaxed) != user {
@@ -72,7 +72,7 @@ impl Alone {
         user
     }
 
-    /// From now on `user` is the user, or nobody if it is 0. The caller has the lock.
+    /// From now on `user` is the user, or none if it is 0. The caller has the lock.
     pub fn give(&self, user: usize) {
         self.user.store(user, Ordering::Release);
     }

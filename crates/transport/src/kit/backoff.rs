@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// polls does so before. It is also the shortest time for which the service thread backs off.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// Polls without a pause after which a waiter yields once: it costs nothing if nobody else wants
-/// the CPU, and the peer may share the CPU with processes of which this PE does not know.
+/// Polls without a pause after which a waiter yields once: it costs nothing if no other thread
+/// wants the CPU, and the peer may share the CPU with processes of which this PE does not know.
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;

@@ -113,8 +113,8 @@ fn run(driver: &impl Driver) {
         seen = all;
         let (sleeping, waiting) = (state.any_sleeping(), state.any_waiting());
         unpolled = if polls > 0 { 0 } else { unpolled + 1 };
-        // Others poll if they did so since the last turn, if they sleep on the network, or if one is
-        // in a long call that has not polled for a few turns.
+        // Others poll if they did so since the last turn, if they sleep on the network, or if one
+        // is in a long call that has not polled for a few turns.
         let others_poll = polls > 0 || sleeping || waiting && unpolled < limits.max_unpolled;
         let backed_off = std::mem::replace(&mut backs_off, others_poll && wakeup.back_off());
         if backs_off != backed_off {

@@ -3,7 +3,7 @@
 //! What an origin requests of a PE is a stream of numbered requests. Each says after how many of
 //! them it comes: at least those before the last fence. The target carries it out once these are,
 //! in whatever order the messages arrive ([`carried_out`](super::carried_out)), and counts what it
-//! has carried out. This count rides on the next message that it sends to that PE anyway
+//! has carried out. This count is part of the next message that it sends to that PE anyway
 //! ([`acks`](super::acks)). It travels alone only if a request asks for it: one that finds half of
 //! the window in use, or one that does nothing else, which an origin sends before it waits.
 //!

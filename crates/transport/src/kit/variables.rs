@@ -17,11 +17,11 @@ pub fn with<R>(ours: &[&'static CStr], read: impl FnOnce() -> R) -> R {
     let before = environ.load(Ordering::Acquire);
     // SAFETY: the process's environment.
     let longer = unsafe { with_ours(before, ours) };
-    // It is never freed: somebody may go on reading it.
+    // It is never freed: a thread may go on reading it.
     let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
     environ.store(longer, Ordering::Release);
     let answer = read();
-    // Unless somebody has set a variable meanwhile, which made yet another one.
+    // Unless a thread has set a variable meanwhile, which made yet another one.
     let _ = environ.compare_exchange(longer, before, Ordering::AcqRel, Ordering::Relaxed);
     answer
 }
@@ -43,7 +43,7 @@ unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Vec<*m
     }
     let name =
         |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
-    // SAFETY: entries are strings that nobody frees.
+    // SAFETY: entries are strings that are never freed.
     let names: Vec<_> =
         entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
     let missing = ours.iter().filter(|&ours| !names.contains(&name(ours)));

@@ -158,7 +158,7 @@ pub struct Streams {
     pub stdin: PipeWriter,
     /// From the daemon.
     pub stdout: PipeReader,
-    /// An unnamed file that receives the standard error, so that nobody needs to read it.
+    /// An unnamed file that receives the standard error, so that no thread needs to read it.
     pub stderr: File,
 }
 

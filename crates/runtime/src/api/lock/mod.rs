@@ -15,7 +15,7 @@
 //! them before it leaves the queue, and a CPU's load sees what was waited for.
 //!
 //! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock
-//! twice, or clears one that it does not hold, gets a message instead of waiting for ever.
+//! twice, or clears one that it does not hold, gets a message instead of waiting forever.
 #![allow(unsafe_code)]
 
 mod turns;
@@ -245,7 +245,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     turns::pass(lock.address());
 }
 
-/// The library is about to be finalized, and nobody will clear what this PE holds.
+/// The library is about to be finalized, and no PE will clear the locks that this PE holds.
 pub(crate) fn finalize(call: Call) {
     for (address, nbytes) in turns::held() {
         if nbytes == size_of::<c_int>() {

@@ -128,7 +128,7 @@ unsafe fn change_tail(home: RemoteWord<c_int>, next: impl Fn(u32) -> Option<u32>
     let mut seen = unsafe { amo::fetch(home.call, World, word, home.pe) };
     while let Some(tail) = next(seen >> TAIL) {
         let changed = tail << TAIL | seen & NODE;
-        // SAFETY: as above.
+        // SAFETY: aligned by contract.
         let found = unsafe { amo::compare_swap(home.call, World, word, seen, changed, home.pe) };
         if found == seen {
             break;

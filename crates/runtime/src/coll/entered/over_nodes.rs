@@ -3,7 +3,7 @@
 //! Leaders are at other distances than members, so these plans need a flag for each two PEs. The
 //! active sets have such flags, and the rule by which they share them holds for teams, too, unless
 //! several threads of a PE are in collectives at once: two PEs make the calls that both take part
-//! in in the same order, since nobody ends these collectives before everybody has entered them.
+//! in in the same order, since no PE ends these collectives before all PEs have entered them.
 
 use super::Entered;
 use crate::base::process;

@@ -95,10 +95,7 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
             let mut wire = Wire::new(&acks, start, window);
             for _ in 0..3000 {
                 while wire.issued.is_full(THERE) {
-                    assert!(
-                        !wire.requests.is_empty() || !wire.acks.is_empty(),
-                        "it waits for ever"
-                    );
+                    assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
                     wire.deliver(&mut random);
                 }
                 if next(&mut random).is_multiple_of(3) {
@@ -115,7 +112,7 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
             }
             assert!(!wire.issued.must_ask(THERE));
             while wire.issued.unacked(THERE) > 0 {
-                assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits for ever");
+                assert!(!wire.requests.is_empty() || !wire.acks.is_empty(), "it waits forever");
                 wire.deliver(&mut random);
             }
             assert!(wire.requests.is_empty() && wire.done.len() >= 3000);

@@ -15,8 +15,13 @@ use rushmem_transport::device;
 use rushmem_transport::kit::variables;
 use std::ffi::CStr;
 
-/// `NAME=value`; the last one is not for machines with NICs.
-const OURS: [&CStr; 4] = [
+/// `NAME=value`, on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17) with
+/// buffers of 128 bytes.
+const WITH_NIC: &[&CStr] =
+    &[c"FI_OFI_RXM_BUFFER_SIZE=256", c"FI_OFI_RXM_MSG_RX_SIZE=512", c"IPATH_NO_BACKTRACE=1"];
+
+/// The same on machines without one.
+const WITHOUT_NIC: &[&CStr] = &[
     c"FI_OFI_RXM_BUFFER_SIZE=128",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
     c"IPATH_NO_BACKTRACE=1",
@@ -25,6 +30,5 @@ const OURS: [&CStr; 4] = [
 
 /// Lets libfabric read its variables: `read` makes it do so.
 pub(crate) fn with<R>(read: impl FnOnce() -> R) -> R {
-    let n = if device::any() { OURS.len() - 1 } else { OURS.len() };
-    variables::with(&OURS[..n], read)
+    variables::with(if device::any() { WITH_NIC } else { WITHOUT_NIC }, read)
 }

@@ -75,10 +75,9 @@ impl SharedEp {
         };
         self.noted.store(in_flight, Ordering::Relaxed);
         if let Some(Err(failure)) = polled {
-            // Its endpoint learns of it at its next call.
-            *ep = None;
-            drop(ep);
+            // Recorded before the ep is closed: its endpoint reports this loss at its next call.
             shared.lose(&failure);
+            *ep = None;
         }
         in_flight
     }

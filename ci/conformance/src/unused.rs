@@ -7,7 +7,7 @@ use rushmem_transport::{Directory, Pe, PeRecord, RemoteAddr, Segment, Transport}
 use std::sync::Arc;
 
 /// PEs of a small job and of a large one.
-const FEW: u32 = 64;
+const FEW: u32 = 1 << 10;
 const MANY: u32 = 1 << 18;
 /// What a peer that is not used may take: nothing, but libraries allocate a megabyte by chance.
 const BYTES_PER_PEER: u64 = 8;

@@ -3,7 +3,7 @@
 
 use crate::machine::{Link, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
-use rushmem_collectives::two_level::Blocks;
+use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
     binomial, blelloch, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
     recursive_doubling, ring, scatter_all_gather, two_level,
@@ -116,8 +116,8 @@ const LONG: usize = 1 << 20;
 const LONG_PARTS: u32 = LONG as u32 / 512;
 
 /// The nodes of the machines that have nodes of several PEs.
-const fn nodes(n: u32, me: u32) -> Blocks {
-    Blocks { n, me, p: TWO_LEVEL.pes_per_node }
+const fn nodes(n: u32, me: u32) -> NodeBlocks {
+    NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
 
 impl Operation {

@@ -23,7 +23,7 @@ mod threads;
 mod unused;
 pub mod verbs;
 
-pub use member::{End, Member, Opener};
+pub use member::{Member, Opener, TestEndpoint};
 pub use pattern::Random;
 pub use random::{Soak, soak};
 

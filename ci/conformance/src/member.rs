@@ -105,15 +105,15 @@ impl Member {
     }
 
     /// A new endpoint.
-    pub fn endpoint(&self) -> End<'_> {
+    pub fn endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.endpoint();
-        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
     /// The endpoint of a runtime itself, or another one.
-    pub(crate) fn internal_endpoint(&self) -> End<'_> {
+    pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
-        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
     /// Another transport, as that of this PE in a job of `n_pes`, that is not connected.
@@ -203,7 +203,7 @@ pub(crate) fn internal(offset: usize) -> RemoteAddr {
 
 /// An endpoint in a test: buffers of non-blocking operations live as long as it does, which
 /// completes them when it is dropped, and every error ends the test. (Never leak one.)
-pub struct End<'a> {
+pub struct TestEndpoint<'a> {
     endpoint: Box<dyn Endpoint>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
@@ -220,7 +220,7 @@ fn fine<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl<'a> End<'a> {
+impl<'a> TestEndpoint<'a> {
     /// Put to an offset of the heap.
     pub fn put(&mut self, to: usize, offset: usize, source: &[u8]) {
         self.put_at(to, heap(offset), source);

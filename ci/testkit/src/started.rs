@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::limits::{GLANCE, patient};
-use crate::mark::{self, Mark, Process};
+use crate::mark::{self, Process, TestMark};
 
 /// How long a process has to end after SIGTERM, and what it started to go after it.
 const GRACE: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// before.
 pub struct Started {
     child: Child,
-    mark: Mark,
+    mark: TestMark,
     start: Instant,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
@@ -49,7 +49,7 @@ impl Started {
     /// When it cannot be started.
     #[track_caller]
     pub fn new(command: &mut Command, limit: Duration) -> Self {
-        let mark = Mark::new();
+        let mark = TestMark::new();
         mark.put_on(command);
         let child =
             command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
@@ -68,7 +68,7 @@ impl Started {
     }
 
     /// The mark of all of its processes.
-    pub fn mark(&self) -> &Mark {
+    pub fn mark(&self) -> &TestMark {
         &self.mark
     }
 

@@ -264,27 +264,27 @@ pub const IPROUTE: Need = Need {
 /// as long.
 const LIMIT: Duration = Duration::from_secs(600);
 
-struct Manager {
+struct PackageManager {
     program: &'static str,
     refresh: &'static [&'static str],
     install: &'static [&'static str],
     packages: fn(&Need) -> &'static [&'static str],
 }
 
-const MANAGERS: &[Manager] = &[
-    Manager {
+const MANAGERS: &[PackageManager] = &[
+    PackageManager {
         program: "apt-get",
         refresh: &["update", "-q", "-o", "Acquire::http::Timeout=20"],
         install: &["install", "-q", "-y", "--no-install-recommends"],
         packages: |need| need.apt,
     },
-    Manager {
+    PackageManager {
         program: "dnf",
         refresh: &[],
         install: &["install", "-q", "-y"],
         packages: |need| need.dnf,
     },
-    Manager {
+    PackageManager {
         program: "zypper",
         refresh: &[],
         install: &["--non-interactive", "install", "--no-recommends"],

@@ -21,7 +21,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use fortran::Fortran;
-use table::Table;
+use table::SpecTable;
 use workbench::workspace::Workspace;
 
 /// The folder of the headers.
@@ -60,7 +60,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn headers() -> Result<Vec<(&'static str, String)>> {
-    let table = Table::read();
+    let table = SpecTable::read();
     let fortran = Fortran::read();
     let (shmem_fh, shmemx_fh) = (fortran.shmem()?, fortran.shmemx()?);
     Ok(vec![

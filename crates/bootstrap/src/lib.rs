@@ -1,8 +1,9 @@
 //! The membership of a PE in its job: its identity, the other PEs, and how the job ends. A PE needs
 //! it before any symmetric memory exists.
 //!
-//! A PE opens one [`Session`]. It learns its number and the [`NodeMap`], can exchange small records
-//! with every PE of the job, report to the launcher that it has finalized, and end the whole job.
+//! A PE opens one [`JobSession`]. It learns its number and the [`NodeMap`], can exchange small
+//! records with every PE of the job, report to the launcher that it has finalized, and end the
+//! whole job.
 //! [`proto`] and [`server`] are the two sides of Rushmem's own protocol, without any I/O; `oshrun`
 //! runs the server. The session joins other process managers through PMI-1, PMI-2 or PMIx, as the
 //! environment shows.
@@ -28,4 +29,4 @@ pub use error::Error;
 pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
 pub use nodes::NodeMap;
-pub use session::{Aborter, Session};
+pub use session::{Aborter, JobSession};

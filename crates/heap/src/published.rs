@@ -26,14 +26,14 @@ struct Publication {
 /// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one
 /// publishes.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedBytes {
     memory: Mapping,
     room: usize,
     /// How often this PE has seen something published.
     seen: AtomicU32,
 }
 
-impl Published {
+impl PublishedBytes {
     /// The range of a node's memory for `nbytes` bytes, which only the first PE of the node writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
@@ -48,14 +48,14 @@ impl Published {
         offset: u64,
         room: usize,
         is_first: bool,
-    ) -> Result<Published, Error> {
+    ) -> Result<PublishedBytes, Error> {
         let refused = |e| Error::Refused("mapping what PEs of a node share", e);
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, is_first);
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
         core_files::omit(memory.start(), nbytes);
-        Ok(Published { memory, room, seen: AtomicU32::new(0) })
+        Ok(PublishedBytes { memory, room, seen: AtomicU32::new(0) })
     }
 
     fn publication(&self) -> &Publication {

@@ -22,4 +22,4 @@ pub use cpus::CpuSet;
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;
-pub use place::{BindTo, MapBy, Place, Plan, plan};
+pub use place::{BindTo, MapBy, Place, PlacementPlan, plan};

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::ep::{Remote, Wanted};
-use crate::native::Amo;
+use crate::native::NativeAmo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe};
@@ -29,7 +29,7 @@ impl OfiEndpoint {
         check_aligned(pe, dest, width)?;
         self.follow(pe)?;
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
-        let amo = Amo { op, width, operand, condition };
+        let amo = NativeAmo { op, width, operand, condition };
         if self.shared().native.has(op, width) {
             // SAFETY: by contract.
             return self.start(pe.0, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
@@ -43,12 +43,12 @@ impl OfiEndpoint {
     }
 
     /// Carries an operation out by compare-and-swap; returns the old value.
-    fn swap_until_applied(&mut self, remote: Remote, amo: Amo) -> Result<u64, Error> {
+    fn swap_until_applied(&mut self, remote: Remote, amo: NativeAmo) -> Result<u64, Error> {
         // The value is unknown: a wrong guess returns it.
         let mut guess = 0;
         loop {
             let operand = amo.applied(guess);
-            let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
+            let swap = NativeAmo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
             let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a

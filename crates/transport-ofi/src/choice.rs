@@ -2,12 +2,12 @@
 //! them.
 #![allow(unsafe_code)]
 
-use crate::facts::{FabricNic, Facts, ORDERS, READS};
+use crate::facts::{FabricNic, InfoFacts, ORDERS, READS};
 use crate::quirks;
 use crate::settings::{DOMAIN, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::{Amos, Host, Nic};
+use rushmem_transport::{Amos, Host, NicName};
 use std::ffi::{CStr, CString, c_char};
 
 /// What the job and its user ask for.
@@ -22,7 +22,7 @@ pub(crate) struct Wish {
     /// The interfaces that sockets may use; none is any.
     pub(crate) interfaces: Vec<String>,
     /// The NIC that this PE should prefer.
-    pub(crate) near: Option<Nic>,
+    pub(crate) near: Option<NicName>,
 }
 
 impl Wish {
@@ -47,28 +47,28 @@ impl Wish {
 }
 
 /// A list of libfabric's.
-pub(crate) struct List {
+pub(crate) struct InfoList {
     library: &'static Libfabric,
     first: *mut fi::fi_info,
 }
 
 // SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
 // pointer may change it.
-unsafe impl Send for List {}
+unsafe impl Send for InfoList {}
 
-impl Drop for List {
+impl Drop for InfoList {
     fn drop(&mut self) {
         // SAFETY: owned, and made by this library.
         unsafe { self.library.freeinfo(self.first) };
     }
 }
 
-impl List {
+impl InfoList {
     /// A copy of one entry.
-    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<List> {
+    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
         // SAFETY: an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
-        (!first.is_null()).then_some(List { library, first })
+        (!first.is_null()).then_some(InfoList { library, first })
     }
 
     pub(crate) fn first(&self) -> *mut fi::fi_info {
@@ -90,8 +90,8 @@ impl List {
 pub(crate) fn candidates(
     library: &'static Libfabric,
     wish: &Wish,
-) -> Result<Vec<(List, Facts)>, String> {
-    let mut found: Vec<(List, Facts)> = Vec::new();
+) -> Result<Vec<(InfoList, InfoFacts)>, String> {
+    let mut found: Vec<(InfoList, InfoFacts)> = Vec::new();
     let mut refused = None;
     // An entry that has completions that cover the target's memory is taken with them.
     for delivery in [true, false] {
@@ -109,12 +109,12 @@ pub(crate) fn candidates(
                 refused = Some(why);
                 continue;
             }
-            let known = |(_, other): &(List, Facts)| {
+            let known = |(_, other): &(InfoList, InfoFacts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
             if facts.key_bytes >= 4
                 && !found.iter().any(known)
-                && let Some(entry) = List::of(library, info)
+                && let Some(entry) = InfoList::of(library, info)
             {
                 found.push((entry, facts));
             }
@@ -151,7 +151,7 @@ pub(crate) fn candidates(
 
 /// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it,
 /// then the NIC that this PE should prefer.
-fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
+fn order<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
     if !wish.one_machine && wish.near.is_none() {
         return;
     }
@@ -167,19 +167,23 @@ fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
 }
 
 /// What libfabric offers; `None` when that is nothing.
-fn list(library: &'static Libfabric, wish: &Wish, delivery: bool) -> Result<Option<List>, String> {
+fn list(
+    library: &'static Libfabric,
+    wish: &Wish,
+    delivery: bool,
+) -> Result<Option<InfoList>, String> {
     // SAFETY: null asks for an empty one.
     let hints = unsafe { library.dupinfo(std::ptr::null()) };
     if hints.is_null() {
         return Err("libfabric has no memory for a query".to_owned());
     }
-    let hints = List { library, first: hints };
+    let hints = InfoList { library, first: hints };
     // SAFETY: owned, and its parts are there in an empty one too.
     fill(unsafe { &mut *hints.first }, wish, delivery)?;
     let mut first = std::ptr::null_mut();
     // SAFETY: valid hints.
     match unsafe { library.getinfo(hints.first, &mut first) } {
-        0 => Ok(Some(List { library, first })),
+        0 => Ok(Some(InfoList { library, first })),
         error if error == -fi::FI_ENODATA => Ok(None),
         error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
     }
@@ -240,7 +244,7 @@ fn text(string: *const c_char) -> String {
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
-fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
+fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     // SAFETY: entries that libfabric returns have all parts.
     let tx = unsafe { &*info.tx_attr };
     // SAFETY: an entry has this part.
@@ -253,7 +257,7 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
     let fabric = unsafe { &*info.fabric_attr };
     let sockets =
         matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
-    Facts {
+    InfoFacts {
         provider: text(fabric.prov_name),
         domain: text(domain.name),
         mr_mode: domain.mr_mode as u64,

@@ -5,10 +5,10 @@ mod requests;
 mod transfers;
 mod waits;
 
-use crate::ep::{Failure, FiEndpoint, Post};
+use crate::ep::{EpFailure, FiEndpoint, Post};
 use crate::progress::Progress;
 use crate::replies::Due;
-use crate::shared::{Shared, SharedEp};
+use crate::shared::{SharedEp, SharedState};
 use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;
@@ -44,8 +44,8 @@ pub(crate) struct OfiEndpoint {
 }
 
 /// The ep was closed.
-fn given_up() -> Failure {
-    Failure { pe: None, why: "it was given up after another loss".to_owned() }
+fn given_up() -> EpFailure {
+    EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
 }
 
 impl OfiEndpoint {
@@ -74,7 +74,7 @@ impl OfiEndpoint {
         }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 
@@ -85,7 +85,7 @@ impl OfiEndpoint {
     }
 
     /// Something failed: returns the first loss.
-    fn give_up(&mut self, failure: &Failure) -> Error {
+    fn give_up(&mut self, failure: &EpFailure) -> Error {
         self.close();
         self.shared().lose(failure)
     }
@@ -111,7 +111,7 @@ impl OfiEndpoint {
     #[inline]
     pub(crate) fn with_ep<T>(
         &mut self,
-        work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
+        work: impl FnOnce(&mut FiEndpoint) -> Result<T, EpFailure>,
     ) -> Result<T, Error> {
         let done = lock(&self.ep.ep).as_mut().map(work);
         done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
@@ -156,7 +156,7 @@ impl OfiEndpoint {
     #[cold]
     fn refused(&mut self, pe: u32, code: Option<i32>) -> Error {
         let why = |code| self.shared().fabric.library.strerror(code);
-        let failure = code.map(|code| Failure { pe: Some(pe), why: why(code) });
+        let failure = code.map(|code| EpFailure { pe: Some(pe), why: why(code) });
         self.give_up(&failure.unwrap_or_else(given_up))
     }
 

@@ -4,9 +4,9 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
-use crate::ep::{Failure, FiEndpoint, Post};
+use crate::ep::{EpFailure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES, Reply, Request};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::carried_out::{CarriedOut, Turn};
 use rushmem_transport::kit::stream::{MAX_ORIGINS, Stream};
@@ -53,7 +53,7 @@ impl Service {
     ///
     /// # Errors
     /// When the fabric says that something failed.
-    pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
+    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, EpFailure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let taken = self.ep.poll(|message| arrivals.push(message));
         for message in arrivals.drain(..) {
@@ -65,7 +65,7 @@ impl Service {
         let worked = taken? > 0;
         self.receive().map_err(|code| {
             let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
-            Failure { pe: None, why }
+            EpFailure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
             self.flush(shared)?;
@@ -74,7 +74,7 @@ impl Service {
     }
 
     /// Takes a request of a peer, or a reply.
-    fn take(&mut self, shared: &Shared, message: Message) {
+    fn take(&mut self, shared: &SharedState, message: Message) {
         let request = match message {
             Message::Request(request) => request,
             Message::Reply(Reply { pe, ack, old }) => {
@@ -109,20 +109,20 @@ impl Service {
 
     /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
     /// none.
-    fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.peers.get(Pe(pe)) {
                 Ok(peer) => self.ep.send(pe, peer.at, &message.encode(shared.tag)),
                 Err(Error::Unreachable(_)) => Ok(Post::Later),
-                Err(error) => return Err(Failure { pe: Some(pe), why: error.to_string() }),
+                Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
                 Ok(Post::Started) => {}
                 Ok(Post::Later) => self.backlog.push_back((pe, message)),
                 Err(code) => {
-                    return Err(Failure { pe: Some(pe), why: self.ep.strerror(code) });
+                    return Err(EpFailure { pe: Some(pe), why: self.ep.strerror(code) });
                 }
             }
         }
@@ -138,7 +138,7 @@ impl Service {
 /// Carries out a request of a stream, of which so much is carried out; returns what is to be
 /// answered, and to whom.
 fn carry_out(
-    shared: &Shared,
+    shared: &SharedState,
     carried: &mut CarriedOut<Request>,
     request: &Request,
 ) -> Option<(u32, Message)> {

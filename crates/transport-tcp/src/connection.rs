@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::bounce::BounceBuffers;
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::PeerHeartbeat;
 use crate::origin::Origin;
 use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
 use crate::send_queue::UpTo;
@@ -30,7 +30,7 @@ const READS: usize = 32;
 
 /// How a connection ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// The peer said so.
     Bye,
     /// It broke; the text says how.
@@ -41,28 +41,28 @@ pub(crate) enum End {
     Fault(Fault),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            End::Bye => "it has left the job",
-            End::Broken(why) | End::Own(why) => why,
-            End::Fault(fault) => return fault.fmt(f),
+            ConnectionEnd::Bye => "it has left the job",
+            ConnectionEnd::Broken(why) | ConnectionEnd::Own(why) => why,
+            ConnectionEnd::Fault(fault) => return fault.fmt(f),
         })
     }
 }
 
-impl From<Violation> for End {
-    fn from(violation: Violation) -> End {
-        End::Broken(violation.to_string())
+impl From<Violation> for ConnectionEnd {
+    fn from(violation: Violation) -> ConnectionEnd {
+        ConnectionEnd::Broken(violation.to_string())
     }
 }
 
 /// How a connection ends by an error of the kernel, which accessed this memory.
-fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> End {
+fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEnd {
     match error.raw_os_error() {
-        Some(libc::EFAULT) => End::Fault(Fault::new(access, memory)),
-        _ if is_of_peer(error) => End::Broken(error.to_string()),
-        _ => End::Own(format!("the kernel refused to send or receive: {error}")),
+        Some(libc::EFAULT) => ConnectionEnd::Fault(Fault::new(access, memory)),
+        _ if is_of_peer(error) => ConnectionEnd::Broken(error.to_string()),
+        _ => ConnectionEnd::Own(format!("the kernel refused to send or receive: {error}")),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
-    pub(crate) heartbeat: Heartbeat,
+    pub(crate) heartbeat: PeerHeartbeat,
 }
 
 impl Connection {
@@ -100,7 +100,7 @@ impl Connection {
             blocked: false,
             watches_room: false,
             noted: false,
-            heartbeat: Heartbeat::default(),
+            heartbeat: PeerHeartbeat::default(),
         }
     }
 
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Sends what the kernel takes.
-    pub(crate) fn flush(&mut self) -> Result<(), End> {
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
         self.blocked = false;
         while self.has_unsent() {
             let (requests, replies) = (&mut self.origin.requests, &mut self.target.replies);
@@ -151,7 +151,7 @@ impl Connection {
         &mut self,
         segments: &Segments,
         buffers: &BounceBuffers,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
@@ -195,7 +195,7 @@ impl Connection {
         segments: &Segments,
         direct: LocalBuf,
         buffer: &mut [MaybeUninit<u8>],
-    ) -> Result<Received, End> {
+    ) -> Result<Received, ConnectionEnd> {
         let body = self.reader.body();
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
@@ -206,13 +206,13 @@ impl Connection {
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {
-            Ok(0) if self.bye => return Err(End::Bye),
-            Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+            Ok(0) if self.bye => return Err(ConnectionEnd::Bye),
+            Ok(0) => return Err(ConnectionEnd::Broken("its connection was closed".to_owned())),
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
             // Closed by a peer to which something was on its way, it is reset.
-            Err(_) if self.bye => return Err(End::Bye),
+            Err(_) if self.bye => return Err(ConnectionEnd::Bye),
             Err(e) => return Err(end(&e, LocalAccess::Write, direct)),
         };
         let to_place = nbytes.min(direct.nbytes);

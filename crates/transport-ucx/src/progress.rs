@@ -7,7 +7,7 @@
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     /// Counts the polls of threads that wait.
     polls: AtomicU32,
     issuers: Mutex<Vec<Arc<Issuer>>>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
 }
 
 /// An issuer that its owner left unfinished.
@@ -52,7 +52,7 @@ enum By {
 }
 
 impl Progress {
-    pub(crate) fn new(shared: Shared) -> Progress {
+    pub(crate) fn new(shared: SharedState) -> Progress {
         Progress {
             unfinished: Unfinished::default(),
             polls: AtomicU32::new(0),
@@ -89,7 +89,7 @@ impl Progress {
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
-        work: impl FnOnce(&mut Origin, &Shared) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin, &SharedState) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut origin = lock(&issuer.origin);
         issuer.is_used();

@@ -37,7 +37,7 @@ pub use directory::{Directory, PeRecord};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use fault::{Fault, LocalAccess};
-pub use nic::Nic;
+pub use nic::NicName;
 pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, Found, Host, Open, Provider, Transport};
 pub use setting::Setting;

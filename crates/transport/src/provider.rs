@@ -3,7 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
-use crate::{Amos, Directory, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
+use crate::{Amos, Directory, Endpoint, Error, Key, NicName, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub trait Host: Send + Sync {
     /// The NIC of this machine that the PE should prefer if there are several: one near it, shared
     /// with as few PEs as possible. `None` if there is no choice, or if the user leaves it to the
     /// provider (`SHMEM_NIC=any`).
-    fn nic(&self) -> Option<Nic> {
+    fn nic(&self) -> Option<NicName> {
         None
     }
 

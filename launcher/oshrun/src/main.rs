@@ -45,7 +45,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use failure::{Failure, complain};
+use failure::{StartFailure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     std::process::exit(status)
 }
 
-fn start() -> Result<i32, Failure> {
+fn start() -> Result<i32, StartFailure> {
     if documents::printed(args::command) {
         return Ok(0);
     }

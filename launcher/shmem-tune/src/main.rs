@@ -23,7 +23,7 @@ use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
 use crate::args::Flags;
 use crate::measure::{Arrays, CALL};
-use crate::rows::Measured;
+use crate::rows::MeasuredRow;
 
 /// How often each algorithm is measured at a size; the best time counts.
 const PASSES: usize = 5;
@@ -65,13 +65,13 @@ fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
     })?;
     let mut text = format!(
-        "# Measured by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
+        "# MeasuredRow by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
          # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
         env!("CARGO_PKG_VERSION")
     );
     let mut least = 2;
     for size in sizes(n) {
-        let config = team::Config::default();
+        let config = team::TeamConfig::default();
         let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config);
         let team = team.ok_or("no team is left")?;
         if team != TeamHandle::INVALID {
@@ -79,7 +79,7 @@ fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
             for &operation in Table::OPERATIONS {
                 let times = times(flags, &arrays, operation, team, &facts);
                 if !times.is_empty() {
-                    let measured = Measured { operation, facts, times };
+                    let measured = MeasuredRow { operation, facts, times };
                     text += "\n";
                     text += &measured.rows(least, size == n);
                 }

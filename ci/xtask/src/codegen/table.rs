@@ -12,7 +12,7 @@ const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
 const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
 
 /// What the standard defines, or did before it removed it.
-pub struct Table {
+pub struct SpecTable {
     /// The functions, in the order of the standard.
     pub functions: Vec<Function>,
     /// The C11 type-generic macros of the standard.
@@ -52,7 +52,7 @@ pub struct Function {
     pub parameters: Vec<String>,
 }
 
-impl Table {
+impl SpecTable {
     /// Reads the tables, which are part of this program.
     ///
     /// # Panics

@@ -7,7 +7,7 @@ use workbench::workspace::Workspace;
 use super::suites::Suites;
 
 /// What every step may use.
-pub struct Session {
+pub struct TestSession {
     /// The repository.
     pub workspace: Workspace,
     /// Where the step `install` puts the release.

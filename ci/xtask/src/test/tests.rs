@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::*;
 
-fn session() -> Session {
-    Session {
+fn session() -> TestSession {
+    TestSession {
         workspace: Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() },
         prefix: PathBuf::new(),
         suites: Suites::default(),
@@ -17,8 +17,8 @@ fn session() -> Session {
 fn a_failure_stops_only_what_stands_on_it() {
     let steps = [
         step("install", |_| bail!("no room")),
-        installed("tests", |_| Ok(Outcome::Passed)),
-        step("miri", |_| Ok(Outcome::Passed)),
+        installed("tests", |_| Ok(StepOutcome::Passed)),
+        step("miri", |_| Ok(StepOutcome::Passed)),
     ];
     let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
     let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();

@@ -27,7 +27,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::detect::{Protocol, Route};
+use crate::detect::{JoinRoute, Protocol};
 use crate::env;
 use crate::error::Error;
 use crate::inherited;
@@ -55,18 +55,21 @@ pub(crate) struct Managed {
 }
 
 /// The manager that the environment leads to; `None` where it leads nowhere.
-pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
+pub(crate) fn manager(
+    route: JoinRoute,
+    protocol: Protocol,
+) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
-        Route::Alone => Ok(None),
-        Route::Pmix => {
+        JoinRoute::Alone => Ok(None),
+        JoinRoute::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
             Ok(Some(Box::new(Pmix::open(limit::ANSWER, nobody)?)))
         }
-        Route::Port { address, id } => {
+        JoinRoute::Port { address, id } => {
             // The manager keeps one connection per process, the last.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
@@ -81,7 +84,7 @@ pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn
             let pmi = Pmi::open(opening).map_err(|error| nobody(error, &who, &variables))?;
             Ok(Some(Box::new(pmi)))
         }
-        Route::Inherited { fd, pe, n_pes } => {
+        JoinRoute::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
             let mpi = mpi::present();
             // Slurm's, which Hydra's processes see only from outside.

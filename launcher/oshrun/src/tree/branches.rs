@@ -15,7 +15,7 @@ use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
 use super::heartbeat;
 use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
 use super::wire::{Down, Up};
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 use crate::output::Output;
 use crate::processes::{Child, Processes};
 use crate::spawn;
@@ -63,7 +63,7 @@ impl Branches {
         Daemons { pieces, memory, others, limit }: Daemons<'_>,
         processes: &mut Processes,
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         self.tree = Some(tree.clone());
         self.since = Instant::now();
         let orders = |own, others, memory| Orders {
@@ -91,7 +91,7 @@ impl Branches {
         limit: Option<Rlimit>,
         processes: &mut Processes,
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         let (tree, host) = (&orders.tree, orders.own.host.clone());
         let is_remote = memory.is_none();
         let (command, name) = if is_remote {
@@ -107,7 +107,7 @@ impl Branches {
                 _ => "",
             };
             let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
-            Failure::general(sentence)
+            StartFailure::general(sentence)
         };
         let started = (|| {
             let (theirs, stdin) = io::pipe()?;

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use testkit::{LIMIT, Mark, Started, patient};
+use testkit::{LIMIT, Started, TestMark, patient};
 
 /// oshrun itself.
 pub fn oshrun() -> &'static str {
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub stdout: String,
     pub stderr: String,
     pub elapsed: Duration,
-    mark: Mark,
+    mark: TestMark,
 }
 
 impl Job {
@@ -122,7 +122,7 @@ impl Job {
 
 impl Running {
     /// The mark of its processes, which stays valid after the end.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> TestMark {
         self.0.mark().clone()
     }
 
@@ -216,7 +216,7 @@ impl Outcome {
     }
 
     /// The mark of its processes.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> TestMark {
         self.mark.clone()
     }
 
@@ -241,13 +241,13 @@ fn masked(text: &str) -> String {
     (masked + rest).replace(&format!("host {host})"), "host HOST)")
 }
 
-fn pids_of(mark: &Mark) -> Vec<u32> {
+fn pids_of(mark: &TestMark) -> Vec<u32> {
     mark.processes().into_iter().map(|process| process.pid as u32).collect()
 }
 
 /// Waits until no process of a job is left; not so long that they would end by themselves.
 #[track_caller]
-pub fn eventually_nothing_left(mark: &Mark) {
+pub fn eventually_nothing_left(mark: &TestMark) {
     let (start, within) = (Instant::now(), patient(LIMIT) / 2);
     loop {
         let left = mark.processes();

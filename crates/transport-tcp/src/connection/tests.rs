@@ -5,7 +5,7 @@ use super::*;
 use crate::proto::{Piece, Request};
 use rushmem_transport::{RemoteAddr, Segment};
 use rustix::net::sockopt;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::TcpListener;
 
 const BYTES: usize = 4 << 20;
@@ -61,52 +61,7 @@ fn connected() -> (Connection, TcpStream) {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    peer.set_nodelay(true).expect("a socket");
     (Connection::new(socket), peer)
-}
-
-/// However a stream is cut, a word of a put is in memory as a whole or not at all.
-#[test]
-fn a_put_arrives_in_whole_words() {
-    // All of it fits into the kernel's buffers.
-    const WORDS: usize = 1 << 12;
-    let mut heap = vec![0u64; WORDS];
-    let base = heap.as_mut_ptr();
-    let segments = Segments::default();
-    let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
-    // SAFETY: the vector outlives the segments.
-    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
-    let (mut connection, mut peer) = connected();
-    let buffers = BounceBuffers::default();
-    for round in 1..=200u64 {
-        // From and to any place within the first and the last word.
-        let dest = RemoteAddr { segment: Segment::Heap, offset: round % 8 };
-        let nbytes = 8 * (WORDS - 1) - round as usize % 5;
-        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts: false };
-        let mut stream = put.encode().to_vec();
-        stream.resize(HEAD + nbytes, round as u8);
-        // Cuts at every place within a word, and at any distance from each other.
-        let cut = HEAD + 80 + (round as usize * 1_009) % (4 * WORDS);
-        let (now, later) = stream.split_at(cut);
-        for (part, left) in [(now, Some(cut - HEAD)), (later, None)] {
-            peer.write_all(part).expect("room for it");
-            while connection.reader.body().map(|(_, done)| done) != left
-                || connection.target.done < round - u64::from(left.is_some())
-            {
-                connection.receive(&segments, &buffers).expect("requests");
-            }
-            for at in 1..WORDS - 2 {
-                // SAFETY: within the vector, which nobody else uses now.
-                let word = unsafe { base.wrapping_add(at).read() };
-                let bytes = word.to_ne_bytes();
-                assert!(bytes.iter().all(|byte| *byte == bytes[0]), "word {at} is {word:x}");
-            }
-        }
-        // SAFETY: within the vector, which nobody else uses now.
-        let last = unsafe { base.wrapping_add(WORDS - 3).read() };
-        assert_eq!(last, u64::from_ne_bytes([round as u8; 8]));
-    }
-    drop((connection, segments, heap));
 }
 
 /// Memory that changes while the kernel has no room for more of it leaves in whole words.

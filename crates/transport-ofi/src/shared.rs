@@ -336,7 +336,7 @@ impl Shared {
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        self.unfinished.finish(|ep| ep.poll(self))
+        self.unfinished.finish(|ep| ep.poll(self)) > 0
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel

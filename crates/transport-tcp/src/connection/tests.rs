@@ -5,8 +5,8 @@ use super::*;
 use crate::proto::{Piece, Request};
 use rushmem_transport::{RemoteAddr, Segment};
 use rustix::net::sockopt;
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
 
 const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
@@ -106,4 +106,65 @@ fn a_get_reads_whole_words() {
         assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
     }
     drop((connection, segments, heap));
+}
+
+/// Nothing is written for a peer that has said that it leaves, however long its request is.
+#[test]
+fn a_request_after_the_farewell_is_refused() {
+    const NBYTES: usize = 1 << 16;
+    for (nbytes, in_parts) in [(8, false), (NBYTES, false), (NBYTES, true)] {
+        let mut heap = vec![0u8; NBYTES];
+        let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
+        let segments = Segments::default();
+        // SAFETY: the vector outlives the segments.
+        unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+        let (mut connection, mut peer) = connected();
+        let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts };
+        peer.write_all(&Frame::bye()).expect("room for it");
+        peer.write_all(&put.encode()).expect("room for it");
+        let buffers = BounceBuffers::default();
+        let mut body = vec![1u8; nbytes].into_iter();
+        let end = loop {
+            match connection.receive(&segments, &buffers) {
+                Ok(_) => match body.next() {
+                    Some(byte) => peer.write_all(&[byte]).expect("room for it"),
+                    None => peer.shutdown(Shutdown::Write).expect("a socket"),
+                },
+                Err(end) => break end,
+            }
+        };
+        assert!(end.to_string().contains("request after its farewell"), "{end}");
+        drop((connection, segments));
+        assert_eq!(heap, vec![0; NBYTES]);
+    }
+}
+
+/// The kernel takes what comes before the page that it cannot read.
+#[test]
+fn a_fault_names_the_whole_source_though_a_part_has_left() {
+    const READABLE: usize = 1 << 20;
+    const PAGE: usize = 4096;
+    let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping.
+    let base = unsafe { libc::mmap(none, READABLE + PAGE, libc::PROT_READ, private, -1, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    // SAFETY: the last page of the mapping.
+    let code = unsafe { libc::mprotect(base.wrapping_byte_add(READABLE), PAGE, libc::PROT_NONE) };
+    assert_eq!(code, 0);
+    let source = LocalBuf { base: base.cast(), nbytes: READABLE + PAGE };
+    let (mut connection, mut peer) = connected();
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
+    unsafe { connection.origin.put(at, source, (false, false)) };
+    let mut buffer = vec![0; READABLE];
+    let end = loop {
+        match connection.flush() {
+            Ok(()) => peer.read(&mut buffer).expect("it is connected"),
+            Err(end) => break end,
+        };
+    };
+    assert!(connection.origin.positions().1 > PAGE as u64, "a part has left");
+    let fault = Fault::new(LocalAccess::Read, source);
+    assert!(matches!(end, ConnectionEnd::Fault(found) if found == fault), "{end}");
 }

@@ -121,7 +121,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let tuning = Tuning { max_bytes, ..tuning };
     let [tag, _] = words(&with.secret);
     let shared = SharedState::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
-    let mut service = Service::new(ep, tuning.receives);
+    let mut service = Service::new(with.pe, ep, tuning.receives);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))

@@ -3,6 +3,7 @@
 
 use super::OfiEndpoint;
 use crate::ep::Wanted;
+use crate::message::NO_DATA;
 use crate::replies::Due;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
@@ -55,7 +56,7 @@ impl OfiEndpoint {
         self.follow_writes(pe)?;
         self.shared().remote(pe, dest, width.nbytes())?;
         let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
-        self.send(pe, Some(Update::of(request)), None, slot, (false, false))
+        self.send(pe, Some(Update::of(request)), NO_DATA, slot, (false, false))
     }
 
     /// Updates a word of this PE; whether it is one.

@@ -3,10 +3,11 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use crate::message::{Data, Message, Request};
+use crate::message::{Data, Message, NO_DATA};
+use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, Signal};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -88,7 +89,7 @@ impl OfiEndpoint {
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     pub(crate) fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         match self.issued.must_ask(pe) {
-            true => self.send(pe, None, None, None, (true, true)),
+            true => self.send(pe, None, NO_DATA, None, (true, true)),
             false => Ok(()),
         }
     }
@@ -123,7 +124,7 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         update: Option<Update>,
-        data: Option<Data>,
+        (dest, data): (RemoteAddr, Data),
         slot: Option<u32>,
         (ordered, asks): (bool, bool),
     ) -> Result<(), Error> {
@@ -134,8 +135,8 @@ impl OfiEndpoint {
         let at = shared.peers.get(pe)?.at;
         let place = self.issued.issue(pe, (ordered, asks));
         let (stream, ack) = (self.issued.stream(shared.me), shared.acks.for_message_to(pe));
-        let message = Message::Request(Request { stream, place, ack, slot, data, update });
-        let message = message.encode(shared.tag);
+        let request = Request { stream, place, ack, slot, update, dest };
+        let message = Message::Request(request, data).encode(shared.tag);
         self.ep.requests.fetch_add(1, Ordering::Relaxed);
         self.start(pe.0, |ep| ep.send(pe.0, at, &message))
     }
@@ -155,12 +156,9 @@ impl OfiEndpoint {
             return Ok(false);
         }
         // SAFETY: valid by contract.
-        let data = unsafe { Data::copy(put.dest, put.source) };
-        if data.is_none() && put.source.nbytes > 0 {
-            return Ok(false);
-        }
+        let Some(data) = (unsafe { Data::copy(put.source) }) else { return Ok(false) };
         self.shared().remote(pe, put.dest, put.source.nbytes)?;
-        self.start_signal(pe, signal, data).map(|()| true)
+        self.start_signal(pe, signal, (put.dest, data)).map(|()| true)
     }
 
     /// Starts the update of a signal of another PE's that this PE's CPU does not carry out itself.
@@ -168,7 +166,7 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         signal: &Signal,
-        data: Option<Data>,
+        data: (RemoteAddr, Data),
     ) -> Result<(), Error> {
         let ordered = signal.follows == Follows::All;
         let keeps_order = self.shared().keeps_order();

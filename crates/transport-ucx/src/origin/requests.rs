@@ -1,13 +1,13 @@
-//! Atomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
+//! UcpAtomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
 //! itself.
 #![allow(unsafe_code)]
 
 use super::Origin;
 use crate::pending::{Slot, operated, sent};
-use crate::proto::{REQUEST, Request};
 use crate::shared::SharedState;
 use crate::target::{PUTS_KIND, REQUEST_KIND};
 use crate::ucp::{UcpAtomic, callback, plain, started};
+use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ptr::null_mut;
@@ -103,9 +103,9 @@ impl Origin {
                 stream: self.issued.stream(shared.me),
                 place: self.issued.issue(pe, (ordered, asks)),
                 ack: shared.acks.for_message_to(pe),
-                due: is_due.then(|| slot.as_due()),
+                slot: is_due.then(|| slot.number()),
                 update,
-                data: place,
+                dest: place,
             }
             .encode(),
         );

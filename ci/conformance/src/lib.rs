@@ -5,7 +5,7 @@
 //! exchange addresses and meet over sockets that they inherit, never over the transport under test.
 //! Cases assert outcomes and order, never times; a job has 60 seconds.
 //!
-//! This crate must never know a provider.
+//! This crate depends on no provider; the tests of a provider depend on it.
 
 mod atomic;
 mod completion;

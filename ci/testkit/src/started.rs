@@ -1,6 +1,5 @@
-//! A process and all that it starts, under a hard time limit: everything that tests launch.
-//!
-//! It must never know what the process is: launchers, PEs and shells are alike here.
+//! A process and all that it starts, under a hard time limit: everything that tests launch, be it
+//! a launcher, a PE or a shell.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;

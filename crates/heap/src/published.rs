@@ -1,8 +1,8 @@
 //! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they
 //! read in place, so that no PE has a copy.
 //!
-//! Memory of the node behind the slices. It is no symmetric memory: only the first PE can
-//! write it. This file must never know what the bytes mean.
+//! They lie behind the slices in the memory of the node, but are not symmetric memory: only the
+//! first PE can write them. Their meaning is up to the caller.
 #![allow(unsafe_code)]
 
 use crate::core_files;

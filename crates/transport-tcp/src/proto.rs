@@ -7,7 +7,7 @@
 //! answered in that order, so the n-th answer needs no name, and an answer to one request
 //! acknowledges all before it.
 //!
-//! Nothing here allocates by what a peer says. This module must never know a socket or a pointer.
+//! No length that a peer sends decides how much is allocated here.
 
 mod address;
 mod frame;

@@ -31,9 +31,8 @@
 //! [`Driver`](engine::Driver) for its service thread and [`Waiter`](wait::Waiter) for its
 //! endpoints. `transport-tcp` is an example: see its `shared.rs`, `progress.rs` and `endpoint.rs`.
 //!
-//! The kit must never know a network library, the runtime, or what only one provider sends. What
-//! differs between providers (how often to poll, how long to sleep) is a constant that the provider
-//! supplies.
+//! What differs between providers (how often to poll, how long to sleep) is a constant that the
+//! provider supplies.
 
 pub mod acks;
 pub mod alone;

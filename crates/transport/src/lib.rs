@@ -13,7 +13,7 @@
 //! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!
-//! This crate must never know teams, collectives, heaps, launchers or any network library.
+//! This crate imports no other crate of this repository.
 
 mod amos;
 pub mod descriptors;

@@ -1,13 +1,11 @@
 //! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs
 //! in, and writes a file for `SHMEM_COLL_TUNING`.
 //!
-//! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of
-//! other work meets all algorithms; the other PEs wait meanwhile.
+//! It measures on teams of the first 2, 4, 8, ... PEs and of all; the other PEs wait meanwhile. The
+//! algorithms of a size take turns, so that other load on the machine affects all of them.
 //!
-//! It has a loop of its own, not shmem-perf's: it changes the table of algorithms between two
-//! collectives of one job, which no routine of OpenSHMEM can, measures all algorithms of a size in
-//! turn, where shmem-perf measures one operation after the other, and keeps only the best time, so
-//! that it has no use for statistics.
+//! It does not use the loop of shmem-perf, because it changes the table of algorithms within a job,
+//! which no routine of OpenSHMEM can, and keeps only the best time, which needs no statistics.
 
 mod args;
 mod measure;

@@ -3,7 +3,7 @@
 //!
 //! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
 //! the decision is made once for a job. A job on one node has no transport, and there the CPU
-//! carries them out. This file must never query this machine.
+//! carries them out.
 
 use rushmem_transport::{Amos, Provider};
 

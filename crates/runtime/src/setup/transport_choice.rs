@@ -1,7 +1,5 @@
 //! Decides which transports are tried, and in which order: a pure function of what all PEs found,
 //! so that all PEs come to the same result.
-//!
-//! It must never query this machine: the caller passes what every PE has reported.
 
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use testkit::{Job, Outcome, Running, kill, program};
+use testkit::{Job, Outcome, Running, every_size, kill, program};
 
 /// A job of `n` PEs whose PE 1 ends in the way `how`.
 fn death(how: &str, n: usize) -> Outcome {
@@ -17,9 +17,11 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
     for (how, n, signal, status) in
         [("segv", 2, "SIGSEGV", 139), ("abort", 4, "SIGABRT", 134), ("kill", 12, "SIGKILL", 137)]
     {
-        let outcome = death(how, n);
-        outcome.assert_fails(&["PE 1", "pid ", "killed by", signal]);
-        assert_eq!(outcome.code(), status, "{outcome}");
+        for n in if every_size() { vec![2, 4, 12] } else { vec![n] } {
+            let outcome = death(how, n);
+            outcome.assert_fails(&["PE 1", "pid ", "killed by", signal]);
+            assert_eq!(outcome.code(), status, "{outcome}");
+        }
     }
 }
 

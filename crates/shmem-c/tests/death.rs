@@ -1,8 +1,6 @@
 //! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of
 //! it.
 
-use std::time::Duration;
-
 use testkit::{Job, Outcome, Running, every_size, kill, program};
 
 /// A job of `n` PEs whose PE 1 ends in the way `how`.
@@ -199,11 +197,4 @@ fn a_signal_to_oshrun_ends_the_job() {
         assert!(sent.is_ok_and(|status| status.success()));
         assert_ne!(running.finish().code(), 0);
     }
-}
-
-#[test]
-fn a_missing_program_is_one_sentence() {
-    let outcome = Job::new("/nowhere/no-such-program").n(3).timeout(Duration::from_secs(20)).run();
-    outcome.assert_fails(&["/nowhere/no-such-program"]);
-    assert_eq!(outcome.code(), 127, "{outcome}");
 }

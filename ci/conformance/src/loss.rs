@@ -43,7 +43,6 @@ pub enum Use {
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
-    /// It gets.
     Gets,
     /// It issues atomic operations.
     Fetches,
@@ -56,7 +55,6 @@ pub enum Use {
 const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 4096 };
 
 impl Use {
-    /// Does so until there is an error.
     fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
         let mut data = vec![1u8; 1 << 20];
         let mut nbytes = 1;

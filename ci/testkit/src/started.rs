@@ -1,6 +1,6 @@
 //! A process and all that it starts, under a hard time limit: everything that tests launch.
 //!
-//! It must never know what the process is: launchers, PEs and shells are alike here.
+//! It does not depend on what the process is: launchers, PEs and shells are alike here.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -101,9 +101,6 @@ impl Started {
     }
 
     /// Its status, when it has ended.
-    ///
-    /// # Errors
-    /// As [`Started::look`].
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.look()? {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use workbench::workspace::Workspace;
 
-/// One job of a guest.
 pub struct Job {
     pub name: String,
     pub command: String,
@@ -219,7 +218,6 @@ fn auto(Places { prefix, programs, .. }: &Places) -> Job {
     }
 }
 
-/// Jobs of programs.
 fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
     let Places { prefix, programs, .. } = places;
     let system = library.environment.is_empty();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use workbench::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
@@ -73,12 +73,11 @@ pub fn docs(session: &Session) -> Result<Outcome> {
 }
 
 pub fn tidy(_: &Session) -> Result<Outcome> {
-    tidy::run(&[]).map(|()| Outcome::Passed)
+    tidy::run().map(|()| Outcome::Passed)
 }
 
 pub fn generated(_: &Session) -> Result<Outcome> {
-    codegen::run(&["--check".to_owned()])?;
-    Ok(Outcome::Passed)
+    codegen::run(true).map(|()| Outcome::Passed)
 }
 
 pub fn install(session: &Session) -> Result<Outcome> {
@@ -121,9 +120,7 @@ pub fn doc_tests(session: &Session) -> Result<Outcome> {
 }
 
 pub fn symbols(session: &Session) -> Result<Outcome> {
-    let prefix = session.prefix.to_str().context("the prefix is no UTF-8")?;
-    symbols::run(&[prefix.to_owned()])?;
-    Ok(Outcome::Passed)
+    symbols::run(&session.prefix).map(|()| Outcome::Passed)
 }
 
 pub fn counts(session: &Session) -> Result<Outcome> {
@@ -154,7 +151,7 @@ pub fn miri(session: &Session) -> Result<Outcome> {
 }
 
 pub fn bindings(session: &Session) -> Result<Outcome> {
-    match bindings::check(&session.workspace)?.as_slice() {
+    match bindings::each(&session.workspace, true)?.as_slice() {
         [] => Ok(Outcome::Passed),
         skipped => Ok(Outcome::Skipped(skipped.join("; "))),
     }

@@ -94,7 +94,6 @@ struct Module {
     paths: BTreeSet<Names>,
     /// Modules all of whose names it has by `use x::*`, as written.
     globs: Vec<Names>,
-    /// Types that it defines.
     types: Vec<String>,
     /// Every name that it defines.
     defined: BTreeSet<String>,

@@ -10,13 +10,11 @@ use rushmem_collectives::{
 };
 use std::collections::VecDeque;
 
-/// A plan of one member.
 pub type Plan = Box<dyn Iterator<Item = Step>>;
 
 /// A collective by one algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// The collective.
     pub collective: Collective,
     /// The algorithm, as the literature calls it.
     pub algorithm: &'static str,
@@ -121,12 +119,10 @@ const fn nodes(n: u32, me: u32) -> NodeBlocks {
 }
 
 impl Operation {
-    /// The plan of a member.
     pub fn plan(&self, n: u32, me: u32) -> Plan {
         (self.plan)(n, me)
     }
 
-    /// Bytes of this number of parts.
     pub fn nbytes(&self, parts: u32) -> usize {
         self.collective.part() * parts as usize / self.parts as usize
     }
@@ -153,7 +149,6 @@ impl Operation {
 }
 
 impl Collective {
-    /// Bytes of one part.
     pub fn part(self) -> usize {
         match self {
             Self::Sync => 0,

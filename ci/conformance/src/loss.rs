@@ -43,7 +43,7 @@ pub enum LossCase {
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
-    /// It gets.
+    /// It gets, large amounts.
     Gets,
     /// It issues atomic operations.
     Fetches,
@@ -56,7 +56,6 @@ pub enum LossCase {
 const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 4096 };
 
 impl LossCase {
-    /// Does so until there is an error.
     fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
         let mut data = vec![1u8; 1 << 20];
         let mut nbytes = 1;

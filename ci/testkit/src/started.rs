@@ -1,5 +1,6 @@
-//! A process and all that it starts, under a hard time limit: everything that tests launch, be it
-//! a launcher, a PE or a shell.
+//! A process and all that it starts, under a hard time limit: everything that tests launch.
+//!
+//! It does not depend on what the process is: launchers, PEs and shells are alike here.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -95,9 +96,6 @@ impl Started {
     }
 
     /// Its status, when it has ended.
-    ///
-    /// # Errors
-    /// As [`Started::look`].
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.look()? {

@@ -13,7 +13,6 @@ use super::jobs::GuestJob;
 use super::kernel;
 use super::table::GuestReport;
 
-/// The scripts of the guests.
 pub const SCRIPTS: &str = "ci/scripts/verbs";
 
 /// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use workbench::workspace::Workspace;
 
-/// One job of a guest.
 pub struct GuestJob {
     pub name: String,
     pub command: String,
@@ -219,7 +218,6 @@ fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
     }
 }
 
-/// Jobs of programs.
 fn programs(
     jobs: &mut Vec<GuestJob>,
     places: &Places,

@@ -27,13 +27,8 @@ use workbench::workspace::Workspace;
 /// The folder of the headers.
 const INCLUDE: &str = "crates/shmem-c/include";
 
-/// Writes the generated files, or with `--check` says which of them are stale.
-pub fn run(args: &[String]) -> Result<()> {
-    let check = match args {
-        [] => false,
-        [option] if option == "--check" => true,
-        _ => bail!("usage: cargo xtask codegen [--check]"),
-    };
+/// Writes the generated files, or with `check` says which of them are stale.
+pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     let headers = headers()?.into_iter().map(|(name, text)| (format!("{INCLUDE}/{name}"), text));
     let mut files: Vec<(String, String)> = headers.collect();

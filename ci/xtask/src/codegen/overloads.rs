@@ -29,7 +29,6 @@ pub fn define(table: &SpecTable) -> Result<String> {
     overloads(&table.functions, &table.generics.iter().collect::<Vec<_>>())
 }
 
-/// Those of the extensions.
 pub fn define_extensions(table: &SpecTable) -> Result<String> {
     overloads(&table.extensions, &table.extension_generics())
 }

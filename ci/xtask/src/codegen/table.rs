@@ -26,9 +26,7 @@ pub struct SpecTable {
 /// A C function.
 #[derive(Clone)]
 pub struct Function {
-    /// Its name.
     pub symbol: String,
-    /// The family that it is of.
     pub family: String,
     /// The section that describes it, or the vendor.
     pub section: String,
@@ -46,7 +44,6 @@ pub struct Function {
     pub c_type: String,
     /// Name of the table that the standard takes its types from, or nothing.
     pub type_rule: String,
-    /// The type it returns.
     pub returns: String,
     /// Its parameters, type and name; none for `void`.
     pub parameters: Vec<String>,
@@ -170,7 +167,6 @@ fn parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
 
-/// The functions of a record of the extensions.
 fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Function> {
     let (family, like) = (&record["family"], &record["like"]);
     let extension = |symbol: String, of: &Function| Function {

@@ -17,7 +17,6 @@ mod tools;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lexopt::{Arg, ValueExt};
 use workbench::workspace::Workspace;
 
 use outcome::StepOutcome;
@@ -110,26 +109,27 @@ fn elsewhere(name: &str) -> String {
     }
 }
 
-pub fn run(args: &[String]) -> Result<()> {
-    let mut full = false;
-    let mut providers = false;
-    let mut list = false;
-    let mut only = Vec::new();
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("full") => full = true,
-            Arg::Long("providers") => providers = true,
-            Arg::Long("list") => list = true,
-            Arg::Long("only") => only.push(parser.value()?.string()?),
-            other => return Err(other.unexpected().into()),
-        }
-    }
+#[derive(clap::Args)]
+pub struct TestFlags {
+    /// The networks, other launchers and Miri instead
+    #[arg(long)]
+    providers: bool,
+    /// Everything, also soaks, sanitizers and virtual machines
+    #[arg(long, conflicts_with = "providers")]
+    full: bool,
+    /// This step alone
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// Print the names of the steps
+    #[arg(long)]
+    list: bool,
+}
+
+pub fn run(TestFlags { providers, full, only, list }: TestFlags) -> Result<()> {
     let mut chosen: Vec<&TestStep> = match (providers, full) {
-        (true, true) => bail!("--providers and --full are two tiers: choose one"),
-        (true, false) => PROVIDERS.iter().collect(),
-        (false, true) => all(),
-        (false, false) => TEST.iter().collect(),
+        (true, _) => PROVIDERS.iter().collect(),
+        (_, true) => all(),
+        _ => TEST.iter().collect(),
     };
     if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
         bail!("{}", elsewhere(unknown));

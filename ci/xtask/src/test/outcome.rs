@@ -2,7 +2,6 @@
 
 /// How a step ended, if not with an error.
 pub enum StepOutcome {
-    /// All of it.
     Passed,
     /// Left out, and why.
     Skipped(String),

@@ -8,7 +8,6 @@ use super::suites::Suites;
 
 /// What every step may use.
 pub struct TestSession {
-    /// The repository.
     pub workspace: Workspace,
     /// Where the step `install` puts the release.
     pub prefix: PathBuf,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use workbench::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
@@ -76,12 +76,11 @@ pub fn docs(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn tidy(_: &TestSession) -> Result<StepOutcome> {
-    tidy::run(&[]).map(|()| StepOutcome::Passed)
+    tidy::run().map(|()| StepOutcome::Passed)
 }
 
 pub fn generated(_: &TestSession) -> Result<StepOutcome> {
-    codegen::run(&["--check".to_owned()])?;
-    Ok(StepOutcome::Passed)
+    codegen::run(true).map(|()| StepOutcome::Passed)
 }
 
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
@@ -124,9 +123,7 @@ pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
-    let prefix = session.prefix.to_str().context("the prefix is no UTF-8")?;
-    symbols::run(&[prefix.to_owned()])?;
-    Ok(StepOutcome::Passed)
+    symbols::run(&session.prefix).map(|()| StepOutcome::Passed)
 }
 
 pub fn counts(session: &TestSession) -> Result<StepOutcome> {
@@ -159,7 +156,7 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
-    match bindings::check(&session.workspace)?.as_slice() {
+    match bindings::each(&session.workspace, true)?.as_slice() {
         [] => Ok(StepOutcome::Passed),
         skipped => Ok(StepOutcome::Skipped(skipped.join("; "))),
     }

@@ -27,16 +27,16 @@ fn a_failure_stops_only_what_stands_on_it() {
 
 #[test]
 fn a_step_of_another_tier_is_named_with_its_tier() {
-    let refused = |args: &[&str]| {
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        run(&args).unwrap_err().to_string()
+    let refused = |providers, only: &str| {
+        let flags = TestFlags { providers, full: false, only: vec![only.to_owned()], list: true };
+        run(flags).unwrap_err().to_string()
     };
     let hosts = "the step `hosts` is one of `cargo xtask test --full`";
-    assert_eq!(refused(&["--list", "--only", "hosts"]), hosts);
-    assert_eq!(refused(&["--list", "--providers", "--only", "hosts"]), hosts);
+    assert_eq!(refused(false, "hosts"), hosts);
+    assert_eq!(refused(true, "hosts"), hosts);
     let tests = "the step `tests` is one of `cargo xtask test`";
-    assert_eq!(refused(&["--list", "--providers", "--only", "tests"]), tests);
-    assert!(refused(&["--list", "--only", "host"]).starts_with("there is no step `host`"));
+    assert_eq!(refused(true, "tests"), tests);
+    assert!(refused(false, "host").starts_with("there is no step `host`"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::tree::Tree;
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
-/// Names of the standard library that no type of ours may take.
+/// NamePath of the standard library that no type of ours may take.
 const TAKEN: &[&str] =
     &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
 
@@ -94,7 +94,6 @@ struct Module {
     paths: BTreeSet<NamePath>,
     /// Modules all of whose names it has by `use x::*`, as written.
     globs: Vec<NamePath>,
-    /// Types that it defines.
     types: Vec<String>,
     /// Every name that it defines.
     defined: BTreeSet<String>,

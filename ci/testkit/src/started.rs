@@ -71,11 +71,6 @@ impl Started {
         &self.mark
     }
 
-    /// How long ago it was started.
-    pub fn elapsed(&self) -> Duration {
-        self.start.elapsed()
-    }
-
     /// Its status, if it has ended.
     ///
     /// # Errors

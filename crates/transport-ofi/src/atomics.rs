@@ -8,7 +8,7 @@ use crate::ep::{Remote, Wanted};
 use crate::native::NativeAmo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, OldValue, Pe};
 
 impl OfiEndpoint {
     /// Starts an atomic operation of the fabric's.
@@ -31,8 +31,9 @@ impl OfiEndpoint {
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
         let amo = NativeAmo { op, width, operand, condition };
         if self.shared().native.has(op, width) {
+            let awaited = request.old == OldValue::Returned;
             // SAFETY: by contract.
-            return self.start(pe.0, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
+            return self.start(pe.0, awaited, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
         }
         let old = self.swap_until_applied(remote, amo)?;
         if let Some(Wanted { at, width }) = wanted {
@@ -53,7 +54,7 @@ impl OfiEndpoint {
             let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a
             // loss.
-            self.start(remote.pe, |ep| unsafe { ep.atomic(&remote, &swap, Some(wanted)) })?;
+            self.start(remote.pe, true, |ep| unsafe { ep.atomic(&remote, &swap, Some(wanted)) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

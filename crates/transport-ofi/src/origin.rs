@@ -117,15 +117,17 @@ impl OfiEndpoint {
         done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
     }
 
-    /// Starts something towards a PE as soon as there is room.
+    /// Starts something towards a PE as soon as there is room. If the call waits until it is
+    /// complete (`awaited`), no other thread need poll the ep for it.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
         pe: u32,
+        awaited: bool,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
-        match self.post(pe, &mut post)? {
-            Post::Later => self.start_later(pe, post).map(|_| ()),
+        match self.post(pe, awaited, &mut post)? {
+            Post::Later => self.start_later(pe, awaited, post).map(|_| ()),
             Post::Started => Ok(()),
         }
     }
@@ -135,12 +137,13 @@ impl OfiEndpoint {
     fn post(
         &mut self,
         pe: u32,
+        awaited: bool,
         post: &mut (impl FnMut(&mut FiEndpoint) -> Result<Post, i32> + ?Sized),
     ) -> Result<Post, Error> {
         let mut ep = lock(&self.ep.ep);
         match ep.as_mut().map(post) {
             Some(Ok(posted)) => {
-                if posted != Post::Later {
+                if !awaited && posted != Post::Later {
                     self.progress.shared.note(&self.ep);
                 }
                 Ok(posted)
@@ -165,12 +168,13 @@ impl OfiEndpoint {
     fn start_later(
         &mut self,
         pe: u32,
+        awaited: bool,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<Post, Error> {
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait_for(Some(pe), |this| {
             let polled = this.poll_ep()?;
-            match this.post(pe, &mut *post)? {
+            match this.post(pe, awaited, &mut *post)? {
                 Post::Later => Ok(polled),
                 posted => Ok(Attempt::Done(posted)),
             }

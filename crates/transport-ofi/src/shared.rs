@@ -1,9 +1,10 @@
 //! What all endpoints of a PE and its service thread share: the peers, the eps, and the
 //! acknowledgments.
 //!
-//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for
-//! a lock while it holds another, except that of the list of what is unfinished, which is held for
-//! a few instructions. This module does not know what peers request, nor who polls.
+//! Locking: an endpoint waits for the lock of its ep, as does a thread that closes it after a loss;
+//! all other threads try it. No thread waits for a lock while it holds another, except that of the
+//! list of what is unfinished, which is held for a few instructions. This module does not know what
+//! peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
@@ -61,6 +62,12 @@ impl SharedEp {
         self.acks.all() != self.requests.load(Ordering::Relaxed)
     }
 
+    /// Whether it is among what is unfinished.
+    #[cfg(test)]
+    pub(crate) fn is_noted(&self) -> bool {
+        self.noted.load(Ordering::Relaxed)
+    }
+
     /// Lets it work, if nobody else does; whether something is in flight on it.
     fn poll(&self, shared: &SharedState) -> bool {
         let Some(mut ep) = try_lock(&self.ep) else { return true };
@@ -74,10 +81,12 @@ impl SharedEp {
             Some(Err(_)) | None => false,
         };
         self.noted.store(in_flight, Ordering::Relaxed);
+        drop(ep);
         if let Some(Err(failure)) = polled {
-            // Recorded before the ep is closed: its endpoint reports this loss at its next call.
+            // Reported without the lock, since that may take long, and before the ep is closed: its
+            // endpoint returns this loss at its next call.
             shared.lose(&failure);
-            *ep = None;
+            *lock(&self.ep) = None;
         }
         in_flight
     }
@@ -336,7 +345,7 @@ impl SharedState {
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        self.unfinished.finish(|ep| ep.poll(self))
+        self.unfinished.finish(|ep| ep.poll(self)) > 0
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel

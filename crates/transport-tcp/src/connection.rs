@@ -25,6 +25,8 @@ use std::sync::atomic::{Ordering, fence};
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
 const BUFFER: usize = 16 << 10;
+/// The violation of a peer that goes on after it has said that it leaves.
+const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
 
@@ -178,6 +180,7 @@ impl Connection {
     /// until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
+            Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
             Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), done)) => {
                 range(segments, dest, nbytes as usize)?.skip(done)
             }
@@ -231,7 +234,7 @@ impl Connection {
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
         self.reader.feed(bytes, |piece| match piece.addressed() {
-            Addressed::Target(_) if *bye => Err(Violation::Unknown("request after its farewell")),
+            Addressed::Target(_) if *bye => Err(AFTER_FAREWELL),
             Addressed::Target(piece) => target.take(segments, piece),
             Addressed::Origin(piece) => origin.take(piece),
             Addressed::Bye => {

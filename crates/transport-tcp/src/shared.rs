@@ -310,14 +310,15 @@ impl SharedState {
 
     /// Sends what was held back, unless another thread works on the link; returns whether one does.
     pub(crate) fn send_held_back(&self) -> bool {
-        self.unfinished.finish(|&mut pe| {
+        let left = self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.noted = false;
                 connection.flush().map(|()| false)
             });
             // The other thread may be done with sending.
             sent.is_none()
-        })
+        });
+        left > 0
     }
 
     /// Works on a link if no other thread does, and returns what the work says of itself; `None`

@@ -174,12 +174,13 @@ pub trait Transport: Send + Sync {
     /// A new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
-    /// When the network has no more; then contexts share endpoints.
+    /// When the network has no more; then contexts share endpoints, and perhaps the runtime's.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
     /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
     /// no other thread or PE accesses the data before, on either side, so that its words need not
-    /// be whole.
+    /// be whole. A provider that makes use of this has an endpoint for every context: where
+    /// [`endpoint`](Transport::endpoint) fails, a context may share this one.
     ///
     /// # Errors
     /// As [`endpoint`](Transport::endpoint).

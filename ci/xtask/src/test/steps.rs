@@ -28,8 +28,11 @@ const MIRI: &[&[&str]] = &[
     &["-p", "rushmem", "--lib"],
 ];
 
-/// How long each line of [`MIRI`] may take.
-const MIRI_LIMIT: Duration = Duration::from_secs(300);
+/// How long each line of [`MIRI`] may take, and with every size.
+const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
+
+/// With this variable, tests run at every size.
+const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 
 /// Folders of other versions of UCX than the one that the linker finds.
 const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
@@ -139,16 +142,18 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
-        let mut cargo = process::limited(MIRI_LIMIT, "rustup");
-        tools::tally(
-            cargo
-                .args(["run", "nightly", "cargo", "miri", "test"])
-                .args(*arguments)
-                .current_dir(&session.workspace.root)
-                .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-                .env_remove("RUSTUP_TOOLCHAIN"),
-        )?
-        .outcome()?;
+        let limit = MIRI_LIMITS[usize::from(session.every_size)];
+        let mut cargo = process::limited(limit, "rustup");
+        cargo
+            .args(["run", "nightly", "cargo", "miri", "test"])
+            .args(*arguments)
+            .current_dir(&session.workspace.root)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env_remove("RUSTUP_TOOLCHAIN");
+        if session.every_size {
+            cargo.env(EVERY_SIZE, "1");
+        }
+        tools::tally(&mut cargo)?.outcome()?;
     }
     Ok(StepOutcome::Passed)
 }
@@ -308,7 +313,7 @@ fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session.suites.choose(&session.workspace, wanted)?;
     let run = run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session));
-    Ok(if session.every_size { run.env("RUSHMEM_EVERY_SIZE", "1") } else { run })
+    Ok(if session.every_size { run.env(EVERY_SIZE, "1") } else { run })
 }
 
 fn oshrun(session: &TestSession) -> PathBuf {

@@ -10,6 +10,17 @@ use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, Signal};
 use std::sync::atomic::Ordering;
 
+/// How a request is sent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct How {
+    /// It is carried out after all before it.
+    pub(super) ordered: bool,
+    /// The target acknowledges it, which is after all before it, too.
+    pub(super) asks: bool,
+    /// The call waits for the reply.
+    pub(super) awaited: bool,
+}
+
 impl OfiEndpoint {
     /// Orders what is issued to a PE from now on after what was issued to it before. Requests are
     /// carried out some time after they have arrived; and unless the provider keeps the order,
@@ -89,7 +100,7 @@ impl OfiEndpoint {
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     pub(crate) fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         match self.issued.must_ask(pe) {
-            true => self.send(pe, None, NO_DATA, None, (true, true)),
+            true => self.send(pe, None, NO_DATA, None, How { asks: true, ..How::default() }),
             false => Ok(()),
         }
     }
@@ -119,14 +130,14 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Sends a request as the next of its stream: after all before it if it is `ordered` or `asks`.
+    /// Sends a request as the next of its stream.
     pub(super) fn send(
         &mut self,
         pe: Pe,
         update: Option<Update>,
         (dest, data): (RemoteAddr, Data),
         slot: Option<u32>,
-        (ordered, asks): (bool, bool),
+        How { ordered, asks, awaited }: How,
     ) -> Result<(), Error> {
         if !asks {
             self.await_ack(pe, |this| !this.issued.is_full(pe))?;
@@ -138,7 +149,7 @@ impl OfiEndpoint {
         let request = Request { stream, place, ack, slot, update, dest };
         let message = Message::Request(request, data).encode(shared.tag);
         self.ep.requests.fetch_add(1, Ordering::Relaxed);
-        self.start(pe.0, |ep| ep.send(pe.0, at, &message))
+        self.start(pe.0, awaited, |ep| ep.send(pe.0, at, &message))
     }
 
     /// Starts a put of a few bytes, or of none, and the update that signals it as one message;
@@ -174,6 +185,7 @@ impl OfiEndpoint {
             true => self.delivered(pe)?,
             false => self.follow_writes(pe)?,
         }
-        self.send(pe, Some(Update::of(&signal.amo())), data, None, (ordered, false))
+        let how = How { ordered, ..How::default() };
+        self.send(pe, Some(Update::of(&signal.amo())), data, None, how)
     }
 }

@@ -40,7 +40,6 @@ pub struct Outcome {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
-    pub elapsed: Duration,
     mark: TestMark,
 }
 
@@ -168,7 +167,6 @@ impl Running {
         let out = self.0.child().stdout.take().map(collect);
         let err = self.0.child().stderr.take().map(collect);
         let ended = self.0.wait();
-        let elapsed = self.0.elapsed();
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
             let bytes = thread.map(|thread| thread.join().expect("reader")).unwrap_or_default();
             String::from_utf8(bytes).expect("text")
@@ -179,7 +177,7 @@ impl Running {
             Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
         };
         let (stdout, stderr) = (text(out), text(err));
-        Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark() }
+        Outcome { status: shell_status(status), stdout, stderr, mark: self.mark() }
     }
 }
 

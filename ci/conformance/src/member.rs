@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::job::{self, Position};
-use super::memory::Memory;
+use super::memory::PeMemory;
 use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
@@ -23,8 +23,8 @@ pub(crate) const INTERNAL_BYTES: usize = 1 << 16;
 /// One PE. Fields are dropped in this order: the transport before the memory that it serves.
 pub struct Member {
     transport: Box<dyn Transport>,
-    heap: Memory,
-    internal: Memory,
+    heap: PeMemory,
+    internal: PeMemory,
     side: Side,
     me: Pe,
     n_pes: u32,
@@ -56,8 +56,8 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&opened_with).expect("the provider opens");
-        let (heap, internal) = (Memory::new(heap_bytes), Memory::new(INTERNAL_BYTES));
-        let mut register = |segment, memory: &Memory| {
+        let (heap, internal) = (PeMemory::new(heap_bytes), PeMemory::new(INTERNAL_BYTES));
+        let mut register = |segment, memory: &PeMemory| {
             // SAFETY: the memory is dropped after the transport.
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };
             key.expect("the memory is accepted").0

@@ -92,7 +92,7 @@ impl Branch {
         number: usize,
         host: String,
         pes: Range<u32>,
-        streams: Streams,
+        streams: AgentStreams,
         relay: impl FnOnce(&DownSender) -> RelayQueues,
         arrivals: &Arrivals,
     ) -> io::Result<Branch> {
@@ -153,7 +153,7 @@ impl Branch {
 
 /// The parent's ends of an agent's streams.
 #[derive(Debug)]
-pub struct Streams {
+pub struct AgentStreams {
     /// To the daemon.
     pub stdin: PipeWriter,
     /// From the daemon.

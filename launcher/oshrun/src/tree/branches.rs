@@ -11,7 +11,7 @@ use rustix::process::Rlimit;
 use tokio::time::{Instant, timeout};
 
 use super::agent;
-use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
+use super::branch::{AgentStreams, Arrival, Arrivals, Branch, Stage};
 use super::heartbeat;
 use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
 use super::wire::{Down, Up};
@@ -114,7 +114,7 @@ impl Branches {
             let (stdout, out) = io::pipe()?;
             let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
             let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
-            let streams = Streams { stdin, stdout, stderr: stderr.into() };
+            let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
             let theirs = (theirs.into(), out.into(), err);
             let pid = spawn::daemon(command, theirs, memory, limit, processes.guard())?;
             processes.add(Child::Daemon(number), pid);

@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::limit::TimeLeft;
 use super::node_key::NodeKey;
+use super::time_left::TimeLeft;
 use crate::error::Error;
 
 /// Connections that wait to be accepted; others wait behind them.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::limit::TimeLeft;
+use super::time_left::TimeLeft;
 use super::watch::without_signals;
 
 /// Something that is waited for until this is dropped.

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::chunks;
-use super::limit::TimeLeft;
 use super::manager::{Ender, Manager};
+use super::time_left::TimeLeft;
 use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
 

@@ -21,8 +21,8 @@ use pmix_sys::{
     pmix_info_t, pmix_proc_t, pmix_status_t, pmix_value_t,
 };
 
-use super::limit::TimeLeft;
 use super::manager::{Ender, Manager};
+use super::time_left::TimeLeft;
 use super::watch::without_signals;
 use crate::error::Error;
 

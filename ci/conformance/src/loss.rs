@@ -43,6 +43,7 @@ pub enum Use {
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
+    /// It gets.
     Gets,
     /// It issues atomic operations.
     Fetches,

@@ -26,7 +26,7 @@ use workbench::workspace::{Install, Workspace};
 use workbench::{needs, process};
 
 use guest::Bed;
-use jobs::{Job, Libraries};
+use jobs::{GuestJob, Libraries};
 
 /// No guest takes longer: its jobs seldom take all of their time.
 const LONGEST: Duration = Duration::from_secs(5400);
@@ -102,7 +102,7 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
     });
     let mut reports = Vec::new();
     for pair in [false, true] {
-        let here: Vec<&Job> = jobs.iter().filter(|job| job.pair == pair).collect();
+        let here: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
         if here.is_empty() {
             continue;
         }

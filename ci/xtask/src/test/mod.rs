@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use workbench::workspace::Workspace;
 
-use outcome::Outcome;
+use outcome::StepOutcome;
 use session::Session;
 use suites::Suites;
 
@@ -27,14 +27,14 @@ struct Step {
     name: &'static str,
     /// The step whose failure leaves nothing to do here.
     after: Option<&'static str>,
-    run: fn(&Session) -> Result<Outcome>,
+    run: fn(&Session) -> Result<StepOutcome>,
 }
 
-const fn step(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
+const fn step(name: &'static str, run: fn(&Session) -> Result<StepOutcome>) -> Step {
     Step { name, after: None, run }
 }
 
-const fn installed(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
+const fn installed(name: &'static str, run: fn(&Session) -> Result<StepOutcome>) -> Step {
     Step { name, after: Some("install"), run }
 }
 
@@ -154,7 +154,7 @@ pub fn run(TestFlags { providers, full, only, list }: TestFlags) -> Result<()> {
 struct StepReport {
     name: &'static str,
     took: Duration,
-    result: Result<Outcome>,
+    result: Result<StepOutcome>,
 }
 
 impl StepReport {
@@ -164,8 +164,8 @@ impl StepReport {
 
     fn outcome(&self) -> String {
         match &self.result {
-            Ok(Outcome::Passed) => "passed".into(),
-            Ok(Outcome::Skipped(why)) => format!("skipped: {why}"),
+            Ok(StepOutcome::Passed) => "passed".into(),
+            Ok(StepOutcome::Skipped(why)) => format!("skipped: {why}"),
             Err(error) => format!("FAILED: {error:#}"),
         }
     }
@@ -179,7 +179,7 @@ fn run_all(steps: &[&Step], session: &Session) -> Vec<StepReport> {
         let failed_before =
             reports.iter().find(|report| Some(report.name) == step.after && report.failed());
         let result = match failed_before {
-            Some(before) => Ok(Outcome::Skipped(format!("{} failed", before.name))),
+            Some(before) => Ok(StepOutcome::Skipped(format!("{} failed", before.name))),
             None => (step.run)(session),
         };
         let report = StepReport { name: step.name, took: start.elapsed(), result };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use workbench::{needs, process};
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::session::Session;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::install;
@@ -24,7 +24,7 @@ const NOBODY: &str = "65534";
 const LIMITS: &str = "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"";
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub fn user(session: &Session) -> Result<Outcome> {
+pub fn user(session: &Session) -> Result<StepOutcome> {
     let place = Place::make()?;
     let prefix = place.path.join("prefix");
     install::place_tree(&session.prefix, &prefix)?;
@@ -48,7 +48,7 @@ pub fn user(session: &Session) -> Result<Outcome> {
                 .arg(&program),
         )?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this

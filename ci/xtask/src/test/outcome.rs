@@ -1,7 +1,7 @@
 //! How steps end. It knows nothing of any step.
 
 /// How a step ended, if not with an error.
-pub enum Outcome {
+pub enum StepOutcome {
     Passed,
     /// Left out, and why.
     Skipped(String),

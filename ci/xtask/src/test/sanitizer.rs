@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workbench::process;
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::session::Session;
 use super::tools;
 use crate::install;
@@ -38,17 +38,17 @@ const CONTROL: &str = "race";
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
+pub fn thread_sanitizer(session: &Session) -> Result<StepOutcome> {
     // Miri comes with the sources of the standard library.
     if let Err(error) = tools::miri() {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     if let Err(error) = tools::crates(&session.workspace.root, &["-Zbuild-std"])? {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
+        Err(error) => return Ok(StepOutcome::Skipped(format!("{error:#}"))),
     };
     let prefix = prefix(session)?;
     let program = |name: &str| compile(session, &prefix, &runtime, name);
@@ -63,7 +63,7 @@ pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
     if process::succeeds(&mut job(&prefix, &program(CONTROL)?, "on", "1")) {
         bail!("the race of {CONTROL}.c was not seen, so nothing else can be believed");
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// The runtime that the nightly toolchain's code calls.

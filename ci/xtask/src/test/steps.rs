@@ -13,7 +13,7 @@ use workbench::needs::{
 use workbench::workspace::TestProgram;
 use workbench::{needs, process};
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::sanitizer;
 use super::session::Session;
 use super::suites::Run;
@@ -34,7 +34,7 @@ const MIRI_LIMIT: Duration = Duration::from_secs(300);
 /// Folders of other versions of UCX than the one that the linker finds.
 const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 
-pub fn needs(_: &Session) -> Result<Outcome> {
+pub fn needs(_: &Session) -> Result<StepOutcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
     in_part(needs::ensure(&[
@@ -52,38 +52,38 @@ pub fn needs(_: &Session) -> Result<Outcome> {
 }
 
 /// The libraries of the networks; what needs those that are missing is skipped.
-pub fn needs_of_networks(_: &Session) -> Result<Outcome> {
+pub fn needs_of_networks(_: &Session) -> Result<StepOutcome> {
     in_part(needs::ensure(&[&UCX, &LIBFABRIC]))
 }
 
-pub fn format(session: &Session) -> Result<Outcome> {
+pub fn format(session: &Session) -> Result<StepOutcome> {
     passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
 }
 
-pub fn clippy(session: &Session) -> Result<Outcome> {
+pub fn clippy(session: &Session) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
     // The sources of librushmem are those of rushmem-c.
     let packages = ["--workspace", "--exclude", "librushmem", "--all-targets"];
     passed(cargo.arg("clippy").args(packages).args(["--", "-D", "warnings"]))
 }
 
-pub fn docs(session: &Session) -> Result<Outcome> {
+pub fn docs(session: &Session) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
     passed(cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-pub fn tidy(_: &Session) -> Result<Outcome> {
-    tidy::run().map(|()| Outcome::Passed)
+pub fn tidy(_: &Session) -> Result<StepOutcome> {
+    tidy::run().map(|()| StepOutcome::Passed)
 }
 
-pub fn generated(_: &Session) -> Result<Outcome> {
-    codegen::run(true).map(|()| Outcome::Passed)
+pub fn generated(_: &Session) -> Result<StepOutcome> {
+    codegen::run(true).map(|()| StepOutcome::Passed)
 }
 
-pub fn install(session: &Session) -> Result<Outcome> {
+pub fn install(session: &Session) -> Result<StepOutcome> {
     install::into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// Packages whose programs of tests steps name, by their folders.
@@ -97,7 +97,7 @@ const TRANSPORT_OFI: &str = "crates/transport-ofi";
 /// tests run.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
-pub fn tests(session: &Session) -> Result<Outcome> {
+pub fn tests(session: &Session) -> Result<StepOutcome> {
     let is_long = |program: &TestProgram| {
         program.is_integration && WITH_LONG_SUITES.contains(&program.folder.as_str())
     };
@@ -105,7 +105,7 @@ pub fn tests(session: &Session) -> Result<Outcome> {
 }
 
 /// The programs in the documentation of the Rust interface, each as a job of 2 PEs.
-pub fn doc_tests(session: &Session) -> Result<Outcome> {
+pub fn doc_tests(session: &Session) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
     let runner =
         format!("CARGO_TARGET_{}_RUNNER", sanitizer::target().to_uppercase().replace('-', "_"));
@@ -119,21 +119,21 @@ pub fn doc_tests(session: &Session) -> Result<Outcome> {
     .outcome()
 }
 
-pub fn symbols(session: &Session) -> Result<Outcome> {
-    symbols::run(&session.prefix).map(|()| Outcome::Passed)
+pub fn symbols(session: &Session) -> Result<StepOutcome> {
+    symbols::run(&session.prefix).map(|()| StepOutcome::Passed)
 }
 
-pub fn counts(session: &Session) -> Result<Outcome> {
+pub fn counts(session: &Session) -> Result<StepOutcome> {
     if process::on_path(VALGRIND.program).is_none() {
-        return Ok(Outcome::Skipped("valgrind is not here".into()));
+        return Ok(StepOutcome::Skipped("valgrind is not here".into()));
     }
     let release = counts::release(&session.workspace)?;
-    counts::check(&session.workspace, &release, &session.prefix).map(|()| Outcome::Passed)
+    counts::check(&session.workspace, &release, &session.prefix).map(|()| StepOutcome::Passed)
 }
 
-pub fn miri(session: &Session) -> Result<Outcome> {
+pub fn miri(session: &Session) -> Result<StepOutcome> {
     if let Err(error) = tools::miri() {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
         let mut cargo = process::limited(MIRI_LIMIT, "rustup");
@@ -147,22 +147,22 @@ pub fn miri(session: &Session) -> Result<Outcome> {
         )?
         .outcome()?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
-pub fn bindings(session: &Session) -> Result<Outcome> {
+pub fn bindings(session: &Session) -> Result<StepOutcome> {
     match bindings::each(&session.workspace, true)?.as_slice() {
-        [] => Ok(Outcome::Passed),
-        skipped => Ok(Outcome::Skipped(skipped.join("; "))),
+        [] => Ok(StepOutcome::Passed),
+        skipped => Ok(StepOutcome::Skipped(skipped.join("; "))),
     }
 }
 
 /// The suite of the networks with other versions of their libraries, those in the folders that a
 /// variable names, separated by colons.
-pub fn other_versions(session: &Session) -> Result<Outcome> {
+pub fn other_versions(session: &Session) -> Result<StepOutcome> {
     let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
-    let mut outcome = Outcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
+    let mut outcome = StepOutcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
     for folder in folders {
         let run = suites(session, |program| program.folder == TRANSPORT_UCX)?;
         outcome =
@@ -172,48 +172,48 @@ pub fn other_versions(session: &Session) -> Result<Outcome> {
 }
 
 /// The programs over TCP, each in one of several jobs.
-pub fn tcp_sample(session: &Session) -> Result<Outcome> {
+pub fn tcp_sample(session: &Session) -> Result<StepOutcome> {
     programs(session, "tcp_sample::")
 }
 
 /// The programs over TCP, each at every number of PEs.
-pub fn tcp_programs(session: &Session) -> Result<Outcome> {
+pub fn tcp_programs(session: &Session) -> Result<StepOutcome> {
     programs(session, "tcp_at_every_size::")
 }
 
 /// Over libfabric: the suite of the networks over the provider that is always tested.
-pub fn ofi(session: &Session) -> Result<Outcome> {
+pub fn ofi(session: &Session) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
-        return Ok(Outcome::Skipped("libfabric is not here".into()));
+        return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     suites(session, |program| program.folder == TRANSPORT_OFI)?.run()
 }
 
 /// The programs over libfabric, each in one of several jobs.
-pub fn ofi_sample(session: &Session) -> Result<Outcome> {
+pub fn ofi_sample(session: &Session) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_sample::")
 }
 
 /// The programs over libfabric, each at every number of PEs.
-pub fn ofi_programs(session: &Session) -> Result<Outcome> {
+pub fn ofi_programs(session: &Session) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
 /// The programs over libfabric with the rules of fabrics that are not here, each over one of them.
-pub fn strict_sample(session: &Session) -> Result<Outcome> {
+pub fn strict_sample(session: &Session) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_sample::")
 }
 
 /// The programs over libfabric with the rules of fabrics that are not here, each over all of them.
-pub fn strict_programs(session: &Session) -> Result<Outcome> {
+pub fn strict_programs(session: &Session) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
 /// The suite over every provider of libfabric that is here, also those of the library in the folder
 /// that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
-pub fn ofi_providers(session: &Session) -> Result<Outcome> {
+pub fn ofi_providers(session: &Session) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
-        return Ok(Outcome::Skipped("libfabric is not here".into()));
+        return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
     for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
@@ -225,73 +225,73 @@ pub fn ofi_providers(session: &Session) -> Result<Outcome> {
         }
         run.run()?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// Over UCX: the suite of the networks.
-pub fn ucx(session: &Session) -> Result<Outcome> {
+pub fn ucx(session: &Session) -> Result<StepOutcome> {
     if process::on_path(UCX.program).is_none() {
-        return Ok(Outcome::Skipped("UCX is not here".into()));
+        return Ok(StepOutcome::Skipped("UCX is not here".into()));
     }
     suites(session, |program| program.folder == TRANSPORT_UCX)?.run()
 }
 
 /// The programs over UCX, each once.
-pub fn ucx_sample(session: &Session) -> Result<Outcome> {
+pub fn ucx_sample(session: &Session) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_sample::")
 }
 
 /// The programs over UCX, each at every number of PEs.
-pub fn ucx_programs(session: &Session) -> Result<Outcome> {
+pub fn ucx_programs(session: &Session) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
 }
 
-fn over(session: &Session, library: &Need, setting: &str) -> Result<Outcome> {
+fn over(session: &Session, library: &Need, setting: &str) -> Result<StepOutcome> {
     match process::on_path(library.program) {
         Some(_) => programs(session, setting),
-        None => Ok(Outcome::Skipped(format!("{} is not here", library.program))),
+        None => Ok(StepOutcome::Skipped(format!("{} is not here", library.program))),
     }
 }
 
 /// The networks over verbs, in virtual machines.
-pub fn verbs(session: &Session) -> Result<Outcome> {
+pub fn verbs(session: &Session) -> Result<StepOutcome> {
     Ok(match verbs::step(&session.workspace, install::into)? {
-        Ok(()) => Outcome::Passed,
-        Err(why) => Outcome::Skipped(why),
+        Ok(()) => StepOutcome::Passed,
+        Err(why) => StepOutcome::Skipped(why),
     })
 }
 
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
-pub fn launchers(session: &Session) -> Result<Outcome> {
+pub fn launchers(session: &Session) -> Result<StepOutcome> {
     launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG], &["--skip", "slurm::"])
 }
 
 /// Programs under a private Slurm.
-pub fn slurm(session: &Session) -> Result<Outcome> {
+pub fn slurm(session: &Session) -> Result<StepOutcome> {
     launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM], &["slurm::"])
 }
 
-fn launched(session: &Session, needed: &[&Need], which: &[&str]) -> Result<Outcome> {
+fn launched(session: &Session, needed: &[&Need], which: &[&str]) -> Result<StepOutcome> {
     let needs = needs::ensure(needed);
     let run = suites(session, |program| {
         program.is(SHMEM_C, "launchers") || program.is(SHMEM_PERF, "open_mpi")
     })?;
     match run.args(["--include-ignored"]).args(which.iter().copied()).run()? {
-        Outcome::Passed => in_part(needs),
+        StepOutcome::Passed => in_part(needs),
         skipped => Ok(skipped),
     }
 }
 
 /// Passed as far as what was needed could be had.
-fn in_part(needs: Result<()>) -> Result<Outcome> {
+fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     match needs {
-        Ok(()) => Ok(Outcome::Passed),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+        Ok(()) => Ok(StepOutcome::Passed),
+        Err(error) => Ok(StepOutcome::Skipped(format!("in part: {error:#}"))),
     }
 }
 
 /// The test programs in a setting that the plain tier leaves out.
-fn programs(session: &Session, setting: &str) -> Result<Outcome> {
+fn programs(session: &Session, setting: &str) -> Result<StepOutcome> {
     let run = suites(session, |program| {
         program.is(SHMEM_C, "programs")
             || program.is(SHMEM, "examples")
@@ -316,15 +316,15 @@ fn oshrun(session: &Session) -> PathBuf {
 const STEPS_OF_THEIR_OWN: &[&str] =
     &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_"];
 
-pub fn soak(session: &Session) -> Result<Outcome> {
+pub fn soak(session: &Session) -> Result<StepOutcome> {
     let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);
     suites(session, |_| true)?.args(["--ignored"]).args(others).run()
 }
 
-pub fn oldest_rust(session: &Session) -> Result<Outcome> {
+pub fn oldest_rust(session: &Session) -> Result<StepOutcome> {
     let version = session.workspace.rust_version()?;
     if let Err(error) = tools::toolchain(version) {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);
     passed(
@@ -334,6 +334,6 @@ pub fn oldest_rust(session: &Session) -> Result<Outcome> {
     )
 }
 
-fn passed(command: &mut Command) -> Result<Outcome> {
-    process::run(command).map(|()| Outcome::Passed)
+fn passed(command: &mut Command) -> Result<StepOutcome> {
+    process::run(command).map(|()| StepOutcome::Passed)
 }

@@ -17,8 +17,8 @@ fn session() -> Session {
 fn a_failure_stops_only_what_stands_on_it() {
     let steps = [
         step("install", |_| bail!("no room")),
-        installed("tests", |_| Ok(Outcome::Passed)),
-        step("miri", |_| Ok(Outcome::Passed)),
+        installed("tests", |_| Ok(StepOutcome::Passed)),
+        step("miri", |_| Ok(StepOutcome::Passed)),
     ];
     let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
     let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();

@@ -27,10 +27,10 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::admission::{Admission, hello};
-use super::limit::{SLICE, TimeLeft};
 use super::node_key::PROOF;
 use super::node_peers::{NodePeers, Seat};
 use super::node_socket::NodeSocket;
+use super::time_left::{SLICE, TimeLeft};
 use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;

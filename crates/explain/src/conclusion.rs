@@ -8,6 +8,7 @@ use crate::causes::{Cause, Kind};
 use crate::graph::{End, Graph};
 use crate::job::Job;
 use crate::ranges;
+use crate::situation::Situation;
 use crate::steps::Steps;
 use facts::Facts;
 use std::cmp::Reverse;
@@ -29,6 +30,9 @@ pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> 
 fn without_cause(job: &Job) -> String {
     if job.pes.iter().any(|of| of.waits().next().is_some()) {
         return "The waits are shorter than 1 s: nothing can be concluded from them.".into();
+    }
+    if job.pes.iter().all(|of| of.situation == Situation::NotStarted) {
+        return "No PE has come to shmem_init.".into();
     }
     let mut predicates: Vec<String> =
         job.pes.iter().map(|of| of.situation.predicate(job.pes.len())).collect();

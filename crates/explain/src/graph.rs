@@ -71,14 +71,17 @@ impl Graph {
             graph.add(if step.is_mismatched() { Rule::Never } else { Rule::All }, Vec::new());
         }
         graph.connect(steps);
-        let situations = job.pes.iter().map(|of| of.situation);
-        let not_started: Vec<u32> =
-            (0..).zip(situations).filter(|(_, of)| is_not_started(of)).map(|(pe, _)| pe).collect();
-        let started = graph.add(Rule::All, not_started);
+        let are = |situation: Situation| -> Vec<u32> {
+            let pes = (0..).zip(&job.pes).filter(|(_, of)| of.situation == situation);
+            pes.map(|(pe, _)| pe).collect()
+        };
+        // All PEs meet in init, so those in it wait for those that have not come to it.
+        let starting = are(Situation::Starting);
+        if !starting.is_empty() {
+            let node = graph.add(Rule::All, are(Situation::NotStarted));
+            starting.iter().for_each(|pe| graph.forward[*pe as usize].push(node));
+        }
         for (pe, of) in (0..).zip(&job.pes) {
-            if of.situation == Situation::Starting {
-                graph.forward[pe as usize].push(started);
-            }
             for (wait, values) in of.waits() {
                 let (rule, edges) = graph.of_wait(job, steps, pe, of, wait, values);
                 let node = graph.add(rule, edges);
@@ -237,8 +240,4 @@ fn of_pe(of: &Pe) -> Rule {
         Situation::Waits(_) if !of.is_busy() => Rule::Any,
         _ => Rule::Always,
     }
-}
-
-fn is_not_started(of: &Situation) -> bool {
-    *of == Situation::NotStarted
 }

@@ -167,7 +167,7 @@ fn members_of(collective: &Collective, n_pes: u32) -> Vec<u32> {
 /// Whether the members leave the collective at the same time: it transfers no data of the user's.
 fn is_left_together(call: &str) -> bool {
     let call = call.to_lowercase();
-    let parts = ["barrier", "sync", "malloc", "calloc", "align", "free", "finalize", "team_"];
+    let parts = ["barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_"];
     let transfers = ["reduce", "collect", "broadcast", "alltoall", "scan"];
     parts.iter().any(|part| call.contains(part))
         && !transfers.iter().any(|part| call.contains(part))

@@ -215,8 +215,10 @@ fn a_pe_is_one_collective_ahead() {
 
 #[test]
 fn members_pass_different_active_sets() {
-    let small = |_| team("active set (start 1, stride 1, size 3)", 9, (1, 1, 3), 1, None);
-    let large = |n| team("active set (start 0, stride 1, size 4)", 8, (0, 1, n), 1, None);
+    let small =
+        |_| team("the active set PE_start 1, logPE_stride 0, PE_size 3", 9, (1, 1, 3), 1, None);
+    let large =
+        |n| team("the active set PE_start 0, logPE_stride 0, PE_size 4", 8, (0, 1, n), 1, None);
     check(
         |n| {
             Job::new(n).wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n)).wait(
@@ -229,7 +231,7 @@ fn members_pass_different_active_sets() {
         &[
             "Mismatched active sets: PE",
             "in shmem_barrier, the 1st collective on \
-           active set (start 1, stride 1, size 3)",
+           the active set PE_start 1, logPE_stride 0, PE_size 3",
             "All members must pass the same active set.",
         ],
     );

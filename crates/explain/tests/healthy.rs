@@ -114,3 +114,28 @@ fn processes_sleep_outside_the_library() {
     let job = |n| Job::new(n).process(0..n, ProcessState::Sleeps);
     check(job, "All PEs sleep outside the library");
 }
+
+#[test]
+fn no_pe_has_come_to_init() {
+    check(|n| Job::new(n).stage(0..n, None), "No PE has come to shmem_init.");
+}
+
+#[test]
+fn a_reduction_of_much_data_is_behind_on_one_pe() {
+    let job = |n| {
+        let job = Job::new(n).wait([3], "shmem_long_sum_reduce", 9.0, |_| world(n, 5));
+        let others = (0..n).filter(|pe| *pe != 3);
+        job.wait(others, "shmem_barrier_all", 8.0, |_| world(n, 6))
+    };
+    check(job, "No member is missing: the collective is under way");
+}
+
+#[test]
+fn operations_of_a_barrier_are_slow() {
+    let job = |n| {
+        let to = |_| Subject::Operations { peers: vec![0] };
+        let job = Job::new(n).wait([3], "shmem_barrier_all", 4.0, to);
+        job.barrier_all((1..n).filter(|pe| *pe != 3)).wait_until(0, 7)
+    };
+    check(job, "PE 3 can still write this word.");
+}

@@ -41,7 +41,7 @@ fn kind(facts: &Facts, pes: &[u32]) -> (&'static str, Option<&'static str>) {
         _ => None,
     });
     match teams.collect::<Option<Vec<&str>>>() {
-        Some(teams) if teams.iter().all(|team| team.starts_with("active set")) => {
+        Some(teams) if teams.iter().all(|team| team.contains("active set")) => {
             ("Mismatched active sets", Some("All members must pass the same active set."))
         }
         Some(_) => (

@@ -1,8 +1,6 @@
 //! Constructed hangs: the conclusion names the PEs, the calls and the cause.
 
-mod jobs;
-
-use jobs::{Job, team, world};
+use crate::jobs::{Job, team, world};
 use rushmem_explain::report::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 

@@ -1,8 +1,6 @@
 //! Jobs of 512 and of 100,000 PEs: the text stays short, and its making takes a moment.
 
-mod jobs;
-
-use jobs::{Job, team, world};
+use crate::jobs::{Job, team, world};
 use rushmem_explain::report::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 use std::time::{Duration, Instant};

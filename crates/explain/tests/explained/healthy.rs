@@ -1,8 +1,6 @@
 //! Constellations of healthy jobs: nothing is called a deadlock or a mistake.
 
-mod jobs;
-
-use jobs::{Job, team, word, world};
+use crate::jobs::{Job, team, word, world};
 use rushmem_explain::report::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 

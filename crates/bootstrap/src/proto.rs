@@ -56,6 +56,14 @@ pub enum FromPe {
     /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
     /// exit as it likes.
     Unfinalized,
+    /// Where the statuses of PEs are in the memory of their nodes, which is the same on all nodes;
+    /// only PE 0 sends it. The status of the PE with local number `i` begins at `at + i * stride`.
+    Statuses {
+        /// The distance between two PEs of a node.
+        stride: u64,
+        /// The offset of the first one.
+        at: u64,
+    },
     /// The PE requested symmetric memory that is not there; a program that does not notice fails
     /// soon.
     Refused {

@@ -97,6 +97,16 @@ pub struct Server {
     failed: Option<u32>,
     interrupt: Option<i32>,
     ended: bool,
+    statuses: Option<Statuses>,
+}
+
+/// Where the statuses of the PEs of a node are in its memory: see [`FromPe::Statuses`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statuses {
+    /// The distance between two PEs of a node.
+    pub stride: u64,
+    /// The offset of the first one.
+    pub at: u64,
 }
 
 impl Server {
@@ -127,7 +137,13 @@ impl Server {
             failed: None,
             interrupt: None,
             ended: false,
+            statuses: None,
         }
+    }
+
+    /// Where the statuses of PEs are, once PE 0 has mapped the memory of its node.
+    pub fn statuses(&self) -> Option<Statuses> {
+        self.statuses
     }
 
     /// The process of `pe` has been started.
@@ -283,6 +299,9 @@ impl Server {
             (Phase::Running, FromPe::Unfinalized) => self.pes[index].phase = Phase::Unfinalized,
             (Phase::Running | Phase::Unfinalized, FromPe::Refused { what }) => {
                 self.pes[index].refused.get_or_insert(what);
+            }
+            (Phase::Running, FromPe::Statuses { stride, at }) if pe == 0 => {
+                self.statuses = Some(Statuses { stride, at });
             }
             (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
             _ => decisions.extend(self.violation(pe, "a message out of turn")),

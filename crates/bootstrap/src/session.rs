@@ -207,6 +207,18 @@ impl JobSession {
         Ok(())
     }
 
+    /// Reports to `oshrun`, if this is PE 0, where the statuses of PEs are: see
+    /// [`FromPe::Statuses`].
+    ///
+    /// # Errors
+    /// When `oshrun` is gone.
+    pub fn statuses_are(&self, stride: u64, at: u64) -> Result<(), Error> {
+        match &self.job {
+            Membership::Oshrun(link) if self.pe == 0 => link.send(&FromPe::Statuses { stride, at }),
+            _ => Ok(()),
+        }
+    }
+
     /// Reports to `oshrun` that this PE was refused memory, which may be why it fails. Returns
     /// whether there is an `oshrun`.
     pub fn refused(&self, what: &str) -> bool {

@@ -8,6 +8,7 @@ use super::tree::Tree;
 /// `*` stands for every folder that begins with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
+    ("crates/explain", &["crates/wire"]),
     ("crates/transport", &[]),
     ("crates/transport-tcp", &["crates/transport", "crates/wire"]),
     ("crates/transport-ucx", &["crates/transport", "crates/wire", "sys/ucx-sys"]),
@@ -25,6 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/bootstrap",
             "crates/topology",
             "crates/collectives",
+            "crates/explain",
             "crates/wire",
         ],
     ),
@@ -33,7 +35,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/documents", &[]),
-    ("launcher/oshrun", &["launcher/documents", "crates/bootstrap", "crates/topology"]),
+    (
+        "launcher/oshrun",
+        &["launcher/documents", "crates/bootstrap", "crates/explain", "crates/topology"],
+    ),
     (
         "launcher/shmem-info",
         &[

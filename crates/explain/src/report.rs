@@ -1,0 +1,53 @@
+//! What is known of a PE from outside: its status, and what the kernel knows of its process.
+
+use crate::status::Status;
+use serde::{Deserialize, Serialize};
+
+/// A report on one PE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeReport {
+    /// The PE.
+    pub pe: u32,
+    /// What is known of its process.
+    pub process: ProcessState,
+    /// Its status; `None` if it has not come so far, or the status cannot be read.
+    pub status: Option<Status>,
+    /// When the status was read: nanoseconds of `CLOCK_MONOTONIC` of the same host.
+    pub read_at: u64,
+    /// The values of the words of its waits, in the order of waits and words; `None` where they
+    /// cannot be read.
+    pub values: Vec<Option<u64>>,
+    /// The names of static variables that the status mentions: an address in the executable, and
+    /// the variable with an index or offset, such as `flag[2]`.
+    pub symbols: Vec<(u64, String)>,
+    /// How many of its threads used CPU time between two looks, except those that wait by the
+    /// status and those of the library. The PE is then not blocked, although threads of it wait.
+    pub busy_threads: u32,
+    /// The innermost functions of each thread, where the PE is outside the library and a debugger
+    /// is installed.
+    pub stack: Vec<String>,
+}
+
+/// The state of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProcessState {
+    /// It used this many milliseconds of CPU time between two looks.
+    Runs {
+        /// CPU time.
+        cpu_ms: u64,
+        /// Time between the looks.
+        of_ms: u64,
+    },
+    /// It sleeps in the kernel.
+    Sleeps,
+    /// It waits for a disk or for swapped memory (state D).
+    WaitsForDisk,
+    /// It is stopped by a signal.
+    Stopped,
+    /// A debugger has stopped it.
+    Traced,
+    /// It has ended; how, in words, such as `exited with status 0`.
+    Ended(String),
+    /// It is not known: its host, which is named here, did not answer.
+    HostSilent(String),
+}

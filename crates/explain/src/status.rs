@@ -1,0 +1,177 @@
+//! The status of a PE, as it writes it into the shared memory of its node.
+
+use rushmem_wire::STATUS;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of the place of a status in a PE's internal area, the header of the place included.
+pub const PLACE_BYTES: usize = 4096;
+
+/// Maximum number of words, members, peers or locks that a status lists, so that it fits its place.
+pub const MAX_LISTED: usize = 64;
+
+/// What a PE is doing in the library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The process of the PE, in the PID namespace of that process.
+    pub pid: u32,
+    /// How far the PE has come.
+    pub stage: Stage,
+    /// The waits of its threads that last long; empty while it computes.
+    pub waits: Vec<Wait>,
+    /// The locks that it holds, at most [`MAX_LISTED`].
+    pub held_locks: Vec<Place>,
+}
+
+/// How far a PE has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// In `shmem_init`, after it has mapped the memory of its node.
+    Starting,
+    /// Between init and finalize.
+    Initialized,
+    /// After its last finalize.
+    Finalized,
+}
+
+/// A wait of a thread that lasts long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// The thread, as the kernel numbers it.
+    pub thread: u32,
+    /// The function as the user called it, such as `shmem_long_wait_until`.
+    pub call: String,
+    /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    pub since: u64,
+    /// What the thread waits for.
+    pub subject: Subject,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// Words of this PE that other PEs write (OpenSHMEM 1.6, §9.11).
+    Words(Words),
+    /// The other members, in a collective.
+    Collective(Collective),
+    /// A lock.
+    Lock {
+        /// Where it is.
+        lock: Place,
+        /// The PE before this one in the queue, if it is known. It holds the lock or waits too.
+        behind: Option<u32>,
+    },
+    /// The completion of operations of this PE over a network.
+    Operations {
+        /// The PEs with unfinished operations, at most [`MAX_LISTED`].
+        peers: Vec<u32>,
+    },
+    /// A message of the library from one PE: an agreement about a team.
+    Message {
+        /// The PE.
+        from: u32,
+    },
+    /// All other PEs, at the end of the program.
+    Exit,
+}
+
+/// Words of this PE that other PEs write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// The words, at most [`MAX_LISTED`].
+    pub words: Vec<Word>,
+    /// How many more there are.
+    pub more: u64,
+    /// Whether all must compare, or one is enough.
+    pub all: bool,
+    /// The comparison: one of `==`, `!=`, `>`, `>=`, `<`, `<=`.
+    pub comparison: String,
+}
+
+/// A word that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Where it is.
+    pub place: Place,
+    /// Its offset in the memfd of the node, if it is there.
+    pub in_memfd: Option<u64>,
+    /// Its size: 1, 2, 4 or 8 bytes.
+    pub nbytes: u8,
+    /// Whether its type is signed.
+    pub signed: bool,
+    /// What it is compared with: the low bytes.
+    pub wanted: u64,
+}
+
+/// A place in symmetric memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Place {
+    /// In the heap, which is the same on all PEs.
+    Heap {
+        /// Bytes from the start of the heap.
+        offset: u64,
+        /// The block around it, if it is known: its offset and size.
+        block: Option<(u64, u64)>,
+    },
+    /// A static variable.
+    Static {
+        /// Its address in the executable file, as `nm` prints it.
+        address: u64,
+    },
+    /// Elsewhere.
+    Other {
+        /// Its address in the process.
+        address: u64,
+    },
+}
+
+/// A collective that a PE has entered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collective {
+    /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set, which contains
+    /// `active set`.
+    pub team: String,
+    /// A number that members of the team have in common and other teams do not.
+    pub number: u64,
+    /// The members.
+    pub members: Members,
+    /// Which collective of this PE on the team it is, counted from 1.
+    pub nth: u64,
+    /// The world PE for which this PE waits at the moment, if it is one.
+    pub awaited: Option<u32>,
+}
+
+/// The world PEs of a team.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Members {
+    /// `start + i * stride` for `i` below `n`.
+    Strided {
+        /// The first.
+        start: u32,
+        /// The distance, negative where the order is reversed.
+        stride: i32,
+        /// How many.
+        n: u32,
+    },
+    /// In this order, at most [`MAX_LISTED`].
+    Listed {
+        /// The first ones.
+        pes: Vec<u32>,
+        /// How many more there are.
+        more: u32,
+    },
+}
+
+impl Status {
+    /// The bytes of the status; they fit its place if the limits of the lists were kept.
+    pub fn encode(&self) -> Vec<u8> {
+        rushmem_wire::encode(STATUS, self)
+    }
+
+    /// The status in these bytes.
+    ///
+    /// # Errors
+    /// If another version has written it, or it is damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Status, rushmem_wire::Error> {
+        rushmem_wire::decode(STATUS, bytes)
+    }
+}

@@ -1,0 +1,92 @@
+//! Statuses that no PE of this version writes, such as those of damaged memory: they are explained
+//! somehow, without a panic.
+
+use crate::jobs::{Job, team, word};
+use rushmem_explain::report::ProcessState;
+use rushmem_explain::status::{Members, Place, Stage, Subject};
+
+/// Numbers that look random and are the same in each run (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// A PE of a job of 6, most often.
+    fn pe(&mut self) -> u32 {
+        if self.below(20) == 0 { u32::MAX } else { self.below(7) as u32 }
+    }
+
+    fn maybe_pe(&mut self) -> Option<u32> {
+        (self.below(2) == 0).then(|| self.pe())
+    }
+
+    fn subject(&mut self) -> Subject {
+        match self.below(6) {
+            0 => word(),
+            1 => {
+                let stride = [1, -1, 0, i32::MAX, i32::MIN][self.below(5) as usize];
+                let n = [0, 3, 6, u32::MAX][self.below(4) as usize];
+                let (start, nth) = (self.pe(), self.below(3));
+                let number = self.below(3);
+                let mut subject = team("team", number, (start, stride, n), nth, self.maybe_pe());
+                if let (0, Subject::Collective(of)) = (self.below(3), &mut subject) {
+                    of.members =
+                        Members::Listed { pes: vec![self.pe(), self.pe()], more: u32::MAX };
+                }
+                subject
+            }
+            2 => {
+                let lock = Place::Heap { offset: self.below(2), block: Some((u64::MAX, 0)) };
+                Subject::Lock { lock, behind: self.maybe_pe() }
+            }
+            3 => Subject::Operations { peers: vec![self.pe(), self.pe(), self.pe()] },
+            4 => Subject::Message { from: self.pe() },
+            _ => Subject::Exit,
+        }
+    }
+
+    fn job(&mut self) -> Job {
+        let mut job = Job::new(6);
+        for pe in 0..6 {
+            for _ in 0..self.below(3) {
+                let subject = self.subject();
+                let call = ["shmem_barrier_all", "shmem_broadcast", "x"][self.below(3) as usize];
+                job = job.wait([pe], call, self.below(4) as f64, |_| subject.clone());
+            }
+            let report = &mut job.0[pe as usize];
+            report.values.extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
+            report.busy_threads = u32::from(self.below(9) == 0);
+            job = match self.below(12) {
+                0 => job.stage([pe], Some(Stage::Starting)),
+                1 => job.stage([pe], Some(Stage::Finalized)),
+                2 => job.stage([pe], None),
+                3 => job.process([pe], ProcessState::Stopped),
+                4 => job.process([pe], ProcessState::Runs { cpu_ms: 1, of_ms: 0 }),
+                _ => job,
+            };
+        }
+        job.0[self.below(6) as usize].pe = self.pe();
+        job
+    }
+}
+
+#[test]
+fn invalid_statuses_are_explained() {
+    let mut numbers = Numbers(1);
+    for _ in 0..5000 {
+        let n_pes = 1 + numbers.below(7) as u32;
+        let job = numbers.job();
+        let text = rushmem_explain::explain(n_pes, &job.0);
+        let (table, conclusion) = text.split_once("\n\n").expect("two parts");
+        assert!(!table.is_empty() && !conclusion.is_empty(), "{text}");
+    }
+}

@@ -7,5 +7,9 @@
 //! reads no memory and asks no kernel, so jobs of any size can be constructed in tests.
 #![forbid(unsafe_code)]
 
+mod explain;
+pub mod place;
 pub mod report;
 pub mod status;
+
+pub use explain::explain;

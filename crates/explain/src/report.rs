@@ -20,6 +20,9 @@ pub struct PeReport {
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
+    /// How many of its threads used CPU time between two looks, except those that wait by the status
+    /// and those of the library. The PE is then not blocked, although threads of it wait.
+    pub busy_threads: u32,
     /// The innermost functions of each thread, where the PE is outside the library and a debugger
     /// is installed.
     pub stack: Vec<String>,
@@ -45,6 +48,6 @@ pub enum ProcessState {
     Traced,
     /// It has ended; how, in words, such as `exited with status 0`.
     Ended(String),
-    /// It is not known: its host did not answer.
+    /// It is not known: its host, which is named here, did not answer.
     HostSilent(String),
 }

@@ -127,7 +127,8 @@ pub enum Place {
 /// A collective that a PE has entered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collective {
-    /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set.
+    /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set, which begins with
+    /// `active set`.
     pub team: String,
     /// A number that members of the team have in common and other teams do not.
     pub number: u64,

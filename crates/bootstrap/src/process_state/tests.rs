@@ -2,6 +2,8 @@
 
 use super::*;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc;
 
 /// What the kernel writes for a program with this state, these ticks and this start.
 fn stat(state: char, ticks: u64, start: u64) -> Look {
@@ -36,4 +38,31 @@ fn a_process_is_seen_alive_and_then_not() {
     child.wait().expect("it ends");
     let ended = between(Some(&alive), look(child.id()).as_ref());
     assert_eq!(ended, ProcessState::Ended("ended".to_owned()));
+}
+
+#[test]
+fn a_thread_that_computes_is_busy_unless_it_is_said_to_wait() {
+    let (stop, said) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            said.0.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+            while !stop.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
+        let first = look(pid).expect("alive");
+        let used = |look: &Look| look.threads.iter().find(|(number, _)| *number == thread).cloned();
+        let second = loop {
+            let second = look(pid).expect("alive");
+            if used(&second) != used(&first) {
+                break second;
+            }
+        };
+        let others: Vec<u32> = second.threads.iter().map(|thread| thread.0).collect();
+        let waiting: Vec<u32> = others.iter().copied().filter(|other| *other != thread).collect();
+        assert_eq!(busy_threads(pid, &first, &second, &waiting), 1);
+        assert_eq!(busy_threads(pid, &first, &second, &others), 0);
+        stop.store(true, Relaxed);
+    });
 }

@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 pub enum Request {
     /// Forward this signal to the PEs.
     Forward(i32),
+    /// Explain what the PEs do (Ctrl-\).
+    Explain,
     /// Stop the PEs, then oshrun (Ctrl-Z).
     Stop,
     /// Continue the PEs (fg).
@@ -22,15 +24,12 @@ pub enum Request {
 impl Request {
     /// Whether the signal ends the job.
     pub fn is_end(self) -> bool {
-        matches!(
-            self,
-            Request::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
-        )
+        matches!(self, Request::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP))
     }
 }
 
-const FORWARDED: [i32; 6] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+const FORWARDED: [i32; 5] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
 /// Receives the signals.
 #[derive(Debug)]
@@ -44,7 +43,11 @@ impl Signals {
     pub fn listen() -> std::io::Result<Signals> {
         unblock();
         let (sender, requests) = mpsc::unbounded_channel();
-        let others = [(libc::SIGTSTP, Request::Stop), (libc::SIGCONT, Request::Continue)];
+        let others = [
+            (libc::SIGTSTP, Request::Stop),
+            (libc::SIGCONT, Request::Continue),
+            (libc::SIGQUIT, Request::Explain),
+        ];
         for (number, request) in
             FORWARDED.map(|number| (number, Request::Forward(number))).into_iter().chain(others)
         {

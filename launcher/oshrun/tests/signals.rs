@@ -169,6 +169,9 @@ fn a_terminal_controls_the_job() {
     job.signal(Signal::CONT);
     eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
 
+    keyboard.write_all(b"\x1c").expect("Ctrl-\\");
+    read_to(&mut screen, "2 PEs (0-1)");
+
     keyboard.write_all(b"\x03").expect("Ctrl-C");
     read_to(&mut screen, "oshrun: the job was ended by SIGINT");
     assert_eq!(job.wait().expect_nothing_left().status, 130);

@@ -172,7 +172,9 @@ impl Explainer {
             |(id, age): (&WaitId, &Duration)| is_long(age) && !self.explained.contains(id);
         let is_wanted = match open.purpose {
             Purpose::Overdue | Purpose::Loss => current.iter().any(has_long),
-            Purpose::Request | Purpose::Timeout => true,
+            // A job that has ended meanwhile has nothing to explain.
+            Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
+            Purpose::Timeout => true,
         };
         if !is_wanted {
             return String::new();

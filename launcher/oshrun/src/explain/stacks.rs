@@ -6,7 +6,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rushmem_bootstrap::process_state;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
@@ -79,20 +78,14 @@ fn text(pid: u32, mark: &OsStr, deadline: Instant) -> Option<String> {
     String::from_utf8_lossy(&text).into_owned().into()
 }
 
-/// Ends gdb. A process that it was about to stop may stay stopped if it is killed.
+/// Ends gdb. To attach, gdb has stopped the process, which stays stopped if gdb ends too early.
 fn end(gdb: Pid, pid: u32, has_ended: impl FnOnce() -> bool) {
     let _ = rustix::process::kill_process(gdb, Signal::TERM);
-    if has_ended() {
-        return;
+    if !has_ended() {
+        let _ = rustix::process::kill_process_group(gdb, Signal::KILL);
     }
-    let _ = rustix::process::kill_process_group(gdb, Signal::KILL);
-    std::thread::sleep(Duration::from_millis(10));
-    let look = process_state::look(pid);
-    let is_stopped = matches!(
-        process_state::between(look.as_ref(), look.as_ref()),
-        rushmem_explain::report::ProcessState::Stopped
-    );
-    if is_stopped && let Some(pid) = Pid::from_raw(pid as i32) {
+    // A PE that was stopped before is not looked at.
+    if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
 }

@@ -1,9 +1,22 @@
 //! From the reports on all PEs to a text: a table of what they do, and who waits for whom.
 
+use crate::causes;
+use crate::conclusion;
+use crate::graph::Graph;
+use crate::job::Job;
 use crate::report::PeReport;
+use crate::steps::Steps;
+use crate::table;
 
-/// Explains a job of `n_pes` PEs: a table, then the conclusion, in lines. PEs without a report are
-/// taken for those of a host that does not answer.
+/// Explains a job of `n_pes` PEs: a table, an empty line and the conclusion. PEs without a report
+/// are taken for those of a host that does not answer.
 pub fn explain(n_pes: u32, reports: &[PeReport]) -> String {
-    format!("{} of {n_pes} PEs have reported", reports.len())
+    let job = Job::new(n_pes, reports);
+    let steps = Steps::new(&job);
+    let graph = Graph::new(&job, &steps);
+    let causes = causes::find(&job, &steps, &graph);
+    let mut lines = table::table(&job);
+    lines.push(String::new());
+    lines.extend(conclusion::conclusion(&job, &steps, &graph, &causes));
+    lines.join("\n")
 }

@@ -2,14 +2,24 @@
 //! follow from the statuses of all PEs.
 //!
 //! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
-//! launcher, or a PE of the node, reads it without the help of the PE, adds what the kernel knows of
-//! the process ([`report::PeReport`]), and explains the job from all reports. The crate is pure: it
-//! reads no memory and asks no kernel, so jobs of any size can be constructed in tests.
+//! launcher, or a PE of the node, reads it without the help of the PE, adds what the kernel knows
+//! of the process ([`report::PeReport`]), and explains the job from all reports. The crate is pure:
+//! it reads no memory and asks no kernel, so jobs of any size can be constructed in tests.
 #![forbid(unsafe_code)]
 
+mod causes;
+mod conclusion;
 mod explain;
+mod graph;
+mod job;
 pub mod place;
+mod ranges;
 pub mod report;
+mod situation;
 pub mod status;
+mod steps;
+mod table;
+mod wording;
+mod words;
 
 pub use explain::explain;

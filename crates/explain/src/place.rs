@@ -1,7 +1,7 @@
 //! The place of a status in shared memory: how a PE writes it and how others read it meanwhile.
 //!
-//! The place has [`PLACE_BYTES`] bytes and consists of words of 8 bytes in native byte order. Word 0
-//! is a sequence number, odd while the PE writes. Word 1 is the number of bytes of the encoded
+//! The place has [`PLACE_BYTES`] bytes and consists of words of 8 bytes in native byte order. Word
+//! 0 is a sequence number, odd while the PE writes. Word 1 is the number of bytes of the encoded
 //! status, 0 if there is none. The bytes follow.
 //!
 //! A writer makes the sequence number odd, stores what [`encode`] returns from word 1 on, and makes

@@ -20,8 +20,8 @@ pub struct PeReport {
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
-    /// How many of its threads used CPU time between two looks, except those that wait by the status
-    /// and those of the library. The PE is then not blocked, although threads of it wait.
+    /// How many of its threads used CPU time between two looks, except those that wait by the
+    /// status and those of the library. The PE is then not blocked, although threads of it wait.
     pub busy_threads: u32,
     /// The innermost functions of each thread, where the PE is outside the library and a debugger
     /// is installed.

@@ -1,3 +1,5 @@
+//! Places that are written, damaged and copied meanwhile.
+
 use super::*;
 use crate::status::{Place, Stage, Wait, Word, Words};
 

@@ -1,0 +1,89 @@
+//! Lists of PEs in words, folded so that they stay short in jobs of any size.
+
+/// Ranges that a list names before it only counts.
+const NAMED: usize = 8;
+
+/// Length from which on PEs at equal distances are written as a progression.
+const PROGRESSION: usize = 5;
+
+/// The PEs as a subject: `PE 3`, `PEs 0-2 and 5`. They are in ascending order.
+pub fn pes(sorted: &[u32]) -> String {
+    match sorted {
+        [pe] => format!("PE {pe}"),
+        _ => format!("PEs {}", enumerate(folded(sorted))),
+    }
+}
+
+/// The PEs with their number: `PE 3`, `4 PEs (0-2, 5)`.
+pub fn counted(sorted: &[u32]) -> String {
+    match sorted {
+        [pe] => format!("PE {pe}"),
+        _ => format!("{} PEs ({})", sorted.len(), folded(sorted).join(", ")),
+    }
+}
+
+/// Items as a list in a sentence: `a`, `a and b`, `a, b and c`.
+pub fn enumerate(items: Vec<String>) -> String {
+    match items.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) if !last.starts_with("and ") => {
+            format!("{} and {last}", rest.join(", "))
+        }
+        Some((last, rest)) => format!("{} {last}", rest.join(", ")),
+        None => "none".to_owned(),
+    }
+}
+
+/// Ranges, of which the last one may be a count of those that are left out.
+fn folded(sorted: &[u32]) -> Vec<String> {
+    if let Some(progression) = progression(sorted) {
+        return vec![progression];
+    }
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &pe in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == pe => *last = pe,
+            _ => ranges.push((pe, pe)),
+        }
+    }
+    let count = |ranges: &[(u32, u32)]| -> u64 {
+        ranges.iter().map(|(first, last)| u64::from(last - first) + 1).sum()
+    };
+    let named = if ranges.len() > NAMED { NAMED - 1 } else { ranges.len() };
+    let mut texts: Vec<String> = ranges[..named].iter().map(range).collect();
+    if named < ranges.len() {
+        texts.push(format!("and {} more", count(&ranges[named..])));
+    }
+    texts
+}
+
+fn range((first, last): &(u32, u32)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+/// `0, 2, 4, ..., 62`, if the PEs have one distance above 1.
+fn progression(sorted: &[u32]) -> Option<String> {
+    let [first, second, third, .., last] = sorted else { return None };
+    let distance = second - first;
+    let is_one = sorted.windows(2).all(|pair| pair[1] - pair[0] == distance);
+    (is_one && distance > 1 && sorted.len() >= PROGRESSION)
+        .then(|| format!("{first}, {second}, {third}, ..., {last}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_folded() {
+        assert_eq!(pes(&[3]), "PE 3");
+        assert_eq!(pes(&[0, 1, 2]), "PEs 0-2");
+        assert_eq!(pes(&[0, 2]), "PEs 0 and 2");
+        assert_eq!(pes(&[0, 1, 2, 5, 9]), "PEs 0-2, 5 and 9");
+        assert_eq!(counted(&[0, 1, 2, 5]), "4 PEs (0-2, 5)");
+        assert_eq!(pes(&[0, 2, 4, 6, 8]), "PEs 0, 2, 4, ..., 8");
+        let many: Vec<u32> = (0..100).map(|pe| pe * pe).collect();
+        assert_eq!(counted(&many), "100 PEs (0-1, 4, 9, 16, 25, 36, 49, and 92 more)");
+        assert_eq!(pes(&many), "PEs 0-1, 4, 9, 16, 25, 36, 49 and 92 more");
+    }
+}

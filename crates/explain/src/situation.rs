@@ -1,0 +1,109 @@
+//! The situation of one PE: what its process and its status say together.
+
+use crate::report::{PeReport, ProcessState};
+use crate::status::{Stage, Subject, Wait};
+
+/// Nanoseconds from which on a wait counts as long: shorter ones may end while the reports are
+/// collected, and nothing is concluded from them.
+const LONG: u64 = 1_000_000_000;
+
+/// What a PE does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation<'a> {
+    /// Nothing is known: its host, which may be known, does not answer.
+    HostSilent(Option<&'a str>),
+    /// Its process has ended.
+    Ended(&'a str),
+    /// It has called finalize for the last time.
+    Finalized,
+    /// It has come to its exit without finalize.
+    Leaving,
+    /// A signal has stopped it.
+    Stopped,
+    /// A debugger has stopped it.
+    Traced,
+    /// It waits for a disk.
+    WaitsForDisk,
+    /// It has not come to `shmem_init`.
+    NotStarted,
+    /// It is in `shmem_init`.
+    Starting,
+    /// It sleeps outside the library.
+    Sleeps,
+    /// It uses CPU time and does not wait in the library.
+    Computes,
+    /// It waits in the library.
+    Waits(&'a [Wait]),
+}
+
+impl<'a> Situation<'a> {
+    /// The situation of a PE, of which there may be no report.
+    pub fn of(report: Option<&'a PeReport>) -> Situation<'a> {
+        let Some(report) = report else { return Situation::HostSilent(None) };
+        let stage = report.status.as_ref().map(|status| status.stage);
+        let waits = report.status.as_ref().map_or(&[][..], |status| &status.waits);
+        let runs = match &report.process {
+            ProcessState::HostSilent(host) => return Situation::HostSilent(Some(host)),
+            ProcessState::Ended(how) => return Situation::Ended(how),
+            ProcessState::Stopped => return Situation::Stopped,
+            ProcessState::Traced => return Situation::Traced,
+            ProcessState::WaitsForDisk => return Situation::WaitsForDisk,
+            ProcessState::Runs { .. } => true,
+            ProcessState::Sleeps => false,
+        };
+        match stage {
+            Some(Stage::Finalized) => Situation::Finalized,
+            _ if waits.iter().any(|wait| wait.subject == Subject::Exit) => Situation::Leaving,
+            _ if !waits.is_empty() => Situation::Waits(waits),
+            Some(Stage::Starting) => Situation::Starting,
+            None => Situation::NotStarted,
+            Some(Stage::Initialized) if runs => Situation::Computes,
+            Some(Stage::Initialized) => Situation::Sleeps,
+        }
+    }
+
+    /// Whether the PE takes part in nothing any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
+    }
+
+    /// Whether the PE cannot serve operations of others.
+    pub fn is_hindered(&self) -> bool {
+        use Situation::{Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        matches!(self, HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
+    }
+
+    /// What `n` PEs in this situation do, after their names as a subject. Waits have none.
+    pub fn predicate(&self, n: usize) -> String {
+        let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
+        let is = verb("is", "are");
+        let has = verb("has", "have");
+        match self {
+            Situation::HostSilent(Some(host)) => {
+                format!("{is} on host {host}, which does not answer")
+            }
+            Situation::HostSilent(None) => format!("{has} not been reported on"),
+            Situation::Ended(how) => format!("{has} ended ({how})"),
+            Situation::Finalized => format!("{has} finalized"),
+            Situation::Leaving => format!("{has} come to the exit without shmem_finalize"),
+            Situation::Stopped => format!("{is} stopped by a signal"),
+            Situation::Traced => format!("{is} stopped by a debugger"),
+            Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",
+            Situation::NotStarted => format!("{has} not come to shmem_init"),
+            Situation::Starting => format!("{is} in shmem_init"),
+            Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
+            Situation::Computes => verb("computes", "compute"),
+            Situation::Waits(_) => verb("waits", "wait"),
+        }
+    }
+}
+
+/// How long a wait has lasted, in nanoseconds.
+pub fn age(report: &PeReport, wait: &Wait) -> u64 {
+    report.read_at.saturating_sub(wait.since)
+}
+
+/// Whether a conclusion may rest on the wait.
+pub fn is_long(report: &PeReport, wait: &Wait) -> bool {
+    age(report, wait) >= LONG
+}

@@ -1,0 +1,322 @@
+//! Constructed hangs: the conclusion names the PEs, the calls and the cause.
+
+mod jobs;
+
+use jobs::{Job, team, world};
+use rushmem_explain::report::ProcessState;
+use rushmem_explain::status::{Stage, Subject};
+
+/// Checks the hang in jobs of 4 and of 64 PEs. The sentences are those of 4 PEs; `{last}` stands
+/// for the last PE, and `{rest}` for the PEs but 3.
+fn check(hang: impl Fn(u32) -> Job, sentences: &[&str]) {
+    for n_pes in [4, 64] {
+        let (_, conclusion) = hang(n_pes).explained(n_pes);
+        let rest = if n_pes == 4 { "0-2".to_owned() } else { format!("0-2 and 4-{}", n_pes - 1) };
+        let last = (n_pes - 1).to_string();
+        for sentence in sentences {
+            let sentence = sentence.replace("{rest}", &rest).replace("{last}", &last);
+            assert!(conclusion.contains(&sentence), "{conclusion}\nlacks: {sentence}");
+        }
+    }
+}
+
+/// All PEs but `without`.
+fn others(n_pes: u32, without: &[u32]) -> Vec<u32> {
+    (0..n_pes).filter(|pe| !without.contains(pe)).collect()
+}
+
+const REST_WAITS: &str =
+    "PEs {rest} wait for PE 3 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD.";
+
+#[test]
+fn a_word_that_nobody_is_left_to_write() {
+    check(
+        |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7),
+        &[
+            "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 7. \
+             No PE is left to write this word: all others wait.",
+            REST_WAITS,
+        ],
+    );
+}
+
+#[test]
+fn a_pe_computes_while_the_others_wait() {
+    check(|n| Job::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
+}
+
+#[test]
+fn a_process_does_not_run() {
+    let silent = ProcessState::HostSilent("n2".into());
+    let cases = [
+        (ProcessState::Sleeps, "PE 3 sleeps outside the library."),
+        (ProcessState::Stopped, "PE 3 is stopped by a signal: it continues after"),
+        (ProcessState::Traced, "PE 3 is stopped by a debugger: it continues after"),
+        (ProcessState::WaitsForDisk, "PE 3 waits for a disk or for swapped memory."),
+        (ProcessState::Ended("killed by signal 9".into()), "PE 3 has ended (killed by signal 9)."),
+        (silent, "PE 3 is on host n2, which does not answer."),
+    ];
+    for (process, sentence) in cases {
+        let hang = |n| Job::new(n).barrier_all(others(n, &[3])).process([3], process.clone());
+        check(hang, &[sentence, REST_WAITS]);
+    }
+}
+
+#[test]
+fn a_pe_is_stopped_within_the_barrier() {
+    let hang = |n| Job::new(n).barrier_all(0..n).process([3], ProcessState::Stopped);
+    check(hang, &["PE 3 is stopped by a signal", REST_WAITS]);
+}
+
+#[test]
+fn a_host_has_sent_no_reports() {
+    check(
+        |n| {
+            let mut job = Job::new(n).barrier_all(0..n);
+            job.0.drain(1..3);
+            job
+        },
+        &["PEs 1-2 have not been reported on.", "wait for them in shmem_barrier_all"],
+    );
+}
+
+#[test]
+fn a_pe_has_finalized() {
+    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).stage([3], Some(Stage::Finalized));
+    check(hang, &["PE 3 has finalized.", REST_WAITS]);
+}
+
+#[test]
+fn a_pe_exits_without_finalize() {
+    let hang =
+        |n| Job::new(n).barrier_all(others(n, &[3])).wait([3], "exit", 5.0, |_| Subject::Exit);
+    check(hang, &["PE 3 has come to the exit without shmem_finalize.", REST_WAITS]);
+}
+
+#[test]
+fn a_word_is_waited_for_after_all_others_have_finalized() {
+    check(
+        |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
+        &["No PE is left to write this word: all others have finalized."],
+    );
+}
+
+#[test]
+fn two_pes_take_two_locks_in_different_order() {
+    check(
+        |n| {
+            let locks = Job::new(n).holds(0, 64).holds(1, 72).set_lock([0], 72, Some(1));
+            locks.set_lock([1], 64, Some(0)).barrier_all(others(n, &[0, 1]))
+        },
+        &[
+            "Deadlock: PE 0 has waited 20 s for PE 1 in shmem_set_lock on heap offset 0x48, which PE 1 \
+             holds. PE 1 has waited 20 s for PE 0 in shmem_set_lock on heap offset 0x40, which PE 0 \
+             holds.",
+            "PEs 2-{last} wait for them in shmem_barrier_all",
+        ],
+    );
+}
+
+#[test]
+fn a_pe_takes_its_own_lock() {
+    check(
+        |n| Job::new(n).holds(3, 64).set_lock([3], 64, None).barrier_all(others(n, &[3])),
+        &[
+            "Deadlock: PE 3 has waited 20 s for itself in shmem_set_lock on heap offset 0x40, which \
+             PE 3 holds.",
+        ],
+    );
+}
+
+#[test]
+fn the_holder_of_a_lock_has_finalized() {
+    check(
+        |n| {
+            let queue = (1..n).fold(Job::new(n), |job, pe| job.set_lock([pe], 64, Some(pe - 1)));
+            queue.stage([0], Some(Stage::Finalized))
+        },
+        &["PE 0 has finalized. PEs 1-{last} wait for PE 0 in shmem_set_lock."],
+    );
+}
+
+#[test]
+fn two_pes_are_in_collectives_of_different_teams() {
+    let row = |n| team("team 5", 5, (0, 1, n / 2 + 1), 3, None);
+    let column = |n| team("team 6", 6, (0, 1, n), 8, None);
+    check(
+        |n| {
+            Job::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n)).wait(
+                n / 2..n,
+                "shmem_long_sum_reduce",
+                8.0,
+                |_| column(n),
+            )
+        },
+        &[
+            "Deadlock of collectives on different teams: PE 0 has waited 9 s for PE",
+            "in shmem_team_sync, the 3rd collective on team 5.",
+            "has waited 8 s for PE 0 in shmem_long_sum_reduce, the 8th collective on team 6.",
+            "PEs must call collectives in the same order on all teams that they share.",
+        ],
+    );
+}
+
+#[test]
+fn a_member_is_in_a_collective_of_another_team_with_a_pe_that_computes() {
+    let pair = || team("team 7", 7, (3, -1, 2), 1, None);
+    check(
+        |n| {
+            Job::new(n)
+                .barrier_all(others(n, &[2, 3]))
+                .wait([3], "shmem_team_sync", 9.0, |_| pair())
+        },
+        &[
+            "PE 2 computes.",
+            "PE 3 waits for PE 2 in shmem_team_sync, the 1st collective on team 7.",
+        ],
+    );
+}
+
+#[test]
+fn different_collectives_of_the_same_number() {
+    check(
+        |n| {
+            let job = Job::new(n).barrier_all(others(n, &[3]));
+            job.wait([3], "shmem_long_sum_reduce", 31.0, |_| world(n, 41))
+        },
+        &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
+           shmem_barrier_all and PE 3 has called shmem_long_sum_reduce. All members must call the \
+           same collectives in the same order."],
+    );
+}
+
+#[test]
+fn finalize_instead_of_a_barrier() {
+    check(
+        |n| {
+            let job = Job::new(n).barrier_all(others(n, &[3]));
+            job.wait([3], "shmem_finalize", 31.0, |_| world(n, 41))
+        },
+        &["PEs {rest} have called shmem_barrier_all and PE 3 has called shmem_finalize."],
+    );
+}
+
+#[test]
+fn a_pe_is_one_collective_ahead() {
+    check(
+        |n| {
+            let job = Job::new(n).barrier_all(others(n, &[3]));
+            job.wait([3], "shmem_sync_all", 31.0, |_| world(n, 42))
+        },
+        &["Mismatched collectives on SHMEM_TEAM_WORLD: PEs {rest} are in shmem_barrier_all, the \
+           41st one, but PE 3 is in shmem_sync_all, already the 42nd one. "],
+    );
+}
+
+#[test]
+fn members_pass_different_active_sets() {
+    let small = |_| team("active set (start 1, stride 1, size 3)", 9, (1, 1, 3), 1, None);
+    let large = |n| team("active set (start 0, stride 1, size 4)", 8, (0, 1, n), 1, None);
+    check(
+        |n| {
+            Job::new(n).wait(others(n, &[3]), "shmem_barrier", 9.0, |_| large(n)).wait(
+                [3],
+                "shmem_barrier",
+                9.0,
+                |_| small(n),
+            )
+        },
+        &[
+            "Mismatched active sets: PE",
+            "in shmem_barrier, the 1st collective on \
+           active set (start 1, stride 1, size 3)",
+            "All members must pass the same active set.",
+        ],
+    );
+}
+
+#[test]
+fn all_pes_wait_for_words_of_each_other() {
+    check(
+        |n| (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 0)),
+        &[
+            "Deadlock: PEs 0-{last} have waited 31 s in shmem_long_wait_until on flag[2] >= 8, which \
+             is 0. No PE is left to write these words: all PEs wait for such words.",
+        ],
+    );
+}
+
+#[test]
+fn a_message_comes_from_a_pe_that_waits_for_a_word() {
+    check(
+        |n| {
+            let from = |_| Subject::Message { from: 3 };
+            Job::new(n).wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from).wait_until(3, 7)
+        },
+        &[
+            "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until",
+            "wait for PE 3 in shmem_team_split_2d",
+        ],
+    );
+}
+
+#[test]
+fn operations_are_for_a_stopped_pe() {
+    check(
+        |n| {
+            let to = |_| Subject::Operations { peers: vec![3] };
+            let job = Job::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..3);
+            job.barrier_all(4.min(n)..n).process([3], ProcessState::Stopped)
+        },
+        &["PE 3 is stopped by a signal", "PE 0 waits for PE 3 in shmem_quiet."],
+    );
+}
+
+#[test]
+fn a_pe_has_not_come_to_init() {
+    check(
+        |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], None),
+        &["PE 3 has not come to shmem_init. PEs {rest} wait for PE 3 in shmem_init."],
+    );
+}
+
+#[test]
+fn a_broadcast_waits_for_the_parent_of_a_parent() {
+    let in_broadcast = |n, awaited| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(awaited));
+    check(
+        |n| {
+            Job::new(n).wait([3], "shmem_broadcastmem", 6.0, |_| in_broadcast(n, 2)).wait(
+                [2],
+                "shmem_broadcastmem",
+                6.0,
+                |_| in_broadcast(n, 1),
+            )
+        },
+        &["PE 1 computes. PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th collective on \
+           SHMEM_TEAM_WORLD."],
+    );
+}
+
+#[test]
+fn a_word_is_waited_for_in_the_barrier_of_others_behind_a_lock() {
+    check(
+        |n| {
+            let job = Job::new(n).wait_until(1, 7).holds(1, 64).set_lock([2], 64, Some(1));
+            job.barrier_all(others(n, &[1, 2]))
+        },
+        &[
+            "Deadlock: PE 1 has waited 31 s in shmem_long_wait_until",
+            "PE 2 waits for PE 1 in shmem_set_lock.",
+        ],
+    );
+}
+
+#[test]
+fn the_members_of_a_reduction_pass_different_arguments() {
+    check(
+        |n| Job::new(n).wait(0..n, "shmem_long_sum_reduce", 40.0, |_| world(n, 2)),
+        &["PEs 0-{last} have waited 40 s in shmem_long_sum_reduce, the 2nd collective on \
+             SHMEM_TEAM_WORLD. No member is missing: the collective is under way, or the members \
+             have passed different arguments."],
+    );
+}

@@ -1,0 +1,116 @@
+//! Constellations of healthy jobs: nothing is called a deadlock or a mistake.
+
+mod jobs;
+
+use jobs::{Job, team, word, world};
+use rushmem_explain::report::ProcessState;
+use rushmem_explain::status::{Stage, Subject};
+
+/// Checks the job with 4 and with 64 PEs: its conclusion has the sentence and no verdict.
+fn check(job: impl Fn(u32) -> Job, sentence: &str) {
+    for n_pes in [4, 64] {
+        let (_, conclusion) = job(n_pes).explained(n_pes);
+        let sentence = sentence.replace("{last}", &(n_pes - 1).to_string());
+        assert!(conclusion.contains(&sentence), "{conclusion}\nlacks: {sentence}");
+        for verdict in ["Deadlock", "Mismatch", "is left", "has ended", "different arg"] {
+            let is_allowed =
+                verdict == "different arg" && sentence.contains("No member is missing");
+            assert!(is_allowed || !conclusion.contains(verdict), "{conclusion}");
+        }
+    }
+}
+
+#[test]
+fn all_pes_compute() {
+    check(Job::new, "All PEs compute: none waits for another.");
+}
+
+#[test]
+fn all_pes_have_finalized() {
+    let job = |n| Job::new(n).stage(0..n, Some(Stage::Finalized));
+    check(job, "All PEs have finalized: none waits for another.");
+}
+
+#[test]
+fn a_pe_computes_for_an_hour() {
+    let job = |n| Job::new(n).wait(1..n, "shmem_barrier_all", 3600.0, |_| world(n, 2));
+    check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_barrier_all");
+}
+
+#[test]
+fn a_consumer_waits_for_a_producer_that_computes() {
+    let job = |n| {
+        let others = (0..n).filter(|pe| *pe != 0 && *pe != 3);
+        Job::new(n).wait_until(3, 7).barrier_all(others)
+    };
+    check(job, "which is 7. PE 0 can still write this word. PEs 1-2");
+}
+
+#[test]
+fn a_word_compares_already() {
+    let job = |n| Job::new(n).wait_until(3, 8).barrier_all((0..n).filter(|pe| *pe != 3));
+    check(job, "flag[2] >= 8, which is 8 by now: it is about to continue.");
+}
+
+#[test]
+fn locks_are_waited_for_while_the_holder_computes() {
+    let job =
+        |n| (1..n).fold(Job::new(n).holds(0, 8), |job, pe| job.set_lock([pe], 8, Some(pe - 1)));
+    check(job, "PE 0 computes. PEs 1-{last} wait for PE 0 in shmem_set_lock.");
+}
+
+#[test]
+fn threads_compute_while_others_wait() {
+    let job = |n| {
+        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        job.0[3].busy_threads = 7;
+        job
+    };
+    check(job, "PE 3 can still write");
+}
+
+#[test]
+fn waits_in_a_circle_are_young() {
+    let job = |n| {
+        let next = |pe: u32| Subject::Message { from: (pe + 1) % n };
+        Job::new(n).wait(0..n, "shmem_team_split_2d", 0.5, next)
+    };
+    check(job, "The waits are shorter than 1 s");
+}
+
+#[test]
+fn a_word_is_young() {
+    let job = |n| Job::new(n).wait([3], "shmem_wait", 0.5, |_| word()).barrier_all(0..3);
+    check(job, "PE 3 has waited 0.50 s in shmem_wait on the static variable at 0x4010 >= 8, too");
+}
+
+#[test]
+fn a_broadcast_is_under_way_while_its_root_is_in_the_next_collective() {
+    let job = |n| {
+        let awaits_root = |_| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(0));
+        let job = Job::new(n).wait(1..n, "shmem_broadcastmem", 9.0, awaits_root);
+        job.wait([0], "shmem_barrier_all", 8.0, |_| world(n, 6))
+    };
+    check(job, "No member is missing");
+}
+
+#[test]
+fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
+    let job = |n| Job::new(n).wait([0], "shmem_finalize", 600.0, |_| world(n, 2));
+    check(job, "PE 0 waits for them in shmem_finalize");
+}
+
+#[test]
+fn a_network_is_slow() {
+    let job = |n| {
+        let to = |_| Subject::Operations { peers: vec![3] };
+        Job::new(n).wait([0], "shmem_quiet", 4.0, to).barrier_all(1..n)
+    };
+    check(job, "the network is slow");
+}
+
+#[test]
+fn processes_sleep_outside_the_library() {
+    let job = |n| Job::new(n).process(0..n, ProcessState::Sleeps);
+    check(job, "All PEs sleep outside the library");
+}

@@ -1,0 +1,158 @@
+//! Jobs that tests construct: reports on PEs as a launcher would collect them.
+
+use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::status::{
+    Collective, Members, Place, Stage, Status, Subject, Wait, Word, Words,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// When the reports were made.
+const NOW: u64 = 10_000 * SECOND;
+
+/// A job, of which every PE computes at first.
+pub struct Job(pub Vec<PeReport>);
+
+impl Job {
+    pub fn new(n_pes: u32) -> Job {
+        Job((0..n_pes).map(report).collect())
+    }
+
+    pub fn n_pes(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// PEs with this process.
+    pub fn process(mut self, pes: impl IntoIterator<Item = u32>, process: ProcessState) -> Job {
+        for pe in pes {
+            self.0[pe as usize].process = process.clone();
+        }
+        self
+    }
+
+    /// PEs at this stage.
+    pub fn stage(mut self, pes: impl IntoIterator<Item = u32>, stage: Option<Stage>) -> Job {
+        for pe in pes {
+            let report = &mut self.0[pe as usize];
+            match (stage, &mut report.status) {
+                (Some(stage), Some(status)) => status.stage = stage,
+                _ => report.status = None,
+            }
+        }
+        self
+    }
+
+    /// PEs with one more wait, in which they have been for some seconds.
+    pub fn wait(
+        mut self,
+        pes: impl IntoIterator<Item = u32>,
+        call: &str,
+        seconds: f64,
+        subject: impl Fn(u32) -> Subject,
+    ) -> Job {
+        for pe in pes {
+            let report = &mut self.0[pe as usize];
+            report.process = ProcessState::Sleeps;
+            let since = NOW - (seconds * SECOND as f64) as u64;
+            let status = report.status.as_mut().expect("a PE that waits has a status");
+            let thread = status.waits.len() as u32;
+            let wait = Wait { thread, call: call.into(), since, subject: subject(pe) };
+            status.waits.push(wait);
+        }
+        self
+    }
+
+    /// PEs in `shmem_barrier_all` as their 41st collective, for 12 s.
+    pub fn barrier_all(self, pes: impl IntoIterator<Item = u32>) -> Job {
+        let n_pes = self.n_pes();
+        self.wait(pes, "shmem_barrier_all", 12.0, |_| world(n_pes, 41))
+    }
+
+    /// A PE in `shmem_long_wait_until` on `flag[2] >= 8` for 31 s.
+    pub fn wait_until(self, pe: u32, value: u64) -> Job {
+        let mut job = self.wait([pe], "shmem_long_wait_until", 31.0, |_| word());
+        let report = &mut job.0[pe as usize];
+        report.values.push(Some(value));
+        report.symbols.push((0x4010, "flag[2]".into()));
+        job
+    }
+
+    /// A PE that holds a lock.
+    pub fn holds(mut self, pe: u32, lock: u64) -> Job {
+        let status = self.0[pe as usize].status.as_mut().expect("a status");
+        status.held_locks.push(place(lock));
+        self
+    }
+
+    /// PEs that wait for a lock for 20 s.
+    pub fn set_lock(
+        self,
+        pes: impl IntoIterator<Item = u32>,
+        lock: u64,
+        behind: Option<u32>,
+    ) -> Job {
+        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock { lock: place(lock), behind })
+    }
+
+    /// The table, and the sentences of the conclusion.
+    pub fn explained(&self, n_pes: u32) -> (String, String) {
+        let text = rushmem_explain::explain(n_pes, &self.0);
+        let (table, conclusion) = text.split_once("\n\n").expect("a table and a conclusion");
+        println!("{text}\n");
+        assert!(table.lines().count() <= 25, "a long table");
+        assert!(conclusion.lines().count() <= 40, "a long conclusion");
+        for line in text.lines() {
+            assert!(line.len() < 400, "a long line: {line}");
+        }
+        let sentences: Vec<&str> = conclusion.lines().map(str::trim).collect();
+        (table.to_owned(), sentences.join(" "))
+    }
+}
+
+fn report(pe: u32) -> PeReport {
+    let status =
+        Status { pid: 100 + pe, stage: Stage::Initialized, waits: vec![], held_locks: vec![] };
+    PeReport {
+        pe,
+        process: ProcessState::Runs { cpu_ms: 99, of_ms: 100 },
+        status: Some(status),
+        read_at: NOW,
+        values: Vec::new(),
+        symbols: Vec::new(),
+        busy_threads: 0,
+        stack: Vec::new(),
+    }
+}
+
+fn place(offset: u64) -> Place {
+    Place::Heap { offset, block: None }
+}
+
+/// The collective with number `nth` on the team of all PEs.
+pub fn world(n_pes: u32, nth: u64) -> Subject {
+    team("SHMEM_TEAM_WORLD", 0, (0, 1, n_pes), nth, None)
+}
+
+/// A collective on a team of PEs at equal distances.
+pub fn team(
+    name: &str,
+    number: u64,
+    (start, stride, n): (u32, i32, u32),
+    nth: u64,
+    awaited: Option<u32>,
+) -> Subject {
+    let members = Members::Strided { start, stride, n };
+    Subject::Collective(Collective { team: name.into(), number, members, nth, awaited })
+}
+
+/// A word that is waited for: `flag[2] >= 8`.
+pub fn word() -> Subject {
+    let word = Word {
+        place: Place::Static { address: 0x4010 },
+        in_memfd: None,
+        nbytes: 8,
+        signed: true,
+        wanted: 8,
+    };
+    Subject::Words(Words { words: vec![word], more: 0, all: true, comparison: ">=".into() })
+}

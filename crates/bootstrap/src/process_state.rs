@@ -59,7 +59,8 @@ pub fn between(first: Option<&Look>, second: Option<&Look>) -> ProcessState {
         't' => ProcessState::Traced,
         // A process that reads a file is in this state again and again, but not for long.
         'D' if ticks == 0 && first.state == 'D' => ProcessState::WaitsForDisk,
-        'R' => runs(ticks, first, second),
+        // One that sleeps most of the time may be seen in this state once.
+        'R' if first.state == 'R' => runs(ticks, first, second),
         _ if ticks > 0 => runs(ticks, first, second),
         _ => ProcessState::Sleeps,
     }

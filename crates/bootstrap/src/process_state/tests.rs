@@ -18,7 +18,9 @@ fn the_state_follows_from_two_looks() {
     let idle = stat('S', 5, 9);
     assert_eq!(state(&idle, &stat('S', 5, 9)), ProcessState::Sleeps);
     assert!(matches!(state(&idle, &stat('S', 25, 9)), ProcessState::Runs { cpu_ms: 1.., .. }));
-    assert!(matches!(state(&idle, &stat('R', 5, 9)), ProcessState::Runs { cpu_ms: 0, .. }));
+    let ready = stat('R', 5, 9);
+    assert!(matches!(state(&ready, &ready), ProcessState::Runs { cpu_ms: 0, .. }));
+    assert_eq!(state(&idle, &ready), ProcessState::Sleeps);
     assert_eq!(state(&idle, &stat('T', 5, 9)), ProcessState::Stopped);
     assert_eq!(state(&idle, &stat('t', 5, 9)), ProcessState::Traced);
     assert_eq!(state(&idle, &stat('D', 5, 9)), ProcessState::Sleeps);

@@ -38,7 +38,7 @@ pub fn split_strided(
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle().0 as u64]);
     let request = Request { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
-    match agree(job, parent.members(), request) {
+    match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
             if members.team_pe(job.me()).is_none() {
@@ -92,7 +92,7 @@ pub fn split_2d(
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&[xrange as u64]);
     let request = Request { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
-    match agree(job, parent.members(), request) {
+    match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {

@@ -166,21 +166,31 @@ pub(crate) struct Process {
     open: Arc<()>,
     /// The value of the setting; unused if nothing is opened.
     host_limit: Duration,
+    callbacks: Callbacks,
+}
+
+/// What a transport reports to layers above.
+pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
-    arrived: fn(),
+    pub(crate) arrived: fn(),
+    /// The calling thread waits long for operations on these PEs.
+    pub(crate) waits: fn(&[Pe]),
+    /// That wait has ended.
+    pub(crate) ends_wait: fn(),
 }
 
 impl Default for Process {
     fn default() -> Process {
-        Process::with(Pe(0), Duration::ZERO, || ())
+        let callbacks = Callbacks { arrived: || (), waits: |_| (), ends_wait: || () };
+        Process::with(Pe(0), Duration::ZERO, callbacks)
     }
 }
 
 impl Process {
     /// One that opens a transport.
-    pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> Process {
+    pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> Process {
         let (chosen, open) = (AtomicBool::new(false), Arc::default());
-        Process { me, chosen, open, host_limit, arrived }
+        Process { me, chosen, open, host_limit, callbacks }
     }
 
     /// Records that the transport was chosen.
@@ -205,7 +215,15 @@ impl Host for Process {
     }
 
     fn arrived(&self) {
-        (self.arrived)();
+        (self.callbacks.arrived)();
+    }
+
+    fn waits(&self, peers: &[Pe]) {
+        (self.callbacks.waits)(peers);
+    }
+
+    fn ends_wait(&self) {
+        (self.callbacks.ends_wait)();
     }
 
     fn lost(&self, error: &Error) {

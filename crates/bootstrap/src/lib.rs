@@ -21,6 +21,7 @@ mod inherited;
 mod link;
 mod managed;
 pub mod nodes;
+pub mod process_state;
 pub mod proto;
 pub mod server;
 mod session;

@@ -20,6 +20,9 @@
 
 use std::sync::Arc;
 
+use rushmem_explain::status::Stage;
+use serde::{Deserialize, Serialize};
+
 use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe};
@@ -101,7 +104,7 @@ pub struct Server {
 }
 
 /// Where the statuses of the PEs of a node are in its memory: see [`FromPe::Statuses`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
     /// The distance between two PEs of a node.
     pub stride: u64,
@@ -260,8 +263,39 @@ impl Server {
 
     /// `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
-        let host = &self.hosts[self.nodes.node_of(pe) as usize];
-        format!("PE {pe} (pid {}, host {host})", self.pes[pe as usize].pid)
+        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host(pe))
+    }
+
+    /// The name of the host of `pe`.
+    pub fn host(&self, pe: u32) -> &str {
+        &self.hosts[self.nodes.node_of(pe) as usize]
+    }
+
+    /// The number of PEs.
+    pub fn n_pes(&self) -> u32 {
+        self.nodes.n_pes()
+    }
+
+    /// How the process of `pe` has ended, if it has.
+    pub fn exit(&self, pe: u32) -> Option<Exit> {
+        self.pes[pe as usize].exit
+    }
+
+    /// Whether `pe` has been started and has not ended.
+    pub fn runs(&self, pe: u32) -> bool {
+        let state = &self.pes[pe as usize];
+        state.pid != 0 && state.exit.is_none()
+    }
+
+    /// The process of `pe` and how far the PE has come, as far as its messages show; `None` before
+    /// its shmem_init.
+    pub fn progress(&self, pe: u32) -> Option<(u32, Stage)> {
+        let PeState { pid, phase, .. } = self.pes[pe as usize];
+        match phase {
+            Phase::Silent => None,
+            Phase::Running | Phase::Unfinalized => Some((pid, Stage::Starting)),
+            Phase::Finalized => Some((pid, Stage::Finalized)),
+        }
     }
 
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {

@@ -154,6 +154,12 @@ impl Allocator {
         }
     }
 
+    /// The offset in the heap and the size of the block that holds the byte at `address`.
+    pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
+        let block = self.blocks.up_to(address).filter(|block| address < block.end())?;
+        Some((block.start.addr() - self.base.addr(), block.nbytes))
+    }
+
     /// Whether `nbytes` bytes, at least one, lie in one block.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ pub struct NodeMemory {
     _slices: Mapping,
     base: NonNull<u8>,
     layout: Layout,
+    n_local: u32,
     local: u32,
     statics: Views,
     published: PublishedBytes,
@@ -94,7 +95,7 @@ impl NodeMemory {
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
         let behind = slices_bytes as u64;
         let published = PublishedBytes::map(memory.as_fd(), behind, published_bytes, local == 0)?;
-        Ok(NodeMemory { _slices: range, base, layout, local, statics, published })
+        Ok(NodeMemory { _slices: range, base, layout, n_local, local, statics, published })
     }
 
     /// Where everything is in a slice.
@@ -151,6 +152,21 @@ impl NodeMemory {
     pub fn prefer_numa_node(&self, node: u32) -> Result<(), Errno> {
         let start = NonNull::new(self.slice()).ok_or(Errno::FAULT)?;
         numa::prefer(start, self.layout.stride(), node)
+    }
+
+    /// The offset in the node's memory of an address in this PE's slice.
+    pub fn offset(&self, address: *const u8) -> Option<u64> {
+        let from_slice = address.addr().checked_sub(self.slice().addr())?;
+        let before = self.local as usize * self.layout.stride();
+        (from_slice < self.layout.stride()).then_some((before + from_slice) as u64)
+    }
+
+    /// Where the `nbytes` bytes at an offset in the slices of the node's memory are mapped.
+    pub fn at(&self, offset: u64, nbytes: usize) -> Option<*mut u8> {
+        let slices_bytes = self.layout.node_bytes(self.n_local)?;
+        let offset = usize::try_from(offset).ok()?;
+        let is_within = offset.checked_add(nbytes)? <= slices_bytes;
+        is_within.then(|| self.base.as_ptr().wrapping_add(offset))
     }
 
     fn slice(&self) -> *mut u8 {
@@ -226,6 +242,12 @@ mod tests {
         // SAFETY: PE 1's own slice was not written.
         assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
         assert_eq!(one.delta(1), 0);
+        let offset = two.offset(two.heap().wrapping_add(8)).expect("in its slice");
+        let at = one.at(offset, 4).expect("within the slices");
+        // SAFETY: the same 4 bytes of PE 2.
+        assert_eq!(unsafe { at.cast::<u32>().read() }, 77);
+        assert_eq!(two.offset(two.heap().wrapping_offset(two.delta(1))), None);
+        assert_eq!(one.at(3 * layout.stride() as u64 - 3, 4), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@ const ELSEWHERE: &[&str] = &[
     "levels.c",
     "lingers.c",
     "listeners.c",
+    "long_waits.c",
     "members.h",
     "misuse.c",
     "mixed_levels.c",

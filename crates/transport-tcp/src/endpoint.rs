@@ -15,8 +15,8 @@ use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, LocalAccess, OldValue, Pe, Put,
-    RemoteAddr, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, Host, LocalAccess, OldValue, Pe,
+    Put, RemoteAddr, Signal,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(crate) struct TcpEndpoint {
     held: Vec<Pe>,
     /// The number of events before the last attempt of a wait.
     seen: u64,
+    /// The PE for which it waits or last waited.
+    towards: Option<Pe>,
 }
 
 /// What was issued to one PE.
@@ -70,7 +72,15 @@ impl Leave {
 impl TcpEndpoint {
     pub(crate) fn new(progress: Arc<Progress>, in_parts: bool) -> TcpEndpoint {
         let routes = PeMap::new(progress.shared.peers.n_pes());
-        TcpEndpoint { progress, in_parts, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
+        TcpEndpoint {
+            progress,
+            in_parts,
+            routes,
+            touched: Vec::new(),
+            held: Vec::new(),
+            seen: 0,
+            towards: None,
+        }
     }
 
     fn shared(&self) -> &SharedState {
@@ -98,6 +108,7 @@ impl TcpEndpoint {
         pe: Pe,
         mut step: impl FnMut(&mut Connection, &SharedState) -> Result<Option<T>, ConnectionEnd>,
     ) -> Result<T, Error> {
+        self.towards = Some(pe);
         // When PEs outnumber the CPUs, the peer may need this one to answer.
         let polls = if self.shared().state.oversubscribed() { 1 } else { POLLS };
         self.wait_for(|shared| {
@@ -131,6 +142,7 @@ impl TcpEndpoint {
         mut append: impl FnMut(&mut Connection) -> u64,
     ) -> Result<u64, Error> {
         if self.routes[pe].last == 0 {
+            self.towards = Some(pe);
             self.wait_for(|shared| Ok(shared.reach(pe)?.then_some(())))?;
         }
         self.touch(pe);
@@ -268,6 +280,14 @@ impl Waiter for TcpEndpoint {
 
     fn sleep(&mut self, at_most: Duration) {
         self.shared().sleep(self.seen, at_most);
+    }
+
+    fn host(&self) -> &dyn Host {
+        &*self.shared().host
+    }
+
+    fn awaited(&self) -> Vec<Pe> {
+        self.towards.into_iter().collect()
     }
 }
 

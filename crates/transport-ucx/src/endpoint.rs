@@ -127,7 +127,7 @@ impl UcxEndpoint {
                 // SAFETY: the same contract.
                 false => unsafe { origin.operate(shared, pe, request, fetched) },
             }?;
-            if blocks { origin.answered(shared, begun) } else { Ok(()) }
+            if blocks { origin.answered(shared, pe, begun) } else { Ok(()) }
         })
     }
 

@@ -102,6 +102,15 @@ pub trait Host: Send + Sync {
     /// change.
     fn arrived(&self) {}
 
+    /// The calling thread has waited long for the completion of operations on these PEs; again with
+    /// others while it goes on to wait.
+    fn waits(&self, peers: &[Pe]) {
+        let _ = peers;
+    }
+
+    /// A wait of the calling thread that was reported by [`waits`](Host::waits) has ended.
+    fn ends_wait(&self) {}
+
     /// A PE was lost; every verb fails from now on. Called once.
     fn lost(&self, error: &Error) {
         let _ = error;

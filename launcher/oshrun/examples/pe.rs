@@ -10,6 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::{Aborter, JobSession, Protocol, env};
+use rushmem_explain::place;
+use rushmem_explain::status::{Collective, Members, PLACE_BYTES, Stage, Status, Subject, Wait};
 
 /// The state of the steps.
 #[derive(Default)]
@@ -18,6 +20,8 @@ struct Pe {
     aborter: Option<Aborter>,
     /// A thread that aborts the job.
     aborting: Option<JoinHandle<bool>>,
+    /// The memory of the node, after `waits`.
+    memory: Option<std::fs::File>,
 }
 
 fn main() {
@@ -69,6 +73,11 @@ impl Pe {
             "refused" => assert!(self.session().refused(rest), "oshrun is there"),
             "resume" => self.session().resumed().expect("resumed"),
             "memory" => self.memory(),
+            "waits" => self.waits(number(rest)),
+            "statuses" => {
+                let stride = PLACE_BYTES as u64;
+                self.session().statuses_are(stride, STATUSES).expect("oshrun is there");
+            }
             "descriptors" => descriptors(),
             "print" => println!("{rest}"),
             "complain" => eprintln!("{rest}"),
@@ -153,6 +162,41 @@ impl Pe {
         assert_eq!(&bytes[..nbytes], members);
     }
 }
+
+impl Pe {
+    /// Writes a status as the runtime does: the PE has been in a barrier for some seconds.
+    fn waits(&mut self, seconds: u64) {
+        let session = self.session.as_mut().expect("after init");
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let since = (now.tv_sec as u64).saturating_sub(seconds) * 1_000_000_000;
+        let members = Members::Strided { start: 0, stride: 1, n: session.n_pes() };
+        let (team, number) = ("SHMEM_TEAM_WORLD".to_string(), 1);
+        let subject = Collective { team, number, members, nth: 1, awaited: None };
+        let wait = Wait {
+            thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+            call: "shmem_barrier_all".to_string(),
+            since,
+            subject: Subject::Collective(subject),
+        };
+        let status = Status {
+            pid: std::process::id(),
+            stage: Stage::Initialized,
+            waits: vec![wait],
+            held_locks: Vec::new(),
+        };
+        let memory = self.memory.get_or_insert_with(|| {
+            std::fs::File::from(session.take_node_memory().expect("node memory"))
+        });
+        let words = std::iter::once(0).chain(place::encode(&status));
+        let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        bytes.resize(PLACE_BYTES, 0);
+        let place = STATUSES + PLACE_BYTES as u64 * u64::from(session.local_id());
+        std::os::unix::fs::FileExt::write_all_at(memory, &bytes, place).expect("memory");
+    }
+}
+
+/// Where the statuses are in the memory of the node.
+const STATUSES: u64 = 4096;
 
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))

@@ -89,9 +89,14 @@ struct Flags {
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     output_files: Option<PathBuf>,
 
-    /// End the job with status 124 after this time
+    /// End the job with status 124 after this time, and print who waits for whom
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
+
+    /// Print who waits for whom when a wait has lasted this long; the job goes on. SIGQUIT (Ctrl-\)
+    /// and SIGUSR1 print it at once
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    explain_after: Option<Duration>,
 
     /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware
     /// thread after the other (slot), to one core after the other (core), or in turn to each l3,
@@ -159,6 +164,8 @@ pub struct Options {
     pub gdb: Option<Debugged>,
     /// When to end the job.
     pub timeout: Option<Duration>,
+    /// How long a wait may last before it is explained.
+    pub explain_after: Option<Duration>,
     /// The requested placement.
     pub placement: PlacementRequest,
     /// The program as the user named it.
@@ -229,6 +236,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         timings: flags.timings,
         gdb: flags.gdb,
         timeout: flags.timeout,
+        explain_after: flags.explain_after,
         placement: PlacementRequest {
             map_by: flags.map_by,
             bind_to: flags.bind_to,

@@ -88,7 +88,7 @@ pub fn children(parent: Pid) -> HashSet<Pid> {
 }
 
 /// All running processes. Each is read when the iterator reaches it.
-fn running() -> impl Iterator<Item = Descendant> {
+pub fn running() -> impl Iterator<Item = Descendant> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| inspect(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
 }

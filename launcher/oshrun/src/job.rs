@@ -3,17 +3,19 @@
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
-use rushmem_bootstrap::server::{Decision, Server};
+use rushmem_bootstrap::server::{Decision, Server, Statuses};
 use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::Options;
+use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
@@ -25,7 +27,7 @@ use crate::tree::orders::{JobSpec, TreeConfig, n_children};
 use crate::tree::wire::Up;
 use crate::tree::{LaunchPlan, MAX_INPUT_PIECES, Subtree};
 use crate::watchdog::StartLimit;
-use crate::{dry_run, environment, input, limits};
+use crate::{dry_run, environment, input, limits, program};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
@@ -79,6 +81,9 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         subtree,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
         end: Termination::Open,
+        explainer: Explainer::new(options.explain_after, has_gdb()),
+        watched: None,
+        late: None,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
@@ -89,9 +94,11 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     job.subtree.start(&spec, &tree, plan, &mut job.output);
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
-    let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
+    let limit = options.timeout.map(|limit| Instant::now() + limit);
     while !job.subtree.is_idle() && job.end != Termination::GivenUp {
-        let deadline = job.end.deadline().or(limit.map(|(_, at)| at));
+        let is_late = job.late.is_some();
+        let deadline = job.end.deadline().or(limit.filter(|_| !is_late));
+        let explanation = job.explainer.deadline().filter(|_| job.end == Termination::Open);
         let window = job.input_window.clone();
         tokio::select! {
             event = job.subtree.next() => job.handle(event),
@@ -103,13 +110,18 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
                     pieces = None;
                 }
             }
-            () = until(deadline) => match (job.end, limit) {
-                (Termination::Open, Some((limit, _))) => job.time_out(limit),
+            () = until(deadline) => match (job.end, options.timeout) {
+                (Termination::Open, Some(limit)) => job.time_out(limit),
                 _ => job.escalate(),
             },
+            () = until(explanation) => {}
         }
+        job.explain();
     }
-    let status = job.finish(signals, limit.map(|(_, at)| at)).await;
+    if let Some((purpose, text)) = job.explainer.last(&job.server) {
+        job.explained(purpose, text);
+    }
+    let status = job.finish(signals, limit).await;
     if options.timings {
         job.timings.mark("nothing left");
         complain(&job.timings.table());
@@ -151,6 +163,11 @@ fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, StartFail
         },
         limit: options.host_limit,
     })
+}
+
+/// Whether gdb is installed on this host.
+fn has_gdb() -> bool {
+    program::find(OsStr::new("gdb"), std::env::var_os("PATH").as_deref()).is_ok()
 }
 
 /// Divides the job among this process and others. Detects errors on this host before any process
@@ -219,6 +236,11 @@ struct Job {
     subtree: Subtree,
     output: Output,
     end: Termination,
+    explainer: Explainer,
+    /// Where daemons look for long waits.
+    watched: Option<Statuses>,
+    /// The time limit, if it is over.
+    late: Option<Duration>,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
@@ -238,22 +260,89 @@ impl Job {
                 let decisions = self.server.received(pe, &bytes);
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
+                self.watch();
             }
             Up::Exited { pe, exit } => {
                 self.timings.exited();
                 let decision = self.server.exited(pe, exit);
+                self.explainer.ended(pe);
+                self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
             Up::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
+                self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
+            Up::Explained { number, reports, is_last } => {
+                self.explainer.add(number, reports, is_last);
+            }
+            Up::Overdue(wait) => self.explainer.overdue(wait),
             Up::Notice(notice) => {
                 self.progress_line.clear();
                 self.output.message(&format!("oshrun: {notice}"));
             }
             Up::InputConsumed => self.input_window.add_permits(1),
             Up::Frames { .. } | Up::Printed(_) | Up::Idle | Up::Done | Up::Pong => {}
+        }
+    }
+
+    /// Makes daemons look for long waits, as soon as it is known where the statuses are.
+    fn watch(&mut self) {
+        let statuses = self.server.statuses();
+        if let Some(limit) = self.explainer.limit()
+            && let Some(places) = statuses
+            && self.watched != statuses
+        {
+            self.watched = statuses;
+            self.subtree.watch(places, limit);
+        }
+    }
+
+    /// If the job ends because a PE or a host was lost: asks what the others are doing before they
+    /// are ended. This does not delay the end.
+    fn ask_about_loss(&mut self, decision: Option<&Decision>) {
+        if let Some(Decision::EndJob { .. }) = decision
+            && let Some(inquiry) = self.explainer.begin(Purpose::Loss, &self.server)
+        {
+            self.subtree.explain(inquiry);
+        }
+    }
+
+    /// Begins an explanation.
+    fn ask(&mut self, purpose: Purpose) {
+        if self.end == Termination::Open
+            && let Some(inquiry) = self.explainer.begin(purpose, &self.server)
+        {
+            self.subtree.explain(inquiry);
+        }
+    }
+
+    /// Prints an explanation that is complete, and begins one that is due.
+    fn explain(&mut self) {
+        if let Some((purpose, text)) = self.explainer.finish(&self.server) {
+            self.explained(purpose, text);
+        }
+        if self.end == Termination::Open
+            && let Some(inquiry) = self.explainer.begin_overdue(&self.server)
+        {
+            self.subtree.explain(inquiry);
+        }
+    }
+
+    fn explained(&mut self, purpose: Purpose, text: String) {
+        if purpose == Purpose::Timeout
+            && let Some(limit) = self.late
+        {
+            let message = format!(
+                "oshrun: the job did not end within {} seconds (--timeout)\n{text}",
+                limit.as_secs_f64()
+            );
+            let decision = self.server.end(TIMED_OUT, Some(message.trim_end().to_string()));
+            self.execute(decision);
+        } else if !text.is_empty() {
+            self.progress_line.clear();
+            self.output.message(&text);
         }
     }
 
@@ -301,23 +390,24 @@ impl Job {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.subtree.signal(signal);
                 }
+                if number == libc::SIGUSR1 {
+                    self.ask(Purpose::Request);
+                }
                 if request.is_end() {
                     let decision = self.server.interrupted(number);
                     self.execute(decision);
                 }
             }
+            SignalRequest::Explain => self.ask(Purpose::Request),
             SignalRequest::Stop => stop(&self.subtree).await,
             SignalRequest::Continue => self.subtree.resume(),
         }
     }
 
+    /// Ends the job after an explanation.
     fn time_out(&mut self, limit: Duration) {
-        let message = format!(
-            "oshrun: the job did not end within {} seconds (--timeout)",
-            limit.as_secs_f64()
-        );
-        let decision = self.server.end(TIMED_OUT, Some(message));
-        self.execute(decision);
+        self.late = Some(limit);
+        self.ask(Purpose::Timeout);
     }
 
     /// Handles the end of the grace period, or of the time limit of killed PEs.
@@ -363,7 +453,7 @@ impl Job {
                         SignalRequest::Stop => stop(&self.subtree).await,
                         SignalRequest::Continue => self.subtree.resume(),
                         SignalRequest::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
-                        SignalRequest::Forward(_) => {}
+                        SignalRequest::Forward(_) | SignalRequest::Explain => {}
                     },
                     () = until(limit) => {
                         let status = self.server.status();

@@ -4,12 +4,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
 
 use rushmem_bootstrap::Exit;
+use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
+use crate::explain::memory::NodeStatuses;
 use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
@@ -31,12 +34,22 @@ pub struct LocalPes {
     readable: mpsc::UnboundedSender<u32>,
     /// Receives the input of PE 0 from the parent, if PE 0 is here.
     input: Option<InputPipe>,
+    first_of_node: u32,
+    /// The shared memory of the node.
+    memory: Option<Arc<OwnedFd>>,
 }
 
 impl LocalPes {
     /// No PEs yet. `readable` receives the numbers of PEs that have sent something.
     pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
-        LocalPes { first: 0, sockets: Vec::new(), readable, input: None }
+        LocalPes {
+            first: 0,
+            sockets: Vec::new(),
+            readable,
+            input: None,
+            first_of_node: 0,
+            memory: None,
+        }
     }
 
     /// Starts PEs, up to the first that cannot be started. With `consumed`, the input of PE 0 comes
@@ -51,6 +64,9 @@ impl LocalPes {
         events: &mut VecDeque<Up>,
     ) -> Result<(), StartFailure> {
         self.first = pes.start;
+        self.first_of_node = launch.first_of_node;
+        // Without it, statuses cannot be read.
+        self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok().map(Arc::new);
         for pe in pes {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
@@ -93,6 +109,16 @@ impl LocalPes {
     /// Whether this PE was started here.
     pub fn has(&self, pe: u32) -> bool {
         pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
+    }
+
+    /// The number on its node of a PE that was started here.
+    pub fn local_number(&self, pe: u32) -> u32 {
+        pe - self.first_of_node
+    }
+
+    /// The statuses of the PEs, which are at these places.
+    pub fn statuses(&self, places: Statuses) -> Option<NodeStatuses> {
+        Some(NodeStatuses { memory: self.memory.clone()?, places })
     }
 
     /// Sends a frame to a PE that was started here.

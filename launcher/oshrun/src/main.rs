@@ -8,6 +8,7 @@
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
 //! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
+//! - What hangs: `explain`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
 //! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
@@ -21,6 +22,7 @@ mod descendants;
 mod dry_run;
 mod environment;
 mod event_loop;
+mod explain;
 mod failure;
 mod guard;
 mod hosts;

@@ -81,6 +81,11 @@ impl Processes {
         self.guard.as_ref().expect("the job has not ended")
     }
 
+    /// The mark of the processes.
+    pub fn mark(&self) -> &JobMark {
+        &self.mark
+    }
+
     /// The mechanisms that end a new PE when this process ends.
     ///
     /// # Panics
@@ -133,13 +138,12 @@ impl Processes {
         self.list.iter().all(|process| !process.is_pe() || process.exit.is_some())
     }
 
-    /// The PEs that have not exited.
-    pub fn alive(&self) -> Vec<u32> {
-        let alive = |process: &ProcessEntry| match process.child {
-            Child::Pe(pe) if process.exit.is_none() => Some(pe),
+    /// The PEs that have not exited, with their processes.
+    pub fn alive(&self) -> impl Iterator<Item = (u32, Pid)> {
+        self.list.iter().filter_map(|process| match process.child {
+            Child::Pe(pe) if process.exit.is_none() => Some((pe, process.pid)),
             _ => None,
-        };
-        self.list.iter().filter_map(alive).collect()
+        })
     }
 
     /// Sends a signal to every PE's group.
@@ -147,6 +151,22 @@ impl Processes {
         for process in self.list.iter().filter(|process| process.is_pe() && !process.is_gone) {
             // This fails if the process belongs to another user, through sudo.
             let _ = rustix::process::kill_process_group(process.pid, signal);
+        }
+    }
+
+    /// Sends a signal to those processes of the PEs' groups that have a handler for it.
+    pub fn signal_handlers(&self, signal: Signal) {
+        let groups: HashSet<Pid> = self
+            .list
+            .iter()
+            .filter(|process| process.is_pe() && !process.is_gone)
+            .map(|process| process.pid)
+            .collect();
+        for process in descendants::running() {
+            let is_in_group = process.group.is_some_and(|group| groups.contains(&group));
+            if is_in_group && has_handler(process.pid, signal) {
+                let _ = rustix::process::kill_process(process.pid, signal);
+            }
         }
     }
 
@@ -222,6 +242,15 @@ impl Processes {
         }
         self.end_descendants(Instant::now() + limit).await;
     }
+}
+
+/// Whether a process has a handler for a signal.
+fn has_handler(pid: Pid, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// Reaps all processes that have ended. Returns whether any child is left.

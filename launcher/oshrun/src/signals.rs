@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 pub enum SignalRequest {
     /// Forward this signal to the PEs.
     Forward(i32),
+    /// Explain what the PEs do (Ctrl-\).
+    Explain,
     /// Stop the PEs, then oshrun (Ctrl-Z).
     Stop,
     /// Continue the PEs (fg).
@@ -22,15 +24,12 @@ pub enum SignalRequest {
 impl SignalRequest {
     /// Whether the signal ends the job.
     pub fn is_end(self) -> bool {
-        matches!(
-            self,
-            SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
-        )
+        matches!(self, SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP))
     }
 }
 
-const FORWARDED: [i32; 6] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+const FORWARDED: [i32; 5] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
 /// Receives the signals.
 #[derive(Debug)]
@@ -44,8 +43,11 @@ impl Signals {
     pub fn listen() -> std::io::Result<Signals> {
         unblock();
         let (sender, requests) = mpsc::unbounded_channel();
-        let others =
-            [(libc::SIGTSTP, SignalRequest::Stop), (libc::SIGCONT, SignalRequest::Continue)];
+        let others = [
+            (libc::SIGTSTP, SignalRequest::Stop),
+            (libc::SIGCONT, SignalRequest::Continue),
+            (libc::SIGQUIT, SignalRequest::Explain),
+        ];
         for (number, request) in FORWARDED
             .map(|number| (number, SignalRequest::Forward(number)))
             .into_iter()

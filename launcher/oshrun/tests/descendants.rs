@@ -61,8 +61,10 @@ fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
 
 fn programs_behind_setsid_end_at_the_time_limit() {
     let (job, _) = behind_setsid(&["--timeout", "5"], UNJOINED);
+    let outcome = job.wait().expect_nothing_left();
     let sentence = "oshrun: the job did not end within 5 seconds (--timeout)\n";
-    job.wait().expect(124, sentence);
+    assert!(outcome.stderr.starts_with(sentence), "{outcome:?}");
+    assert_eq!(outcome.status, 124);
 }
 
 fn programs_behind_setsid_end_on_all_hosts() {

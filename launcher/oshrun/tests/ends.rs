@@ -204,8 +204,11 @@ fn a_time_limit_ends_the_job() {
     // Where PEs take their time to start, a short limit is over before they print.
     let has_printed = |limit: &&str| {
         let words = ["-n", "2", "--timeout", limit, &support::pe(), "print:before", "sleep:600000"];
+        let outcome = Job::new(&words).run().expect_nothing_left();
         let sentence = format!("oshrun: the job did not end within {limit} seconds (--timeout)\n");
-        Job::new(&words).run().expect(124, &sentence).stdout == "before\nbefore\n"
+        assert!(outcome.stderr.starts_with(&sentence), "{outcome:?}");
+        assert_eq!(outcome.status, 124, "{outcome:?}");
+        outcome.stdout == "before\nbefore\n"
     };
     assert!(["0.5", "4", "20"].iter().any(has_printed), "what was printed is lost");
     Job::new(&["-n", "2", "--timeout", "60", &support::pe(), "init", "finalize"])

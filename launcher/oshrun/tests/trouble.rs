@@ -179,13 +179,13 @@ fn a_suspended_job_is_not_lost() {
 #[test]
 fn signals_reach_all_hosts() {
     let agent = Agent::new("");
-    let script = "trap 'echo caught; exit 0' USR1; echo ready; sleep 600 & wait";
+    let script = "trap 'echo caught; exit 0' USR2; echo ready; sleep 600 & wait";
     let mut job = agent.job("a,b,c", "--fan-out 1", &["sh", "-c", script]).start();
     let mut stdout = job.stdout();
     for _ in 0..3 {
         stdout.read_line(&mut String::new()).expect("stdout");
     }
-    job.signal(Signal::USR1);
+    job.signal(Signal::USR2);
     let lines: Vec<String> = stdout.lines().map(|line| line.expect("text")).collect();
     assert_eq!(lines, ["caught"; 3]);
     job.wait().expect(0, "");

@@ -14,7 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/transport-ucx", &["crates/transport", "crates/wire", "sys/ucx-sys"]),
     ("crates/transport-ofi", &["crates/transport", "crates/wire", "sys/libfabric-sys"]),
     ("crates/providers", &["crates/transport*"]),
-    ("crates/bootstrap", &["crates/wire", "sys/pmix-sys"]),
+    ("crates/bootstrap", &["crates/explain", "crates/wire", "sys/pmix-sys"]),
     ("crates/topology", &["sys/hwloc-sys"]),
     ("crates/heap", &[]),
     ("crates/collectives", &[]),

@@ -10,6 +10,7 @@ use std::ops::Range;
 /// Where the static data of the program are in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statics {
+    load_address: usize,
     pub(super) start: usize,
     pub(super) parts: Vec<ProgramPart>,
     fingerprint: Vec<u64>,
@@ -107,7 +108,13 @@ impl Statics {
             .map(|word| word as u64)
             .collect();
         let has_linker = headers.iter().any(|header| header.kind == libc::PT_INTERP);
-        Statics { start: load_address.wrapping_add(first), parts, fingerprint, has_linker }
+        let start = load_address.wrapping_add(first);
+        Statics { load_address, start, parts, fingerprint, has_linker }
+    }
+
+    /// The distance of addresses in this process from those in the executable file.
+    pub fn load_address(&self) -> usize {
+        self.load_address
     }
 
     /// Address of the first byte.

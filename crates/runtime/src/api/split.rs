@@ -39,7 +39,7 @@ pub fn split_strided(
     let tag = digest(&[STRIDED, parent.handle().0 as u64]);
     let request =
         AgreementRequest { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
-    match agree(job, parent.members(), request) {
+    match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
             if members.team_pe(job.me()).is_none() {
@@ -93,7 +93,7 @@ pub fn split_2d(
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&[xrange as u64]);
     let request = AgreementRequest { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
-    match agree(job, parent.members(), request) {
+    match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {

@@ -7,11 +7,14 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::base::job;
+use crate::base::job::{self, Job};
 use crate::memory::address::require_aligned;
+use crate::memory::place;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
+use crate::sync::status::Described;
 use core::ffi::c_int;
+use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
 pub use rushmem_transport::mem::Word;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -69,7 +72,11 @@ pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, c
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     let mut value = cmp_value;
-    backoff::until_seen(job, || {
+    let describe = || {
+        let words = vec![status_word(job, ivar, cmp_value)];
+        (call, of_words(words, 0, true, cmp))
+    };
+    backoff::until_seen(job, describe, || {
         // SAFETY: valid by contract, aligned as just checked.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
@@ -102,6 +109,26 @@ pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     c_int::from(is_seen)
+}
+
+/// A word that is waited for, in a status.
+fn status_word<T: Word>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
+    let (place, in_memfd) = place::of_word(job, ivar.cast(), size_of::<T>());
+    let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
+    status::Word { place, in_memfd, nbytes, signed, wanted }
+}
+
+/// These words and `more` as the subject of a wait.
+fn of_words(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
+    let comparison = match cmp {
+        SHMEM_CMP_EQ => "==",
+        SHMEM_CMP_NE => "!=",
+        SHMEM_CMP_GT => ">",
+        SHMEM_CMP_GE => ">=",
+        SHMEM_CMP_LT => "<",
+        _ => "<=",
+    };
+    Subject::Words(Words { words, more, all, comparison: comparison.to_owned() })
 }
 
 /// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
@@ -156,6 +183,25 @@ impl<T: Word> WaitSet<T> {
         // SAFETY: by contract.
         let reference = unsafe { self.values.at(i) };
         holds(self.call, self.cmp, value, reference)
+    }
+
+    /// What a call waits for: `all` of the words that do not compare yet, or one of them.
+    ///
+    /// # Safety
+    /// As `is_empty`.
+    unsafe fn describe(&self, job: &Job, all: bool) -> Described {
+        let missing = (0..self.nelems).filter(|&i| {
+            // SAFETY: `i` is below `nelems`.
+            let included = unsafe { self.includes(i) };
+            // SAFETY: `i` is below `nelems`.
+            included && !unsafe { self.holds(i) }
+        });
+        // SAFETY: `i` is below `nelems`.
+        let wanted = |i| unsafe { self.values.at(i) };
+        let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
+        let mut words = missing.map(word);
+        let listed = words.by_ref().take(MAX_LISTED).collect();
+        (self.call, of_words(listed, words.count() as u64, all, self.cmp))
     }
 
     /// # Safety
@@ -256,7 +302,7 @@ sets! {
     /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
     fn wait_until_all() -> () = |job, set| {
         // SAFETY: the same contract.
-        backoff::until_seen(job, || unsafe { set.all() });
+        backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
     };
 
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
@@ -267,7 +313,9 @@ sets! {
             return usize::MAX;
         }
         let mut found = None;
-        backoff::until_seen(job, || {
+        // SAFETY: the same contract.
+        let describe = || unsafe { set.describe(job, false) };
+        backoff::until_seen(job, describe, || {
             // SAFETY: the same contract.
             found = unsafe { set.any() };
             found.is_some()
@@ -283,7 +331,9 @@ sets! {
             return 0;
         }
         let mut found = 0;
-        backoff::until_seen(job, || {
+        // SAFETY: the same contract.
+        let describe = || unsafe { set.describe(job, false) };
+        backoff::until_seen(job, describe, || {
             // SAFETY: the same contract.
             found = unsafe { set.some(indices) };
             found > 0

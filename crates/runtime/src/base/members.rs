@@ -1,6 +1,7 @@
 //! Which PEs a team has, and in which order.
 
 use rushmem_bootstrap::NodeMap;
+use rushmem_explain::status::{self, MAX_LISTED};
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Arc;
 
@@ -61,6 +62,20 @@ impl Members {
         match self.order {
             Order::Strided { start, stride } => Some((start, stride)),
             Order::Listed(_) => None,
+        }
+    }
+
+    /// The members in a status.
+    pub(crate) fn for_status(&self) -> status::Members {
+        match &self.order {
+            &Order::Strided { start, stride } => {
+                status::Members::Strided { start, stride, n: self.n }
+            }
+            Order::Listed(list) => {
+                let pes: Vec<u32> = list.pes.iter().copied().take(MAX_LISTED).collect();
+                let more = self.n - pes.len() as u32;
+                status::Members::Listed { pes, more }
+            }
         }
     }
 

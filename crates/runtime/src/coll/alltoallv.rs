@@ -10,6 +10,7 @@ use crate::base::digest::digest;
 use crate::coll::entered::{EnteredCollective, TeamOrActiveSet};
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
+use crate::sync::channel::InCollective;
 use crate::sync::mailbox::{MailboxMessage, mailboxes};
 use rushmem_collectives::{Step, pairwise};
 
@@ -123,20 +124,24 @@ fn exchange<const W: usize>(
     columns: [&[u64]; W],
 ) -> [Vec<u64>; W] {
     let (job, members, me) = (entered.job, entered.members(), entered.me());
-    let tag = digest(&[PLACES, entered.number()]);
+    let tag = digest(&[PLACES, entered.entry.number()]);
     let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
         message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(job, pe, tag, &message);
+        mailboxes().send(entered.entry.call, job, pe, tag, &message);
     }
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {
         let mut message = None;
-        backoff::until_rung(job, || {
-            message = mailboxes().take(job, pe, tag);
-            message.is_some()
-        });
+        backoff::until_rung(
+            job,
+            || entered.entry.describe(Some(pe)),
+            || {
+                message = mailboxes().take(job, pe, tag);
+                message.is_some()
+            },
+        );
         let words = message.into_iter().flatten();
         received.iter_mut().zip(words).for_each(|(column, word)| column[member] = word);
     }
@@ -150,7 +155,7 @@ fn deliver(
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
-    let (call, job, members) = (entered.call, entered.job, entered.members());
+    let (call, job, members) = (entered.entry.call, entered.job, entered.members());
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);

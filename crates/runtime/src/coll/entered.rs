@@ -6,15 +6,16 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
-use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
+use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
+use crate::net::{calling, network};
 use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, CheckedArgument};
 use crate::sync::flags;
@@ -77,11 +78,8 @@ pub(crate) enum Participants {
 
 /// A collective that one member has entered.
 pub(crate) struct EnteredCollective<'a> {
-    pub(crate) call: Call,
+    pub(crate) entry: CollectiveCall<'a>,
     pub(crate) job: &'static Job,
-    /// The team whose channels it uses.
-    team: &'a Team,
-    set: Option<&'a ActiveSet>,
     channels: std::sync::MutexGuard<'a, Channels>,
 }
 
@@ -93,8 +91,9 @@ impl<'a> EnteredCollective<'a> {
                 let mut entered = EnteredCollective::new(call, set.team());
                 if set.shares_channels() {
                     entered.channels.mark(set.mark());
+                    entered.entry.nth = entered.channels.enter_set(set.triplet());
                 }
-                entered.set = Some(set);
+                entered.entry.set = Some(set);
                 entered
             }
         }
@@ -103,7 +102,7 @@ impl<'a> EnteredCollective<'a> {
     pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
         let job = job::require(call);
         caller::check(call, job);
-        let channels = match team.channels.try_lock() {
+        let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
@@ -114,11 +113,15 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        EnteredCollective { call, job, team, set: None, channels }
+        if network::is_open() {
+            calling::note(call);
+        }
+        let nth = channels.enter();
+        EnteredCollective { entry: CollectiveCall { call, team, set: None, nth }, job, channels }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
-        self.set.map_or_else(|| self.team.members(), ActiveSet::members)
+        self.entry.members()
     }
 
     pub(crate) fn n(&self) -> u32 {
@@ -126,17 +129,17 @@ impl<'a> EnteredCollective<'a> {
     }
 
     pub(crate) fn me(&self) -> u32 {
-        self.set.map_or_else(|| self.team.me(), ActiveSet::me).0
+        self.entry.set.map_or_else(|| self.entry.team.me(), ActiveSet::me).0
     }
 
     /// The active set, if its channels are used by calls on others, too.
     pub(crate) fn shared(&self) -> Option<&'a ActiveSet> {
-        self.set.filter(|set| set.shares_channels())
+        self.entry.set.filter(|set| set.shares_channels())
     }
 
     /// How many members are on the node that has most of them.
     fn per_node(&self) -> u32 {
-        self.set.map_or(self.team.per_node(), ActiveSet::per_node)
+        self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
     }
 
     /// The facts by which algorithms are chosen.
@@ -167,7 +170,7 @@ impl<'a> EnteredCollective<'a> {
     /// Wait for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Peer) {
         let peer = self.numbered(peer);
-        self.channels.wait(self.call, self.job, peer);
+        self.channels.wait(&self.entry, self.job, peer);
     }
 
     /// A member as the channels number it.
@@ -180,20 +183,20 @@ impl<'a> EnteredCollective<'a> {
     /// arguments.
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.check {
-            let number = self.team.handle().0 as u64;
+            let number = self.entry.team.handle().0 as u64;
             let team = [(check::TEAM, number)];
-            let set = self.set.map(|set| {
+            let set = self.entry.set.map(|set| {
                 let [start, log_stride, size] = set.triplet().map(|number| number as u64);
                 [("PE_start", start), ("logPE_stride", log_stride), ("PE_size", size)]
             });
             let identity = set.as_ref().map_or(&team[..], |set| &set[..]);
             let arguments = [arguments, identity].concat();
-            let (call, job, members) = (self.call, self.job, self.members());
-            check::same(call, job, members, number, &arguments, team::team_name);
+            let (job, members) = (self.job, self.members());
+            check::same(&self.entry, job, members, number, &arguments, team::team_name);
         }
     }
 
-    /// As [`agree`](Entered::agree), of two arrays and what is in `more`.
+    /// As [`agree`](EnteredCollective::agree), of two arrays and what is in `more`.
     pub(crate) fn agree_on(
         &mut self,
         dest: SymmetricRange,
@@ -206,12 +209,6 @@ impl<'a> EnteredCollective<'a> {
             let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
             self.agree(&[&arrays, more].concat());
         }
-    }
-
-    /// A number of the team or active set that others among the same PEs do not have.
-    pub(crate) fn number(&self) -> u64 {
-        let triplet = self.set.map_or([0; 3], ActiveSet::triplet).map(|number| number as u64);
-        digest(&[&triplet[..], &[self.team.handle().0 as u64]].concat())
     }
 
     /// Every member's word.
@@ -250,7 +247,7 @@ impl<'a> EnteredCollective<'a> {
     /// Keep those that write in a broadcast on an active set from overtaking those they write to.
     /// On channels of the set's own they wait for each other in every call.
     pub(crate) fn keep_up(&mut self, root: u32) {
-        let Some(set) = self.set else { return };
+        let Some(set) = self.entry.set else { return };
         let ahead =
             set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
         for step in binomial::arrivals(self.n(), self.me(), root) {
@@ -260,7 +257,7 @@ impl<'a> EnteredCollective<'a> {
                 (Step::Wait { peer }, None) => self.wait(peer),
                 (Step::Signal { peer }, Some(_)) => self.channels.announce(number(peer)),
                 (Step::Wait { peer }, Some(ahead)) => {
-                    self.channels.wait_for_entry(self.call, self.job, number(peer), ahead);
+                    self.channels.wait_for_entry(&self.entry, self.job, number(peer), ahead);
                 }
                 _ => unreachable!("arrivals move nothing"),
             }
@@ -472,10 +469,10 @@ impl<'a> EnteredCollective<'a> {
     ) {
         let shared = self.shared();
         let mut execution = Execution {
-            call: self.call,
+            entry: &self.entry,
             job: self.job,
-            team: self.team,
-            members: self.set.map_or_else(|| self.team.members(), ActiveSet::members),
+            team: self.entry.team,
+            members: self.entry.set.map_or_else(|| self.entry.team.members(), ActiveSet::members),
             channels: &mut self.channels,
             source,
             dest,
@@ -503,16 +500,16 @@ impl<'a> EnteredCollective<'a> {
         op: &Combine,
     ) -> (SymmetricRange, SymmetricRange) {
         let nbytes = nelems.saturating_mul(op.elem_bytes());
-        let dest = symmetric(self.call, "dest", dest, nbytes);
-        let source = symmetric(self.call, "source", source, nbytes);
+        let dest = symmetric(self.entry.call, "dest", dest, nbytes);
+        let source = symmetric(self.entry.call, "source", source, nbytes);
         self.agree_on(dest, source, nbytes, &[]);
-        check::apart(self.call, self.job, source, dest);
+        check::apart(self.entry.call, self.job, source, dest);
         (dest, source)
     }
 
     /// With `SHMEM_CHECK`, check that two arrays do not overlap.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
-        check::apart_or_in_place(self.call, self.job, self.me() == 0, source, dest);
+        check::apart_or_in_place(self.entry.call, self.job, self.me() == 0, source, dest);
     }
 
     pub(crate) fn sync(&mut self) {

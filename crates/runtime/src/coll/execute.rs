@@ -4,9 +4,9 @@
 //! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
 //! put-with-signal.
 
-use crate::base::call::Call;
 use crate::base::job::Job;
 use crate::base::members::Members;
+use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
 use crate::memory::areas::{LANDING, SHORT};
@@ -57,7 +57,7 @@ pub(crate) enum Landings {
 
 /// One collective of one member, in progress.
 pub(crate) struct Execution<'a> {
-    pub(crate) call: Call,
+    pub(crate) entry: &'a CollectiveCall<'a>,
     pub(crate) job: &'a Job,
     pub(crate) team: &'a Team,
     /// The participants.
@@ -104,7 +104,7 @@ impl Execution<'_> {
                 }
                 Step::Signal { peer } => self.channels.signal(peer),
                 Step::Wait { peer } => {
-                    self.channels.wait(self.call, self.job, peer);
+                    self.channels.wait(self.entry, self.job, peer);
                     heard = Some(peer);
                 }
                 Step::Arrive { at } => self.channels.arrive(at, || {}),
@@ -114,7 +114,7 @@ impl Execution<'_> {
                     let combined = flags::area().range(combined, self.accumulator.nbytes());
                     combined.copy_here(self.accumulator);
                 }
-                Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
+                Step::AwaitRelease { at } => self.channels.await_release(self.entry, self.job, at),
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");

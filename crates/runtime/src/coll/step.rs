@@ -7,11 +7,16 @@
 
 use crate::base::call::Call;
 use crate::base::job::{self, Job};
+use crate::base::members::Members;
 use crate::coll::collectives::barrier_all;
 use crate::memory::areas::MESSAGE;
 use crate::sync::{backoff, flags};
+use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::Pe;
 use rushmem_transport::mem::Word;
+
+/// The number of the barriers of epochs among the teams in statuses, of which it is none.
+const EPOCHS: u64 = u64::MAX;
 
 /// Words that a PE shows.
 pub type StepWords = [u64; MESSAGE];
@@ -65,7 +70,13 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     let area = flags::area();
     let before = area.areas().progress();
     let mut has_come = false;
-    backoff::until_seen(job, || {
+    let describe = || {
+        let (team, members) = ("the epochs of all PEs".to_owned(), Members::world(job.n_pes));
+        let (number, nth) = (EPOCHS, own.barriers.into());
+        let members = members.for_status();
+        (call, Subject::Collective(Collective { team, number, members, nth, awaited: None }))
+    };
+    backoff::until_seen(job, describe, || {
         // SAFETY: by contract.
         has_come = unsafe { u64::load_acquire(flag) } >= value;
         has_come || StepPosition::of_word(area.flag(before)).has_left_out(own)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bell, exits | per source PE: mailbox, pair line, acknowledgment |
-//! slot per team | table | landings | steps
+//! slot per team | table | landings | steps | status
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
@@ -11,6 +11,7 @@
 //! of the job. This file computes offsets; it never touches the memory.
 
 use rushmem_collectives::{Edge, landing};
+use rushmem_explain::status::PLACE_BYTES;
 use rushmem_transport::Pe;
 
 /// A cache line.
@@ -90,6 +91,11 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
+        self.status() + PLACE_BYTES
+    }
+
+    /// The place of this PE's status.
+    pub(crate) fn status(&self) -> usize {
         self.step(2)
     }
 

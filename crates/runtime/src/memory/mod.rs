@@ -7,5 +7,6 @@ pub(crate) mod address;
 pub(crate) mod areas;
 pub(crate) mod blocks;
 pub(crate) mod object;
+pub(crate) mod place;
 pub(crate) mod range;
 pub(crate) mod statics;

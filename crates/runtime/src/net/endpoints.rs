@@ -23,6 +23,7 @@
 use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
 use crate::base::process;
+use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
 use rushmem_transport::kit::alone::Alone;
@@ -140,7 +141,7 @@ pub(crate) fn on<R>(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> R,
 ) -> R {
-    match used(ctx) {
+    match used(call, ctx) {
         Some(mut endpoint) => verb(&mut *endpoint),
         None => verb(&mut *made(call, ctx)),
     }
@@ -151,16 +152,17 @@ pub(crate) fn on<R>(
 fn made(call: Call, ctx: ContextHandle) -> EndpointUse {
     contexts::require_for_network(call, ctx);
     make(ctx, || network::endpoint(call));
-    used(ctx).unwrap_or_else(|| network::refuse(call))
+    used(call, ctx).unwrap_or_else(|| network::refuse(call))
 }
 
 /// The endpoint of a context; `None` if nothing was ever issued on it.
 #[inline(always)]
-fn used(ctx: ContextHandle) -> Option<EndpointUse> {
+fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of the thread that made the endpoint.
     let (place, exclusion) = if place.sole.load(Ordering::Acquire) == ctx.0 {
+        calling::note(call);
         (place, Exclusion::Sole)
     } else if place.alone.enter(ctx.0) {
         (place, Exclusion::User(EndpointUser(&place.alone)))
@@ -178,7 +180,7 @@ pub(crate) fn on_used(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
 ) {
-    if let Some(mut endpoint) = used(ctx) {
+    if let Some(mut endpoint) = used(call, ctx) {
         network::or_fail(call, verb(&mut *endpoint));
     }
 }
@@ -298,6 +300,7 @@ impl ContextEndpoint {
 /// Completes what was issued on any endpoint, the library's own flags included: afterwards no peer
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
+    calling::note(call);
     // Fails when no endpoint is claimed any more: other threads may have a better reason.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }

@@ -168,21 +168,31 @@ pub(crate) struct ProcessHost {
     open: Arc<()>,
     /// The value of the setting; unused if nothing is opened.
     host_limit: Duration,
+    callbacks: Callbacks,
+}
+
+/// What a transport reports to layers above.
+pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
-    arrived: fn(),
+    pub(crate) arrived: fn(),
+    /// The calling thread waits long for operations on these PEs.
+    pub(crate) waits: fn(&[Pe]),
+    /// That wait has ended.
+    pub(crate) ends_wait: fn(),
 }
 
 impl Default for ProcessHost {
     fn default() -> ProcessHost {
-        ProcessHost::with(Pe(0), Duration::ZERO, || ())
+        let callbacks = Callbacks { arrived: || (), waits: |_| (), ends_wait: || () };
+        ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
     }
 }
 
 impl ProcessHost {
     /// One that opens a transport.
-    pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> ProcessHost {
+    pub(crate) fn with(me: Pe, host_limit: Duration, callbacks: Callbacks) -> ProcessHost {
         let (chosen, open) = (AtomicBool::new(false), Arc::default());
-        ProcessHost { me, chosen, open, host_limit, arrived }
+        ProcessHost { me, chosen, open, host_limit, callbacks }
     }
 
     /// Records that the transport was chosen.
@@ -207,7 +217,15 @@ impl Host for ProcessHost {
     }
 
     fn arrived(&self) {
-        (self.arrived)();
+        (self.callbacks.arrived)();
+    }
+
+    fn waits(&self, peers: &[Pe]) {
+        (self.callbacks.waits)(peers);
+    }
+
+    fn ends_wait(&self) {
+        (self.callbacks.ends_wait)();
     }
 
     fn lost(&self, error: &Error) {

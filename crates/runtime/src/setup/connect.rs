@@ -17,8 +17,8 @@ use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
 use crate::net::endpoints;
-use crate::net::network::{self, ProcessHost};
-use crate::sync::flags;
+use crate::net::network::{self, Callbacks, ProcessHost};
+use crate::sync::{flags, status};
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
@@ -54,6 +54,13 @@ pub fn transports(
     };
     providers.iter().map(|provider| (provider.name, see(provider))).collect()
 }
+
+/// What a transport reports to this process.
+const CALLBACKS: Callbacks = Callbacks {
+    arrived: flags::ring_own,
+    waits: status::waits_for_operations,
+    ends_wait: status::ends_wait_for_operations,
+};
 
 /// Connect this PE with all PEs whose memory it does not share, if there are any.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
@@ -246,7 +253,7 @@ fn first_that_works(
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
-    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, flags::ring_own));
+    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
     let (transport, own) = match prepare(job, provider, amos, &host) {
         Ok(OpenTransport { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),

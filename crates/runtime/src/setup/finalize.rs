@@ -13,9 +13,11 @@ use crate::coll::collectives::barrier_all;
 use crate::memory::address;
 use crate::memory::blocks;
 use crate::net::{endpoints, network};
+use crate::sync::status;
 use crate::teams::active_set;
 use crate::teams::team;
 use core::ffi::c_int;
+use rushmem_explain::status::{Stage, Subject};
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes
 /// the library; any other is a barrier. One that matches no init has no effect but a warning, since
@@ -34,6 +36,7 @@ pub fn finalize(call: Call) {
     }
     // Nothing remains to be synchronized.
     process::decrement_inits();
+    status::enter(Stage::Finalized);
     if let Err(error) = job.session().finalized() {
         fail!(call, "{error}");
     }
@@ -59,9 +62,11 @@ pub(super) fn close(call: Call) {
         // No PE leaves while others still complete operations on its memory, including the flags of
         // the barrier.
         endpoints::complete(call);
+        let waits = status::show(status::now(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }
+        drop(waits);
         endpoints::close();
     }
     active_set::clear();
@@ -69,6 +74,7 @@ pub(super) fn close(call: Call) {
     address::close();
     *job.allocator() = None;
     process::decrement_inits();
+    status::enter(Stage::Finalized);
     if let Err(error) = job.session().finalized() {
         fail!(call, "{error}");
     }

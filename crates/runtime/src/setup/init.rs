@@ -1,7 +1,7 @@
 //! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
 #![allow(unsafe_code)]
 
-use super::{connect, finalize, join, leave, threads};
+use super::{connect, finalize, join, leave, threads, watchdog};
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
@@ -9,7 +9,9 @@ use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
+use crate::sync::status;
 use core::ffi::{c_int, c_void};
+use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
 use rushmem_transport::Provider;
 use std::sync::Mutex;
@@ -60,6 +62,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     process::increment_inits();
     // Other PEs may enter by another routine.
     barrier_all(Call(&"shmem_init"));
+    status::enter(Stage::Initialized);
     job
 }
 
@@ -67,12 +70,17 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
 fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     let job = match job::known() {
         Some(job) => {
+            status::enter(Stage::Starting);
             if let Err(error) = job.session().resumed() {
                 fail!(call, "{error}");
             }
             job
         }
-        None => job::set(join::join(call, providers, thread_level)),
+        None => {
+            let job = job::set(join::join(call, providers, thread_level));
+            watchdog::start(job);
+            job
+        }
     };
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are

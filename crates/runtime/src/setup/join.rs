@@ -8,6 +8,7 @@
 
 use super::record::{self, StartupRecord};
 use super::{addresses, algorithms, child, cpus, leave, locality, node_peers, warnings};
+use crate::api::lock;
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::digest::digest;
@@ -22,6 +23,7 @@ use crate::memory::areas::Areas;
 use crate::memory::statics;
 use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
+use crate::sync::status;
 use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol};
@@ -297,7 +299,14 @@ impl Mapped {
             static_data = path,
             "joined the job"
         );
-        flags::set(FlagArea::new(memory, Areas::new(pe.n_pes)));
+        let areas = Areas::new(pe.n_pes);
+        flags::set(FlagArea::new(memory, areas));
+        status::begin(lock::held);
+        let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
+        let stride = memory.layout().stride() as u64;
+        if let Err(error) = pe.session.statuses_are(stride, in_slice as u64) {
+            fail!(pe.call, "{error}");
+        }
         cma::set(peers, have_peers);
         Published { identified: pe, memory, equal_heap_addresses, records }
     }

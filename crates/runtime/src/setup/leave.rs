@@ -17,7 +17,9 @@ use crate::base::process;
 use crate::base::stdio;
 use crate::net::{endpoints, network};
 use crate::sync::flags;
+use crate::sync::status::{self, Shown};
 use core::ffi::{c_int, c_void};
+use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -139,11 +141,17 @@ fn give_up(job: &Job, status: c_int) {
     }
 }
 
+/// Shows in the status that this PE waits at its exit.
+fn shows_exit() -> Shown {
+    status::show(status::now(), (Call(&"exit"), Subject::Exit))
+}
+
 /// Whether every PE has come to its exit or to finalize within [`grace`].
 fn all_have_come(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
     let come = || area.areas().exits().iter().flat_map(|at| area.shown(first(), *at)).sum::<u64>();
+    let _waits = shows_exit();
     // Each earlier end was a barrier, so all were counted there.
     let all = u64::from(job.n_pes) * ENDED.load(Ordering::Relaxed);
     let end = Instant::now() + grace(job);
@@ -159,6 +167,7 @@ fn all_have_come(job: &Job) -> bool {
 /// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then
 /// the operations of this PE are complete.
 fn all_exit(job: &'static Job) -> bool {
+    let _waits = shows_exit();
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {

@@ -24,6 +24,7 @@ mod record;
 mod threads;
 mod transport_choice;
 mod warnings;
+mod watchdog;
 
 pub use connect::{OnThisMachine, transports};
 pub use finalize::{finalize, global_exit, inits_in_force};

@@ -11,7 +11,8 @@ use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;
 use crate::net::network;
 use crate::sync::flags;
-use std::time::{Duration, Instant};
+use crate::sync::status::{Described, LongWait};
+use std::time::Duration;
 
 /// Polls with a pause: some tens of microseconds.
 const POLLS: u32 = 3_000;
@@ -33,29 +34,52 @@ const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is polled again.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Wait until `ready`, which reads words that the library writes and rings for.
+/// Wait until `ready`, which reads words that the library writes and rings for. `describe` says
+/// what for, if it takes long.
 #[inline]
-pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
+pub(crate) fn until_rung(
+    job: &Job,
+    describe: impl Fn() -> Described,
+    mut ready: impl FnMut() -> bool,
+) {
     if network::is_open() && job.alone {
         // Only a message, or a thread of this PE, can change the words that are waited for.
-        wait_in_network(job, sleep_limit(job), ready);
+        wait_in_network(job, sleep_limit(job), describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
-        if network::is_open() {
-            network::hand_over();
-        }
-        flags::area().sleep_until(ready);
+        sleep_until_rung(describe, ready);
     }
 }
 
-/// Wait until `ready`, which reads words that any store may change.
-#[inline]
-pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
+#[cold]
+fn sleep_until_rung(describe: impl Fn() -> Described, ready: impl FnMut() -> bool) {
     if network::is_open() {
-        wait_in_network(job, sleep_limit(job), ready);
+        network::hand_over();
+    }
+    let mut wait = LongWait::new(describe);
+    flags::area().sleep_until(ready, |word, heard| wait.sleep(word, heard));
+}
+
+/// Wait until `ready`, which reads words that any store may change. `describe` says what for, if it
+/// takes long.
+#[inline]
+pub(crate) fn until_seen(
+    job: &Job,
+    describe: impl Fn() -> Described,
+    mut ready: impl FnMut() -> bool,
+) {
+    if network::is_open() {
+        wait_in_network(job, sleep_limit(job), describe, ready);
     } else if !poll(job.oversubscribed, &mut ready) {
-        while !ready() {
-            std::thread::sleep(SLEEP);
-        }
+        sleep_until_seen(describe, ready);
+    }
+}
+
+#[cold]
+fn sleep_until_seen(describe: impl Fn() -> Described, mut ready: impl FnMut() -> bool) {
+    let mut wait = LongWait::new(describe);
+    while !ready() {
+        std::thread::sleep(SLEEP);
+        wait.look();
     }
 }
 
@@ -84,17 +108,23 @@ fn sleep_limit(job: &Job) -> Duration {
 /// Wait until `ready` and serve peers in the meantime: poll as long as there is work for them, then
 /// sleep for `at_most` at a time until there is more.
 #[cold]
-fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool) {
-    let mut slept_since = None;
+fn wait_in_network(
+    job: &Job,
+    at_most: Duration,
+    describe: impl Fn() -> Described,
+    mut ready: impl FnMut() -> bool,
+) {
+    let mut wait = LongWait::new(describe);
     'waiting: while !poll_network(job.oversubscribed, &mut ready) {
-        slept_since.get_or_insert_with(Instant::now);
+        wait.look();
         while !network::wait(at_most) {
             if ready() {
                 break 'waiting;
             }
+            wait.look();
         }
     }
-    if slept_since.is_some_and(|since| since.elapsed() > LONG) {
+    if wait.lasted() > LONG {
         // The thread that serves peers while no thread waits sleeps too, the longer the longer the
         // wait is.
         network::hand_over();

@@ -33,7 +33,7 @@ impl Bell<'_> {
     pub(crate) fn sleep_until(
         &self,
         mut ready: impl FnMut() -> bool,
-        sleep: impl Fn(&AtomicU32, u32),
+        mut sleep: impl FnMut(&AtomicU32, u32),
     ) {
         loop {
             let heard = self.rings.load(Ordering::Acquire);

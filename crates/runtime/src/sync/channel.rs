@@ -21,8 +21,10 @@ use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
+use crate::sync::status::Described;
 use core::ffi::c_int;
 use rushmem_collectives::{Edge, Peer};
+use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,6 +42,18 @@ const POLLS_UNRUNG: u32 = 256;
 /// them is elsewhere.
 const POLLS_OF_ONE_FLAG: u32 = 16;
 
+/// The collective in which channels are used.
+pub(crate) trait InCollective {
+    fn call(&self) -> Call;
+
+    /// What a member waits for there: for `awaited`, if it is one PE.
+    fn subject(&self, awaited: Option<Pe>) -> Subject;
+
+    fn describe(&self, awaited: Option<Pe>) -> Described {
+        (self.call(), self.subject(awaited))
+    }
+}
+
 /// One member's side of its team's signals. Used by one collective at a time.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -51,6 +65,8 @@ pub(crate) struct Channels {
     growing: u64,
     members: Members,
     me: TeamPe,
+    /// How many collectives this member has entered.
+    entered: u64,
     /// Signals that were sent and taken, by edge; of active sets by PE.
     sent: Vec<u64>,
     taken: Vec<u64>,
@@ -78,6 +94,8 @@ struct Pairs {
     /// How many broadcasts the other writes here that this PE has entered, and the reverse.
     entered: Vec<u64>,
     written: Vec<u64>,
+    /// How many collectives on each active set this PE has entered, the latest set last.
+    on_sets: Vec<([c_int; 3], u64)>,
     /// The last broadcast of this PE: its active set and root.
     last_broadcast: Option<([c_int; 3], u32)>,
 }
@@ -93,6 +111,7 @@ impl Channels {
             growing: u64::MAX,
             members,
             me,
+            entered: 0,
             sent: zeros.clone(),
             taken: zeros,
             sent_to_any: 0,
@@ -114,10 +133,33 @@ impl Channels {
             taken: vec![0; world.n as usize],
             entered: zeros.clone(),
             written: zeros.clone(),
+            on_sets: Vec::new(),
             last_broadcast: None,
         });
         let (sent, taken) = (zeros.clone(), zeros);
         Channels { growing, pairs, sent, taken, ..Channels::new(slot, 0, world, me) }
+    }
+
+    /// This member enters a collective: which one it is, counted from 1.
+    #[inline]
+    pub(crate) fn enter(&mut self) -> u64 {
+        self.entered += 1;
+        self.entered
+    }
+
+    /// The same of the collectives on the active set `set`.
+    pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
+        let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;
+        let (at, last) = match sets.iter().rposition(|(other, _)| *other == set) {
+            Some(at) => (at, sets.len() - 1),
+            None => {
+                sets.push((set, 0));
+                (sets.len() - 1, sets.len() - 1)
+            }
+        };
+        sets.swap(at, last);
+        sets[last].1 += 1;
+        sets[last].1
     }
 
     /// The active set that the next signals are for, by a number that other sets hardly have.
@@ -183,7 +225,13 @@ impl Channels {
     /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at
     /// most `ahead` behind. Ends the job with an error when it is seen to be in a call on another
     /// active set: in that broadcast it sends no signal before it has the data.
-    pub(crate) fn wait_for_entry(&mut self, call: Call, job: &Job, peer: u32, ahead: u64) {
+    pub(crate) fn wait_for_entry(
+        &mut self,
+        by: &impl InCollective,
+        job: &Job,
+        peer: u32,
+        ahead: u64,
+    ) {
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
         let written = &mut pairs.written[peer as usize];
         *written += 1;
@@ -194,12 +242,17 @@ impl Channels {
         let (entered, signal) = (areas.entered(source), areas.pair_flag(source));
         let mut has_entered = false;
         let unrung = self.unrung.take();
-        self.unrung = until(unrung, job, || {
-            has_entered = flags::area().flag(entered) >= needed;
-            has_entered || self.is_of_another_set(flags::area().flag(signal), next_signal)
-        });
+        self.unrung = until(
+            unrung,
+            job,
+            || by.describe(Some(source)),
+            || {
+                has_entered = flags::area().flag(entered) >= needed;
+                has_entered || self.is_of_another_set(flags::area().flag(signal), next_signal)
+            },
+        );
         if !has_entered {
-            elsewhere(call, source);
+            elsewhere(by.call(), source);
         }
     }
 
@@ -218,23 +271,27 @@ impl Channels {
 
     /// Wait until the counter of member `at` releases the members. Ends the job with an error when
     /// a member is seen to be in a call on another active set.
-    pub(crate) fn await_release(&mut self, call: Call, job: &Job, at: u32) {
+    pub(crate) fn await_release(&mut self, by: &impl InCollective, job: &Job, at: u32) {
         self.releases += 1;
         self.ring();
         let area = flags::area();
         let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
         let value = self.generation_mark() + self.releases;
         let (mut other, mut polls) = (None, 0);
-        backoff::until_rung(job, || {
-            let is_released = area.flag_of(owner, counter + 8) >= value;
-            polls += 1;
-            if !is_released && polls > POLLS_OF_ONE_FLAG && self.pairs.is_some() {
-                other = self.in_another_set();
-            }
-            is_released || other.is_some()
-        });
+        backoff::until_rung(
+            job,
+            || by.describe(None),
+            || {
+                let is_released = area.flag_of(owner, counter + 8) >= value;
+                polls += 1;
+                if !is_released && polls > POLLS_OF_ONE_FLAG && self.pairs.is_some() {
+                    other = self.in_another_set();
+                }
+                is_released || other.is_some()
+            },
+        );
         if let Some(peer) = other {
-            elsewhere(call, self.members.world_pe(peer));
+            elsewhere(by.call(), self.members.world_pe(peer));
         }
     }
 
@@ -331,8 +388,8 @@ impl Channels {
     /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for
     /// another active set.
     #[inline]
-    pub(crate) fn wait(&mut self, call: Call, job: &Job, peer: Peer) {
-        let Some(index) = self.index(peer) else { return self.wait_for_any(job) };
+    pub(crate) fn wait(&mut self, by: &impl InCollective, job: &Job, peer: Peer) {
+        let Some(index) = self.index(peer) else { return self.wait_for_any(by, job) };
         let areas = flags::area().areas();
         let at = match self.pairs {
             None => areas.flag(self.slot, peer.edge),
@@ -343,17 +400,19 @@ impl Channels {
         let value = self.mark + *taken;
         let growing = self.growing;
         let mut flag = 0;
-        self.unrung = until(self.unrung.take(), job, || {
+        let (unrung, members) = (self.unrung.take(), &self.members);
+        let describe = || by.describe(Some(members.world_pe(peer.index)));
+        self.unrung = until(unrung, job, describe, || {
             flag = flags::area().flag(at);
             flag & growing >= value & growing
         });
         if self.is_of_another_set(flag, value) {
-            elsewhere(call, self.members.world_pe(peer.index));
+            elsewhere(by.call(), self.members.world_pe(peer.index));
         }
     }
 
     /// Wait until one more message of whichever member has come.
-    fn wait_for_any(&mut self, job: &Job) {
+    fn wait_for_any(&mut self, by: &impl InCollective, job: &Job) {
         let peers = u64::from(self.members.n - 1);
         let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
         self.taken_of_any += 1;
@@ -361,7 +420,8 @@ impl Channels {
         let expected = turn / 2 * peers + before + 1;
         self.ring();
         let area = flags::area();
-        backoff::until_rung(job, || area.flag(at) + area.flag(by_network) >= expected);
+        let describe = || by.describe(None);
+        backoff::until_rung(job, describe, || area.flag(at) + area.flag(by_network) >= expected);
     }
 
     /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the
@@ -418,7 +478,12 @@ pub(crate) fn next_collective_of_job() -> usize {
 /// Wait until `ready`, and wake a PE that was signaled if that takes a while; otherwise it is
 /// returned.
 #[inline]
-fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
+fn until(
+    unrung: Option<Pe>,
+    job: &Job,
+    describe: impl Fn() -> Described,
+    mut ready: impl FnMut() -> bool,
+) -> Option<Pe> {
     if let Some(pe) = unrung {
         let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
         for _ in 0..polls {
@@ -429,7 +494,7 @@ fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Opti
         }
         flags::area().ring(pe);
     }
-    backoff::until_rung(job, ready);
+    backoff::until_rung(job, describe, ready);
     None
 }
 

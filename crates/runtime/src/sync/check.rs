@@ -15,6 +15,7 @@ use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
+use crate::sync::channel::InCollective;
 use crate::sync::mailbox::mailboxes;
 use rushmem_transport::Pe;
 use std::fmt::Write;
@@ -42,13 +43,14 @@ const GRACE: Duration = Duration::from_secs(2);
 /// is a number of theirs that members of other teams do not have; `team_name` gives the name of the
 /// team with a number.
 pub(crate) fn same(
-    call: Call,
+    entry: &impl InCollective,
     job: &Job,
     members: &Members,
     team: u64,
     arguments: &[CheckedArgument],
     team_name: fn(u64) -> String,
 ) {
+    let call = entry.call();
     let words = words(call, arguments);
     let team = if job.threads_somewhere { team } else { 0 };
     let tag = digest(&[WHO_IS_WHERE, team]);
@@ -57,14 +59,18 @@ pub(crate) fn same(
     let mut others: Vec<Other> =
         all.filter(|pe| *pe != job.me()).map(|pe| Other { pe, said: None }).collect();
     for other in &others {
-        send(job, other.pe, tag, own);
+        send(call, job, other.pe, tag, own);
     }
     let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
     let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
-    backoff::until_rung(job, || {
-        listen(job, &mut others, tag);
-        complete(&others) || !alike(&others)
-    });
+    backoff::until_rung(
+        job,
+        || entry.describe(None),
+        || {
+            listen(job, &mut others, tag);
+            complete(&others) || !alike(&others)
+        },
+    );
     if alike(&others) {
         return;
     }
@@ -80,7 +86,7 @@ pub(crate) fn same(
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(lines(job, members, &others, tag, own, &words), arguments, team_name)
+        report(lines(call, job, members, &others, tag, own, &words), arguments, team_name)
     )
 }
 
@@ -90,8 +96,8 @@ struct Other {
     said: Option<u64>,
 }
 
-fn send(job: &Job, pe: Pe, tag: u64, word: u64) {
-    mailboxes().send(job, pe, tag, &[word, 0, 0, 0, 0, 0]);
+fn send(call: Call, job: &Job, pe: Pe, tag: u64, word: u64) {
+    mailboxes().send(call, job, pe, tag, &[word, 0, 0, 0, 0, 0]);
 }
 
 /// Receive from members that have not sent anything yet.
@@ -104,6 +110,7 @@ fn listen(job: &Job, others: &mut [Other], tag: u64) {
 /// The call of each member, in the order of the team. Members in the same call have the same words
 /// as this PE; the others know that it is in another call, so both send each other their words.
 fn lines(
+    call: Call,
     job: &Job,
     members: &Members,
     others: &[Other],
@@ -117,10 +124,10 @@ fn lines(
     lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));
     for &word in words {
         for (pe, _) in &lines[first..] {
-            send(job, *pe, tag, word);
+            send(call, job, *pe, tag, word);
         }
         for (pe, heard) in &mut lines[first..] {
-            heard.push(mailboxes().receive(job, *pe, tag).map_or(0, |message| message[0]));
+            heard.push(mailboxes().receive(call, job, *pe, tag).map_or(0, |message| message[0]));
         }
     }
     lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));

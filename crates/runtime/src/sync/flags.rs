@@ -18,7 +18,7 @@ use rushmem_transport::{
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 static AREA: OnceLock<FlagArea> = OnceLock::new();
 
@@ -222,12 +222,26 @@ impl FlagArea {
         pes.iter().map(word).collect()
     }
 
-    /// Sleep until `ready`, which reads own flags.
-    pub(crate) fn sleep_until(&self, ready: impl FnMut() -> bool) {
-        self.own_bell().sleep_until(ready, |word, heard| {
-            // Whether it was interrupted or the word has changed, the caller checks again.
-            let _ = futex::wait(word, futex::Flags::empty(), heard, None);
-        });
+    /// Sleep until `ready`, which reads own flags. `sleep` returns when the word no longer has the
+    /// given value, or at any time before.
+    pub(crate) fn sleep_until(
+        &self,
+        ready: impl FnMut() -> bool,
+        sleep: impl FnMut(&AtomicU32, u32),
+    ) {
+        self.own_bell().sleep_until(ready, sleep);
+    }
+
+    /// Write the status of this PE, from its second word on; the first one shows a reader that it
+    /// is being written.
+    pub(crate) fn write_status(&self, words: &[u64]) {
+        let at = self.areas.status();
+        let sequence = self.own_word(at);
+        let before = sequence.load(Ordering::Relaxed);
+        sequence.store(before + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.write_own(at + 8, words);
+        sequence.store(before + 2, Ordering::Release);
     }
 
     /// `nbytes` own bytes, for data.

@@ -4,10 +4,13 @@
 //! that was taken from a mailbox for another agreement is kept until it is requested, and the
 //! mailbox is free again. A sender waits until its last message to the same PE has been taken.
 
+use crate::base::call::Call;
 use crate::base::job::Job;
 use crate::memory::areas::MESSAGE;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
+use crate::sync::status::Described;
+use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -37,7 +40,7 @@ struct State {
 
 impl Mailboxes {
     /// Send `message` to `dest`, once its mailbox is free.
-    pub(crate) fn send(&self, job: &Job, dest: Pe, tag: u64, message: &MailboxMessage) {
+    pub(crate) fn send(&self, call: Call, job: &Job, dest: Pe, tag: u64, message: &MailboxMessage) {
         let internal = flags::area();
         let acknowledged = internal.areas().acknowledged(dest);
         loop {
@@ -55,7 +58,7 @@ impl Mailboxes {
             drop(state);
             // A sender that waits takes messages that others have sent: otherwise threads of
             // several PEs that each wait to send to the next would wait forever.
-            backoff::until_rung(job, || {
+            backoff::until_rung(job, describe(call, dest), || {
                 let is_free = internal.flag(acknowledged) >= waited_for;
                 if !is_free {
                     let mut state = self.state();
@@ -69,9 +72,15 @@ impl Mailboxes {
     /// Wait for the next message of `source` with this tag. `None` when it sent one with another
     /// tag instead and only one thread of any PE is in the library at a time: a source that is in
     /// another agreement with this PE waits there for this PE, so that both would wait forever.
-    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
+    pub(crate) fn receive(
+        &self,
+        call: Call,
+        job: &Job,
+        source: Pe,
+        tag: u64,
+    ) -> Option<MailboxMessage> {
         let mut found = None;
-        backoff::until_rung(job, || {
+        backoff::until_rung(job, describe(call, source), || {
             let mut state = self.state();
             state.empty(flags::area(), job.me(), source);
             found = state.next(source, tag);
@@ -90,6 +99,11 @@ impl Mailboxes {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
+}
+
+/// A wait for a PE to send a message, or to take one.
+fn describe(call: Call, pe: Pe) -> impl Fn() -> Described {
+    move || (call, Subject::Message { from: pe.0 })
 }
 
 impl State {

@@ -1,5 +1,5 @@
 //! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, and the checks that use them.
+//! mailboxes, the checks that use them, and the status that shows long waits.
 //!
 //! It knows no team and no collective.
 
@@ -9,3 +9,4 @@ pub(crate) mod channel;
 pub(crate) mod check;
 pub(crate) mod flags;
 pub(crate) mod mailbox;
+pub(crate) mod status;

@@ -162,7 +162,12 @@ fn own_team(
     };
     let [start, log_stride, size] = triplet.map(|number| number as u64);
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
-    match agree(job, members, AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 }) {
+    match agree(
+        call,
+        job,
+        members,
+        AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 },
+    ) {
         Agreed::Slots(slots, generation, all_keep) => {
             let (name, members) = (Name::Fixed("an active set"), members.clone());
             let (slot, config) = (slots[0], TeamConfig::default());

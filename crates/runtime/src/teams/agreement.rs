@@ -14,6 +14,7 @@ use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
+use crate::net::calling;
 use crate::sync::channel::GENERATIONS;
 use crate::sync::mailbox::{MailboxMessage, mailboxes};
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
@@ -189,14 +190,14 @@ impl Slots {
 }
 
 /// Agree with all `members`, every one of which calls this.
-pub(crate) fn agree(job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
+pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
     let AgreementRequest { tag, count, .. } = request;
     let first = (tag % WINDOWS as u64) as usize;
     let mut all_offered = true;
     for attempt in 0.. {
         let window = (first + attempt) % WINDOWS;
         let (proposal, mine) = slots().offer(window, request);
-        let agreed = match all_reduce(job, members, tag, proposal) {
+        let agreed = match all_reduce(call, job, members, tag, proposal) {
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
         };
@@ -223,7 +224,14 @@ pub(crate) fn agree(job: &Job, members: &Members, request: AgreementRequest) -> 
 
 /// Carry out the plan of an all-reduce with messages for its puts. The error is a peer that is in
 /// another agreement.
-fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<Proposal, Pe> {
+fn all_reduce(
+    call: Call,
+    job: &Job,
+    members: &Members,
+    tag: u64,
+    own: Proposal,
+) -> Result<Proposal, Pe> {
+    calling::note(call);
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
     let mut landed: Vec<(u64, Proposal)> = Vec::new();
@@ -235,11 +243,11 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
         match step {
             Step::Put { peer, to, .. } => {
                 let message = accumulator.message(u64::from(landing_of(to)));
-                mailboxes().send(job, members.world_pe(peer.index), tag, &message);
+                mailboxes().send(call, job, members.world_pe(peer.index), tag, &message);
             }
             Step::Wait { peer } => {
                 let peer = members.world_pe(peer.index);
-                let message = mailboxes().receive(job, peer, tag).ok_or(peer)?;
+                let message = mailboxes().receive(call, job, peer, tag).ok_or(peer)?;
                 landed.push((message[0], Proposal::from_message(&message)));
             }
             Step::Reduce { landing, .. } => {

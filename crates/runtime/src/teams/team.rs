@@ -88,6 +88,11 @@ impl Team {
         self.handle
     }
 
+    /// What messages call it.
+    pub(crate) fn name(&self) -> Name {
+        self.name
+    }
+
     pub(crate) fn members(&self) -> &Members {
         &self.members
     }

@@ -3,10 +3,10 @@
 
 use super::OfiEndpoint;
 use crate::ep::{EpFailure, FiEndpoint};
-use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
+use rushmem_transport::{Error, Host, Pe};
 use std::time::Duration;
 
 /// Polls of the ep between two polls of the service, while no reply is due.
@@ -43,7 +43,16 @@ impl Waiter for OfiEndpoint {
     fn sleep(&mut self, at_most: Duration) {
         self.shared().sleep(at_most);
     }
+
+    fn host(&self) -> &dyn Host {
+        &*self.shared().host
+    }
+
+    fn awaited(&self) -> Vec<Pe> {
+        self.owing().into_iter().map(Pe).collect()
+    }
 }
+
 impl OfiEndpoint {
     /// Does `step` until it yields something; everything works meanwhile. `towards` is who is
     /// waited for.
@@ -83,13 +92,18 @@ impl OfiEndpoint {
         Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
     }
 
-    /// After a long wait: whether the PEs that owe something are there at all. Not every provider
-    /// says so when a message is lost; a read that fails does.
-    fn confirm(&mut self) -> Result<(), Error> {
+    /// The PEs that owe something that is waited for.
+    fn owing(&self) -> Vec<u32> {
         let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
         owing.sort_unstable();
         owing.dedup();
-        for pe in owing {
+        owing
+    }
+
+    /// After a long wait: whether the PEs that owe something are there at all. Not every provider
+    /// says so when a message is lost; a read that fails does.
+    fn confirm(&mut self) -> Result<(), Error> {
+        for pe in self.owing() {
             let from = self.shared().some_byte(pe);
             let confirmed = self.shared().confirm(pe);
             confirmed.map_err(|failure| self.give_up(&failure))?;

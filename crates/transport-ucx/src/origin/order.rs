@@ -46,7 +46,7 @@ impl Origin {
         connection: &Connection,
     ) -> Result<(), Error> {
         self.start_flush(shared, pe)?;
-        self.until(shared, |origin| {
+        self.until(shared, Some(pe), |origin| {
             !origin.is_flushing(shared, pe) && connection.transfers() == 0
         })?;
         self.routes[pe].put_before = false;
@@ -61,7 +61,7 @@ impl Origin {
             true => Ok(()),
             false => {
                 self.ask_for_ack(shared, pe)?;
-                self.until(shared, |origin| origin.issued.is_before_fence_done(pe))
+                self.until(shared, Some(pe), |origin| origin.issued.is_before_fence_done(pe))
             }
         }
     }
@@ -77,7 +77,7 @@ impl Origin {
     pub(super) fn room_in_window(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         match self.issued.is_full(pe) {
             false => Ok(()),
-            true => self.until(shared, |origin| !origin.issued.is_full(pe)),
+            true => self.until(shared, Some(pe), |origin| !origin.issued.is_full(pe)),
         }
     }
 
@@ -159,7 +159,7 @@ impl Origin {
     /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither
     /// among the touched nor among the owing afterwards.
     fn await_quiet(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        self.until(shared, |origin| {
+        self.until(shared, Some(pe), |origin| {
             origin.issued.unacked(pe) == 0 && origin.is_settled(shared, pe)
         })?;
         self.forget_touched(pe);
@@ -221,7 +221,7 @@ impl Origin {
         }
         if any && self.worker.orders() {
             // UCX's fence says nothing of operations that it has only in part begun.
-            self.until(shared, |origin| origin.pending.transfers() == 0)?;
+            self.until(shared, None, |origin| origin.pending.transfers() == 0)?;
             self.worker.fence().map_err(|why| shared.loss.of_self(&why))?;
         }
         Ok(())

@@ -180,12 +180,13 @@ impl Origin {
         Ok((slot, turn))
     }
 
-    /// Waits until the operation that had a slot in this turn has ended.
+    /// Waits until the operation on a PE that had a slot in this turn has ended.
     pub(crate) fn answered(
         &mut self,
         shared: &SharedState,
+        pe: Pe,
         (slot, turn): (Rc<Slot>, u32),
     ) -> Result<(), Error> {
-        self.until(shared, |_| slot.is_past(turn))
+        self.until(shared, Some(pe), |_| slot.is_past(turn))
     }
 }

@@ -6,7 +6,7 @@ use crate::ucp::{UcpRequest, said};
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Waiter, wait};
-use rushmem_transport::{Error, Pe};
+use rushmem_transport::{Error, Host, Pe};
 use std::time::Duration;
 
 /// Polls of a waiter that spins per poll of the service: what it waits for is likely to come to its
@@ -17,6 +17,8 @@ const POLLS_PER_SERVICE: u32 = 4;
 struct Waiting<'a> {
     origin: &'a mut Origin,
     shared: &'a SharedState,
+    /// The PE that it waits for, if it is one.
+    towards: Option<Pe>,
 }
 
 impl Waiter for Waiting<'_> {
@@ -32,17 +34,29 @@ impl Waiter for Waiting<'_> {
     fn sleep(&mut self, at_most: Duration) {
         self.shared.sleep(Some(&self.origin.worker), at_most);
     }
+
+    fn host(&self) -> &dyn Host {
+        &*self.shared.host
+    }
+
+    fn awaited(&self) -> Vec<Pe> {
+        match self.towards {
+            Some(pe) => vec![pe],
+            None => self.origin.touched.iter().map(|&pe| Pe(pe)).collect(),
+        }
+    }
 }
 
 impl Origin {
-    /// Waits until `ready`, and serves peers meanwhile.
+    /// Waits until `ready`, and serves peers meanwhile. `towards` is the PE that is waited for.
     pub(super) fn until(
         &mut self,
         shared: &SharedState,
+        towards: Option<Pe>,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
         let ready = |this: &mut Waiting<'_>| Ok(ready(this.origin).then_some(()).into());
-        wait(&mut Waiting { origin: self, shared }, ready)
+        wait(&mut Waiting { origin: self, shared, towards }, ready)
     }
 
     /// Waits until an operation has ended.
@@ -55,7 +69,7 @@ impl Origin {
         let Some(request) = request else { return Ok(()) };
         let ucp = self.ucp();
         let mut status = None;
-        let waited = self.until(shared, |_| {
+        let waited = self.until(shared, Some(pe), |_| {
             status = request.status(ucp);
             status.is_some()
         });
@@ -77,6 +91,6 @@ impl Origin {
         if self.pending.in_flight() < max {
             return Ok(());
         }
-        self.until(shared, |origin| origin.pending.in_flight() < max)
+        self.until(shared, None, |origin| origin.pending.in_flight() < max)
     }
 }

@@ -21,6 +21,9 @@ const YIELDS: u32 = 100;
 /// The same when PEs outnumber the CPUs; then there are no polls without a pause.
 const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
+/// The host learns of a wait that lasts this long.
+const LONG: Duration = Duration::from_millis(10);
+
 /// How the threads of a provider wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
@@ -73,6 +76,8 @@ pub struct Backoff {
     polls: u32,
     /// The time of its first sleep.
     first_sleep: Option<Instant>,
+    /// The host learns of the wait once it has lasted this long, zero before the first report.
+    report_after: Duration,
 }
 
 /// What a waiter does between two polls.
@@ -94,7 +99,7 @@ impl Backoff {
             true => (0, YIELDS_OVERSUBSCRIBED),
             false => (spins, YIELDS),
         };
-        Backoff { spins, yields, polls: 0, first_sleep: None }
+        Backoff { spins, yields, polls: 0, first_sleep: None, report_after: Duration::ZERO }
     }
 
     /// What to do after a poll that found nothing.
@@ -131,6 +136,23 @@ impl Backoff {
     /// The time since the first sleep of the wait; zero if it never slept.
     pub fn since_first_sleep(&self) -> Duration {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether the host is to learn of the wait now, after a sleep: of a long one, and again when
+    /// it has lasted twice as long, since other PEs may be waited for by then.
+    #[cold]
+    pub fn is_report_due(&mut self) -> bool {
+        let lasted = self.since_first_sleep();
+        let is_due = lasted >= self.report_after.max(LONG);
+        if is_due {
+            self.report_after = 2 * lasted;
+        }
+        is_due
+    }
+
+    /// Whether the host has learned of the wait.
+    pub fn is_reported(&self) -> bool {
+        !self.report_after.is_zero()
     }
 
     /// Makes [`since_first_sleep`](Backoff::since_first_sleep) count from the next sleep.

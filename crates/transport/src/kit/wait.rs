@@ -1,9 +1,9 @@
 //! How a thread waits for operations of its own: it polls until they are complete, serves peers
 //! meanwhile, and yields and sleeps as [`backoff`](super::backoff) says.
 
-use super::backoff::Backoff;
+use super::backoff::{Backoff, Pause};
 use super::progress_state::ProgressState;
-use crate::Error;
+use crate::{Error, Host, Pe};
 use std::time::Duration;
 
 /// What waits for operations: an endpoint, or what it issues by.
@@ -20,6 +20,12 @@ pub trait Waiter {
 
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
+
+    /// The host, which learns of a wait that lasts long.
+    fn host(&self) -> &dyn Host;
+
+    /// The PEs that are waited for.
+    fn awaited(&self) -> Vec<Pe>;
 }
 
 /// The result of an attempt.
@@ -61,13 +67,20 @@ pub fn wait<W: Waiter, T>(
             Ok(true) => backoff.renew(),
             Ok(false) => {
                 let at_most = waiter.state().limits().sleep;
-                backoff.pause().take(|| waiter.sleep(at_most));
+                let pause = backoff.pause();
+                pause.take(|| waiter.sleep(at_most));
+                if pause == Pause::Sleep && backoff.is_report_due() {
+                    waiter.host().waits(&waiter.awaited());
+                }
             }
             Err(error) => break Err(error),
         }
     };
     if let Some(backoff) = wait {
         waiter.state().end_wait(&backoff);
+        if backoff.is_reported() {
+            waiter.host().ends_wait();
+        }
     }
     result
 }

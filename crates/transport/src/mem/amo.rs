@@ -24,6 +24,10 @@ mod sealed {
     label = "not an integer of 2, 4 or 8 bytes"
 )]
 pub trait Word: Sealed + Copy + PartialOrd + 'static {
+    /// Whether the type is signed.
+    const SIGNED: bool;
+    /// Its bits, zero-extended.
+    fn word_bits(self) -> u64;
     /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
@@ -100,6 +104,10 @@ macro_rules! word {
     ($($t:ty, $atomic:ty;)*) => {$(
         impl Sealed for $t {}
         impl Word for $t {
+            const SIGNED: bool = <$t>::MIN != 0;
+            fn word_bits(self) -> u64 {
+                self as u64 & u64::MAX >> (u64::BITS - <$t>::BITS)
+            }
             #[inline(always)]
             unsafe fn load_acquire(source: *const Self) -> Self {
                 // SAFETY: valid and aligned by contract.

@@ -262,6 +262,8 @@ impl Daemon {
                     subtree.signal(signal);
                 }
             }
+            Down::Explain(inquiry) => subtree.explain(inquiry),
+            Down::Watch { statuses, limit } => subtree.watch(statuses, limit),
             Down::Suspend => {
                 self.is_suspended = true;
                 subtree.suspend();

@@ -19,7 +19,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rushmem_bootstrap::server::Statuses;
+use rushmem_explain::report::PeReport;
+use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::time::Interval;
@@ -28,6 +30,8 @@ use self::branch::Arrival;
 use self::branches::{Branches, Daemons};
 use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
+use crate::explain::overdue::Watch;
+use crate::explain::survey::{self, Inquiry, RunningPe, Survey};
 use crate::failure::StartFailure;
 use crate::local_pes::LocalPes;
 use crate::output::Output;
@@ -67,6 +71,11 @@ pub struct Subtree {
     /// Set if PE 0's input comes from the parent.
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
+    /// Sends reports on the PEs of this process.
+    explain: mpsc::UnboundedSender<Up>,
+    explained: mpsc::UnboundedReceiver<Up>,
+    /// Looks for long waits, if that was requested.
+    watch: Option<Watch>,
     heartbeat_ticks: Interval,
     reap_ticks: Interval,
 }
@@ -77,6 +86,7 @@ impl Subtree {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
         let (consumed, inputs_consumed) = mpsc::unbounded_channel();
+        let (explain, explained) = mpsc::unbounded_channel();
         Ok(Subtree {
             local_pes: LocalPes::new(announce),
             branches: Branches::new(arrive),
@@ -87,6 +97,9 @@ impl Subtree {
             arrivals,
             consumed: has_parent.then_some(consumed),
             inputs_consumed,
+            explain,
+            explained,
+            watch: None,
             heartbeat_ticks: heartbeat::ticks(heartbeat::period(limit)),
             reap_ticks: heartbeat::ticks(REAP_INTERVAL),
         })
@@ -145,6 +158,8 @@ impl Subtree {
                     }
                 }
                 Some(()) = self.inputs_consumed.recv() => return Up::InputConsumed,
+                Some(reports) = self.explained.recv() => return reports,
+                () = Watch::tick(&mut self.watch) => self.look_for_long_waits(),
                 _ = self.reap_ticks.tick() => self.reap(),
                 _ = self.heartbeat_ticks.tick(), if !self.branches.is_empty() => {
                     self.events.extend(self.branches.tick(&self.processes));
@@ -194,6 +209,56 @@ impl Subtree {
         }
     }
 
+    /// Requests reports on all PEs, which follow as events.
+    pub fn explain(&mut self, inquiry: Inquiry) {
+        self.branches.broadcast(&Down::Explain(inquiry));
+        let survey = Survey {
+            pes: self.running_pes(),
+            statuses: inquiry.statuses.and_then(|places| self.local_pes.statuses(places)),
+            mark: self.processes.mark().value().to_os_string(),
+        };
+        let batches = move |reports: &[PeReport], is_last| -> Vec<Up> {
+            let number = inquiry.number;
+            let batch =
+                |reports: &[PeReport]| Up::Explained { number, reports: reports.to_vec(), is_last };
+            reports.chunks(survey::BATCH).map(batch).collect()
+        };
+        if inquiry.at_once {
+            self.events.extend(batches(&survey.at_once(), true));
+            return;
+        }
+        let explain = self.explain.clone();
+        let send = move |reports: &[PeReport], is_last| {
+            // The receiver lives as long as this process.
+            batches(reports, is_last).into_iter().for_each(|batch| drop(explain.send(batch)));
+        };
+        // Without a thread, the reports are missing.
+        let _ = std::thread::Builder::new().spawn(move || survey.make(send));
+    }
+
+    /// Looks for waits that last longer than `limit`, once per second; each is an event.
+    pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
+        self.branches.broadcast(&Down::Watch { statuses, limit });
+        self.watch = self.local_pes.statuses(statuses).map(|statuses| Watch::new(statuses, limit));
+    }
+
+    fn look_for_long_waits(&mut self) {
+        let pes = self.running_pes();
+        if let Some(watch) = &mut self.watch {
+            self.events.extend(watch.look(&pes).into_iter().map(Up::Overdue));
+        }
+    }
+
+    /// The PEs of this process that run.
+    fn running_pes(&self) -> Vec<RunningPe> {
+        let running = |(pe, pid): (u32, Pid)| RunningPe {
+            pe,
+            local: self.local_pes.local_number(pe),
+            pid: pid.as_raw_nonzero().get().unsigned_abs(),
+        };
+        self.processes.alive().map(running).collect()
+    }
+
     /// Sends a piece of input to PE 0.
     pub fn send_input(&mut self, bytes: Vec<u8>) {
         if self.local_pes.has(0) {
@@ -203,9 +268,14 @@ impl Subtree {
         }
     }
 
-    /// Sends a signal to all PEs. SIGKILL also abandons daemons that have not started yet.
+    /// Sends a signal to all PEs, SIGUSR1 only to those that have a handler for it. SIGKILL also
+    /// abandons daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
-        self.processes.signal(signal);
+        match signal {
+            // Its default action would end PEs; oshrun itself prints an explanation.
+            Signal::USR1 => self.processes.signal_handlers(signal),
+            _ => self.processes.signal(signal),
+        }
         self.branches.broadcast(&Down::Signal(signal.as_raw()));
         if signal == Signal::KILL {
             self.branches.abandon(&self.processes);
@@ -231,7 +301,10 @@ impl Subtree {
 
     /// What has not ended: PEs of this process, and hosts below.
     pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
-        (self.processes.alive(), self.branches.busy().map(str::to_string).collect())
+        (
+            self.processes.alive().map(|(pe, _)| pe).collect(),
+            self.branches.busy().map(str::to_string).collect(),
+        )
     }
 
     /// After the end of all PEs: kills the processes that they left on all hosts.

@@ -3,11 +3,17 @@
 //! They are frames of `rushmem_bootstrap::proto` over the daemon's standard input and output.
 //! Frames of PEs pass through uninterpreted.
 
+use std::time::Duration;
+
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;
+use rushmem_bootstrap::server::Statuses;
+use rushmem_explain::report::PeReport;
 use serde::{Deserialize, Serialize};
 
 use super::orders::Orders;
+use crate::explain::overdue::WaitId;
+use crate::explain::survey::Inquiry;
 
 /// Maximum size of a message to the parent: a piece of output or of frames, and a header.
 pub const MAX_UP: usize = 512 * 1024;
@@ -101,6 +107,17 @@ pub enum Up {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
+    /// Reports on some PEs, in reply to [`Down::Explain`].
+    Explained {
+        /// The number of the inquiry.
+        number: u32,
+        /// The reports.
+        reports: Vec<PeReport>,
+        /// Whether no better reports on these PEs follow.
+        is_last: bool,
+    },
+    /// A wait has lasted longer than [`Down::Watch`] allows.
+    Overdue(WaitId),
     /// All PEs below this daemon have ended.
     Idle,
     /// Reply to [`Down::Finish`], and the last message: all output has been sent, and no process is
@@ -129,6 +146,15 @@ pub enum Down {
     },
     /// A signal for the process groups of all PEs.
     Signal(i32),
+    /// Report on all PEs that run.
+    Explain(Inquiry),
+    /// Look for long waits once per second.
+    Watch {
+        /// Where the statuses of the PEs are.
+        statuses: Statuses,
+        /// How long a wait may last.
+        limit: Duration,
+    },
     /// Stop all PEs. No heartbeats follow until [`Down::Resume`].
     Suspend,
     /// Continue all PEs.

@@ -28,11 +28,12 @@ use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::job::{self, Job};
 use crate::memory::address;
-use crate::memory::range;
+use crate::memory::{place, range};
 use crate::net::contexts::World;
 use crate::net::order;
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
+use rushmem_explain::status::{Place, Subject};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use turns::TurnResult;
@@ -163,13 +164,18 @@ impl<T: LockWord> LockHandle<T> {
         flags::area().ring(pe);
     }
 
-    /// Wait for another PE to set bits of this PE's node.
-    fn wait(&self, ready: impl FnMut() -> bool) {
+    /// Wait for another PE to set bits of this PE's node: the one before it in the queue, where it
+    /// is known.
+    fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
+        let describe = || {
+            let lock = place::of_word(self.job, self.word.cast(), size_of::<T>()).0;
+            (self.call, Subject::Lock { lock, behind: behind.map(|pe| pe.0) })
+        };
         if address::are_atomics_by_network() {
             // A network sets the bits when it likes, and then rings no bell.
-            backoff::until_seen(self.job, ready);
+            backoff::until_seen(self.job, describe, ready);
         } else {
-            backoff::until_rung(self.job, ready);
+            backoff::until_rung(self.job, describe, ready);
         }
     }
 
@@ -202,7 +208,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     if let Some(last) = lock.enqueue() {
         turns::hold(lock.address(), false);
         lock.add_to_node(last, lock.name());
-        lock.wait(|| lock.is_granted());
+        lock.wait(Some(last), || lock.is_granted());
         turns::hold(lock.address(), true);
     }
 }
@@ -239,7 +245,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     }
     order::quiet(call, World);
     if lock.next().is_some() || !lock.retire() {
-        lock.wait(|| lock.next().is_some());
+        lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
     }
     turns::pass(lock.address());
@@ -257,6 +263,15 @@ pub(crate) fn finalize(call: Call) {
         }
     }
     forget(0..usize::MAX);
+}
+
+/// The places of the locks that this PE holds.
+pub(crate) fn held() -> Vec<Place> {
+    let Some(job) = job::known() else { return Vec::new() };
+    let place = |(address, nbytes)| {
+        place::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
+    };
+    turns::held().into_iter().map(place).collect()
 }
 
 /// Forget the locks in memory that is freed, or all of them.

@@ -65,6 +65,17 @@ fn a_host_may_be_silent_for_ten_seconds_or_as_said() {
 }
 
 #[test]
+fn waits_are_explained_after_a_time_if_one_is_set() {
+    let watchdog = |value| read(&[("SHMEM_WATCHDOG", value)]).map(|settings| settings.watchdog);
+    assert_eq!(read(&[]).expect("valid").watchdog, None);
+    assert_eq!(watchdog("off"), Ok(None));
+    for (value, seconds) in [("30s", 30.0), ("0.5", 0.5), ("5m", 300.0), ("2h", 7200.0)] {
+        assert_eq!(watchdog(value), Ok(Some(Duration::from_secs_f64(seconds))), "{value}");
+    }
+    assert!(["0", "-1s", "s", "soon", "nan", ""].into_iter().all(|v| watchdog(v).is_err()));
+}
+
+#[test]
 fn nodes_are_split_as_equally_as_can_be() {
     let split = |text: &str, n_pes| VirtualNodes::parse(text).and_then(|v| v.sizes(n_pes));
     assert_eq!(split("2", 5), Some(vec![3, 2]));

@@ -19,7 +19,7 @@ use rushmem_collectives::two_level::{self, NodeLists};
 impl<'a> EnteredCollective<'a> {
     /// Who is on which node.
     fn levels(&self) -> &'a NodeLists {
-        self.team.levels().expect("two levels are chosen where there are two")
+        self.entry.team.levels().expect("two levels are chosen where there are two")
     }
 
     pub(super) fn sync_over_nodes(&mut self) {
@@ -75,10 +75,10 @@ impl<'a> EnteredCollective<'a> {
         self.channels.ring();
         let pairs = active_set::shared(self.job);
         let mut channels = process::lock(&pairs.channels);
-        channels.mark(self.number());
+        channels.mark(self.entry.number());
         let members = self.members();
         let mut execution = Execution {
-            call: self.call,
+            entry: &self.entry,
             job: self.job,
             team: pairs,
             members,

@@ -6,6 +6,8 @@ use rushmem_transport::null;
 use std::sync::{Barrier, TryLockError};
 use std::thread;
 
+const CALL: Call = Call(&"test");
+
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
     let place = &PLACES[ctx.place()];
@@ -21,7 +23,7 @@ fn locked(ctx: ContextHandle) -> Option<usize> {
 }
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
-    used(ctx).map(|mut endpoint| endpoint.quiet())
+    used(CALL, ctx).map(|mut endpoint| endpoint.quiet())
 }
 
 /// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and
@@ -35,7 +37,7 @@ fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     };
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _endpoint = used(ctx).expect("it has one");
+            let _endpoint = used(CALL, ctx).expect("it has one");
             entered.wait();
             leave.wait();
             done.lock().unwrap().push("left");

@@ -1,0 +1,27 @@
+//! The call that uses the network, for the status of a PE whose thread waits there.
+//!
+//! Operations note it, which is one store, and only where no two threads are in the library at
+//! once: otherwise the calls of threads could not be distinguished, and all would write to one
+//! cache line.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::net::contexts;
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+static CALL: AtomicPtr<&'static str> = AtomicPtr::new(null_mut());
+
+/// Notes the call that is about to use the network.
+#[inline(always)]
+pub(crate) fn note(call: Call) {
+    CALL.store(from_ref(call.0).cast_mut(), Relaxed);
+}
+
+/// The call that waits for the network.
+pub(crate) fn noted() -> Call {
+    // SAFETY: null, or the address of a string that lives as long as the process.
+    let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
+    let call = call.filter(|_| !contexts::are_threads_at_once());
+    call.map_or(Call(&"an operation over the network"), Call)
+}

@@ -1,0 +1,184 @@
+//! The status of this PE in the memory of its node, for those that explain why a job hangs.
+//!
+//! A wait is written there once it has lasted [`LONG`], by the thread that waits, and removed when
+//! it ends. So calls that end sooner cost nothing. The text of a wait is made only then: a caller
+//! passes a closure that describes it. `rushmem_explain::place` describes the place, where a reader
+//! without the help of this PE finds a whole status or none.
+
+use crate::base::call::Call;
+use crate::base::primitive::AtomicU32;
+use crate::base::process;
+use crate::net::calling;
+use crate::sync::flags;
+use rushmem_explain::place;
+use rushmem_explain::status::{MAX_LISTED, Place, Stage, Status, Subject, Wait};
+use rushmem_transport::Pe;
+use rustix::io::Errno;
+use rustix::thread::{Timespec, futex};
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A wait that lasts this long is written to the status of the PE.
+const LONG: Duration = Duration::from_millis(10);
+
+/// The function in which a thread waits, and what for.
+pub(crate) type Described = (Call, Subject);
+
+/// What the status says, apart from what is read when it is written.
+struct Written {
+    stage: Stage,
+    waits: Vec<(u64, Wait)>,
+    /// How many waits there were.
+    count: u64,
+    /// The locks that this PE holds.
+    held_locks: fn() -> Vec<Place>,
+}
+
+static WRITTEN: Mutex<Written> = Mutex::new(Written {
+    stage: Stage::Starting,
+    waits: Vec::new(),
+    count: 0,
+    held_locks: Vec::new,
+});
+
+/// Writes the first status, once the memory of the node is mapped. `held_locks` lists the locks
+/// that this PE holds.
+pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
+    change(|written| written.held_locks = held_locks);
+}
+
+/// Writes how far this PE has come.
+pub(crate) fn enter(stage: Stage) {
+    change(|written| written.stage = stage);
+}
+
+fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
+    let mut written = process::lock(&WRITTEN);
+    let result = change(&mut written);
+    let mut held_locks = (written.held_locks)();
+    held_locks.truncate(MAX_LISTED);
+    let status = Status {
+        pid: std::process::id(),
+        stage: written.stage,
+        waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
+        held_locks,
+    };
+    flags::area().write_status(&place::encode(&status));
+    result
+}
+
+/// Nanoseconds of the clock of statuses.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A wait that the status shows until this is dropped.
+pub(crate) struct Shown(u64);
+
+/// Shows a wait that began at this time.
+#[cold]
+pub(crate) fn show(since: u64, (call, subject): Described) -> Shown {
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    change(|written| {
+        written.count += 1;
+        let number = written.count;
+        written.waits.push((number, Wait { thread, call: call.to_string(), since, subject }));
+        Shown(number)
+    })
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        change(|written| written.waits.retain(|(number, _)| *number != self.0));
+    }
+}
+
+/// A wait that has come to its sleeps, and the status shows once it is long.
+pub(crate) struct LongWait<D> {
+    describe: D,
+    /// Whether it has slept until a ring.
+    has_slept: bool,
+    /// When it began, as far as the clock was read.
+    since: Option<u64>,
+    shown: Option<Shown>,
+}
+
+impl<D: Fn() -> Described> LongWait<D> {
+    pub(crate) fn new(describe: D) -> LongWait<D> {
+        LongWait { describe, has_slept: false, since: None, shown: None }
+    }
+
+    /// How long it has lasted since the clock was first read.
+    pub(crate) fn lasted(&self) -> Duration {
+        let lasted = self.since.map_or(0, |since| now().saturating_sub(since));
+        Duration::from_nanos(lasted)
+    }
+
+    /// Reads the clock before or after a sleep, and shows the wait if it is long.
+    pub(crate) fn look(&mut self) {
+        if self.shown.is_some() {
+            return;
+        }
+        if self.since.is_none() {
+            self.since = Some(now());
+        } else if self.lasted() >= LONG {
+            self.show();
+        }
+    }
+
+    /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for any
+    /// time. The clock is not read for the first sleep, which most often ends the wait.
+    pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
+        if std::mem::replace(&mut self.has_slept, true) {
+            self.look();
+        }
+        let rest = LONG.saturating_sub(self.lasted()).subsec_nanos();
+        let limit = Timespec { tv_sec: 0, tv_nsec: rest.into() };
+        let limit = self.shown.is_none().then_some(&limit);
+        // Whether it was interrupted or the word has changed, the caller checks again.
+        let slept = futex::wait(word, futex::Flags::empty(), value, limit);
+        if slept == Err(Errno::TIMEDOUT) {
+            self.since.get_or_insert_with(|| now() - LONG.as_nanos() as u64);
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        let since = self.since.unwrap_or_else(now);
+        let describe = &self.describe;
+        self.shown.get_or_insert_with(|| show(since, describe()));
+    }
+}
+
+thread_local! {
+    /// The wait of this thread for operations over a network.
+    static OPERATIONS: RefCell<Option<Shown>> = const { RefCell::new(None) };
+}
+
+/// The network reports that this thread waits for operations on these PEs.
+pub(crate) fn waits_for_operations(peers: &[Pe]) {
+    let peers = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
+    OPERATIONS.with_borrow_mut(|shown| {
+        let subject = Subject::Operations { peers };
+        match shown {
+            None => {
+                let since = now() - LONG.as_nanos() as u64;
+                *shown = Some(show(since, (calling::noted(), subject)));
+            }
+            Some(Shown(number)) => change(|written| {
+                let wait = written.waits.iter_mut().find(|(other, _)| other == number);
+                if let Some((_, wait)) = wait {
+                    wait.subject = subject;
+                }
+            }),
+        }
+    });
+}
+
+/// The wait of this thread for operations has ended.
+pub(crate) fn ends_wait_for_operations() {
+    OPERATIONS.with_borrow_mut(|shown| *shown = None);
+}

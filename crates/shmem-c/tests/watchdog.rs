@@ -1,0 +1,104 @@
+//! A call that waits for long is explained on standard error (`SHMEM_WATCHDOG`).
+
+use std::fs::{File, remove_file};
+use std::path::PathBuf;
+
+use testkit::{Job, program};
+
+/// A job of two PEs, of which PE 0 waits in a call until a file exists.
+struct Waiting {
+    job: Job,
+    file: PathBuf,
+}
+
+impl Waiting {
+    fn new(how: &str, path: &str) -> Waiting {
+        let name = format!("released-{how}-{path}-{}", std::process::id());
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = remove_file(&file);
+        // What PEs print on standard error is looked at while they run.
+        let job = Job::new(program!("long_waits.c")).n(2).arg(how).arg(file.display());
+        let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).env("SHMEM_WATCHDOG", "1s");
+        Waiting { job, file }
+    }
+
+    /// Waits until the explanation has all `words`, and then lets the job go on. Returns what was
+    /// printed.
+    #[track_caller]
+    fn explanation(self, words: &[&str]) -> String {
+        let Waiting { job, file } = self;
+        let mut running = job.start();
+        running.wait_for(|lines| {
+            let text = lines.join("\n");
+            let (_, explanation) = text.split_once("SHMEM_WATCHDOG")?;
+            words.iter().all(|word| explanation.contains(word)).then_some(())
+        });
+        File::create(&file).expect("a file");
+        let outcome = running.finish();
+        let _ = remove_file(file);
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        outcome.stdout
+    }
+}
+
+/// The calls in which a PE can wait on any path, as the program and the user call them.
+const CALLS: &[(&str, &str)] = &[
+    ("barrier_all", "shmem_barrier_all"),
+    ("team_sync", "shmem_team_sync"),
+    ("active_set", "shmem_barrier"),
+    ("reduce", "shmem_int_sum_reduce"),
+    ("malloc", "shmem_malloc"),
+    ("split", "shmem_team_split_strided"),
+    ("wait_until", "shmem_int_wait_until"),
+    ("wait_until_all", "shmem_int_wait_until_all"),
+    ("signal", "shmem_signal_wait_until"),
+    ("set_lock", "shmem_set_lock"),
+    ("finalize", "shmem_finalize"),
+];
+
+#[test]
+fn each_call_that_waits_on_a_node_is_explained() {
+    for (how, call) in CALLS {
+        Waiting::new(how, "on").explanation(&[call, "PE 0", "PE 1"]);
+    }
+}
+
+#[test]
+fn each_call_that_waits_over_tcp_is_explained() {
+    for (how, call) in CALLS.iter().chain(&[("get", "shmem_int_g"), ("quiet", "shmem_quiet")]) {
+        let mut waiting = Waiting::new(how, "off");
+        waiting.job = waiting.job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+        waiting.explanation(&[call, "PE 0", "PE 1"]);
+    }
+}
+
+#[test]
+fn a_pe_of_another_virtual_node_is_explained() {
+    for (how, call) in [("barrier_all", "shmem_barrier_all"), ("get", "shmem_int_g")] {
+        let mut waiting = Waiting::new(how, "virtual");
+        waiting.job = waiting.job.env("SHMEM_VIRTUAL_NODES", "2");
+        waiting.explanation(&[call, "PE 0", "PE 1"]);
+    }
+}
+
+#[test]
+fn a_pe_that_computes_is_no_deadlock() {
+    let text = Waiting::new("computes", "on").explanation(&["shmem_barrier_all", "PE 1"]);
+    assert!(!text.contains("eadlock"), "{text}");
+    assert_eq!(text.matches("SHMEM_WATCHDOG").count(), 1, "{text}");
+}
+
+#[test]
+fn nothing_is_printed_without_the_setting() {
+    let waiting = Waiting::new("barrier_all", "unset");
+    File::create(&waiting.file).expect("a file");
+    let outcome = waiting.job.env("SHMEM_WATCHDOG", "off").run();
+    let _ = remove_file(&waiting.file);
+    assert_eq!((outcome.code(), outcome.stdout.as_str()), (0, ""), "{outcome}");
+}
+
+#[test]
+fn a_value_that_is_no_time_is_refused() {
+    let job = Job::new(program!("long_waits.c")).n(2).arg("finalize").arg("/dev/null");
+    job.env("SHMEM_WATCHDOG", "soon").run().assert_fails(&["SHMEM_WATCHDOG", "soon", "30s"]);
+}

@@ -1,0 +1,235 @@
+//! The root's part: requests reports, collects them, and makes the explanation.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use rushmem_bootstrap::server::Server;
+use rushmem_explain::explain;
+use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::status::Status;
+use tokio::time::Instant;
+
+use super::overdue::{WaitId, waits};
+use super::survey::{Inquiry, is_outside, now};
+
+/// Time for the reports of all PEs.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a PE must have waited when another one failed, so that the end of the job is explained.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Why an explanation is made. A later one includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// A wait has lasted too long.
+    Overdue,
+    /// The user asks.
+    Request,
+    /// The job is late (`--timeout`).
+    Timeout,
+    /// A PE or a host was lost, and the job ends.
+    Loss,
+}
+
+/// The explanations of a job.
+#[derive(Debug)]
+pub struct Explainer {
+    /// How long a wait may last.
+    limit: Option<Duration>,
+    /// The number of the last inquiry.
+    number: u32,
+    collection: Option<Collection>,
+    /// The waits that were explained and have not ended since.
+    explained: HashSet<WaitId>,
+    /// When the last explanation was begun because of a wait.
+    last: Option<Instant>,
+    /// Whether a wait is to be explained when enough time has passed since the last explanation.
+    is_due: bool,
+    /// Whether gdb is installed on this host, or it has been said that it is not.
+    has_gdb: bool,
+}
+
+#[derive(Debug)]
+struct Collection {
+    purpose: Purpose,
+    reports: BTreeMap<u32, PeReport>,
+    /// The PEs whose reports are missing.
+    awaited: BTreeSet<u32>,
+    deadline: Instant,
+}
+
+impl Explainer {
+    /// Explains waits that last longer than `limit`, if there is one. `has_gdb`: whether gdb is
+    /// installed.
+    pub fn new(limit: Option<Duration>, has_gdb: bool) -> Explainer {
+        Explainer {
+            limit,
+            number: 0,
+            collection: None,
+            explained: HashSet::new(),
+            last: None,
+            is_due: false,
+            has_gdb,
+        }
+    }
+
+    /// How long a wait may last.
+    pub fn limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
+    /// Begins an explanation, or adds the purpose to one that was begun. Returns what to ask the
+    /// daemons.
+    pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
+        let at_once = purpose == Purpose::Loss;
+        if let Some(open) = self.collection.as_mut().filter(|_| !at_once) {
+            open.purpose = open.purpose.max(purpose);
+            return None;
+        }
+        self.number = self.number.wrapping_add(1);
+        self.collection = Some(Collection {
+            purpose,
+            reports: BTreeMap::new(),
+            awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
+            deadline: Instant::now() + LIMIT,
+        });
+        Some(Inquiry { number: self.number, statuses: server.statuses(), at_once })
+    }
+
+    /// Takes reports of an inquiry. `is_last`: no better ones follow.
+    pub fn add(&mut self, number: u32, reports: Vec<PeReport>, is_last: bool) {
+        if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
+            for report in reports {
+                if is_last {
+                    open.awaited.remove(&report.pe);
+                }
+                open.reports.insert(report.pe, report);
+            }
+        }
+    }
+
+    /// The process of a PE has ended, which therefore may not report.
+    pub fn ended(&mut self, pe: u32) {
+        if let Some(open) = &mut self.collection {
+            open.awaited.remove(&pe);
+        }
+    }
+
+    /// A wait has lasted too long.
+    pub fn overdue(&mut self, wait: WaitId) {
+        self.is_due |= !self.explained.contains(&wait);
+    }
+
+    /// Begins the explanation of a wait, if there is one to explain. Many waits of one cause become
+    /// overdue one after the other, so some time must have passed since the last explanation.
+    pub fn begin_overdue(&mut self, server: &Server) -> Option<Inquiry> {
+        let now = Instant::now();
+        if !self.is_due || self.collection.is_some() || self.next_overdue() > Some(now) {
+            return None;
+        }
+        (self.is_due, self.last) = (false, Some(now));
+        self.begin(Purpose::Overdue, server)
+    }
+
+    fn next_overdue(&self) -> Option<Instant> {
+        Some(self.last? + self.limit?)
+    }
+
+    /// When to call [`Explainer::finish`] or [`Explainer::begin_overdue`] again.
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.collection {
+            Some(open) => Some(open.deadline),
+            None => self.next_overdue().filter(|_| self.is_due),
+        }
+    }
+
+    /// The explanation, when all reports have arrived or the time is over; empty if there is
+    /// nothing to say.
+    pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
+        let is_complete = |open: &mut Collection| {
+            open.purpose != Purpose::Loss
+                && (open.awaited.is_empty() || Instant::now() >= open.deadline)
+        };
+        let open = self.collection.take_if(is_complete)?;
+        Some((open.purpose, self.text(open, server)))
+    }
+
+    /// The explanation of a loss, or of an explanation that was not finished before the end of the
+    /// job.
+    pub fn last(&mut self, server: &Server) -> Option<(Purpose, String)> {
+        let open = self.collection.take()?;
+        Some((open.purpose, self.text(open, server)))
+    }
+
+    fn text(&mut self, mut open: Collection, server: &Server) -> String {
+        let current: HashMap<WaitId, Duration> = open.reports.values().flat_map(waits).collect();
+        let is_long = |age: &Duration| match open.purpose {
+            Purpose::Overdue => self.limit.is_some_and(|limit| *age >= limit),
+            Purpose::Loss => *age >= LONG,
+            Purpose::Request | Purpose::Timeout => true,
+        };
+        let has_long =
+            |(id, age): (&WaitId, &Duration)| is_long(age) && !self.explained.contains(id);
+        let is_wanted = match open.purpose {
+            Purpose::Overdue | Purpose::Loss => current.iter().any(has_long),
+            // A job that has ended meanwhile has nothing to explain.
+            Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
+            Purpose::Timeout => true,
+        };
+        if !is_wanted {
+            return String::new();
+        }
+        self.explained = current.into_keys().collect();
+        let mut has_no_stack = false;
+        for pe in 0..server.n_pes() {
+            // When a loss is explained, the PEs that have reported have been ended since.
+            let has_reported = open.reports.contains_key(&pe);
+            let report = open.reports.entry(pe).or_insert_with(|| silent(pe, server.host(pe)));
+            if let Some(exit) = server.exit(pe)
+                && !(has_reported && open.purpose == Purpose::Loss)
+            {
+                report.process = ProcessState::Ended(exit.to_string());
+            }
+            if report.status.is_none()
+                && let Some((pid, stage)) = server.progress(pe)
+            {
+                let (waits, held_locks) = (Vec::new(), Vec::new());
+                report.status = Some(Status { pid, stage, waits, held_locks });
+            }
+            has_no_stack |= is_outside(report) && report.stack.is_empty();
+        }
+        let reports: Vec<PeReport> = open.reports.into_values().collect();
+        let text = explain(server.n_pes(), &reports);
+        let hint = match has_no_stack && !self.has_gdb && open.purpose != Purpose::Loss {
+            true => "\nIf gdb were installed, it would show where PEs outside the library are.",
+            false => "",
+        };
+        self.has_gdb |= !hint.is_empty();
+        let text = match open.purpose {
+            // The message on the loss has named the cause.
+            Purpose::Loss => format!("when the job ended:\n{}", table(&text)),
+            _ => format!("{text}{hint}"),
+        };
+        let line = |line| format!("oshrun: {line}").trim_end().to_string();
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The table of an explanation, which an empty line separates from the conclusion.
+fn table(explanation: &str) -> &str {
+    explanation.split("\n\n").next().unwrap_or_default()
+}
+
+/// The report on a PE whose daemon has not answered.
+fn silent(pe: u32, host: &str) -> PeReport {
+    PeReport {
+        pe,
+        process: ProcessState::HostSilent(host.to_string()),
+        status: None,
+        read_at: now(),
+        values: Vec::new(),
+        symbols: Vec::new(),
+        busy_threads: 0,
+        stack: Vec::new(),
+    }
+}

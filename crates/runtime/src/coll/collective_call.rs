@@ -20,6 +20,7 @@ pub(crate) struct CollectiveCall<'a> {
 }
 
 impl<'a> CollectiveCall<'a> {
+    #[inline]
     pub(crate) fn members(&self) -> &'a Members {
         self.set.map_or_else(|| self.team.members(), ActiveSet::members)
     }

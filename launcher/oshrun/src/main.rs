@@ -6,6 +6,7 @@
 //! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
+//! - Examination of the hosts before a job: `doctor`.
 //! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
@@ -17,6 +18,7 @@ mod aslr;
 mod capacity;
 mod debugger;
 mod descendants;
+mod doctor;
 mod dry_run;
 mod environment;
 mod event_loop;
@@ -70,5 +72,8 @@ fn start() -> Result<i32, Failure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
+    if let Some(examined) = &options.doctor {
+        return Err(doctor::run(examined));
+    }
     event_loop::block_on(job::run(&options))?
 }

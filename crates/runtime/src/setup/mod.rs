@@ -10,6 +10,7 @@ mod child;
 mod choice;
 mod connect;
 mod cpus;
+mod diagnose;
 mod finalize;
 mod init;
 mod join;
@@ -26,6 +27,7 @@ mod threads;
 mod warnings;
 
 pub use connect::{OnThisMachine, transports};
+pub use diagnose::{Diagnosed, diagnose};
 pub use finalize::{finalize, global_exit, inits_in_force};
 pub use init::{init, init_thread, start_pes};
 pub use path::transport;

@@ -4,26 +4,23 @@
 //! start to its end (benches/start.c), and what the library takes of each PE's memory
 //! (benches/memory.c), less what the same program takes without initializing it. Neither is a
 //! matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
-//! that is measured would be shmem-perf's own. It must never decide: the tables are for
-//! docs/scale.md.
+//! that is measured would be shmem-perf's own. The tables are for docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use lexopt::{Arg, ValueExt};
+use anyhow::{Context, Result};
 use shmem_perf::statistics::Spread;
 use workbench::process;
 use workbench::workspace::{Install, Workspace};
 
 use crate::ours;
 
-const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
-const RUNS: usize = 5;
+const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// The same where all pairs have a connection.
-const PES_OFF_NODE: &[usize] = &[2, 4, 8, 16, 32, 64];
+const PES_OFF_NODE: &[u32] = &[2, 4, 8, 16, 32, 64];
 /// Of one job.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Enough for what the program touches, so that 512 PEs fit any machine.
@@ -31,28 +28,25 @@ const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
 /// The bytes that a PE may take: a constant, and a number for each PE of the job.
 const AIM: (f64, f64) = (1048576.0, 200.0);
 
-/// As a task, with its arguments.
-///
-/// # Errors
-/// What failed, or an argument that there is not.
-pub fn run(args: &[String], install: Install) -> Result<()> {
-    let (mut pes, mut runs, mut ours, mut transport) = (Vec::new(), RUNS, None, None);
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("pes") => pes.push(parser.value()?.parse()?),
-            Arg::Long("runs") => runs = parser.value()?.parse()?,
-            Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("transport") => transport = Some(parser.value()?.string()?),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    if runs == 0 {
-        bail!("--runs 0 measures nothing");
-    }
-    if let Some(few) = pes.iter().find(|&&n: &&usize| n < 2) {
-        bail!("--pes {few}: what a PE takes for others is measured, so 2 are the fewest");
-    }
+/// Flags of the task.
+#[derive(clap::Args)]
+pub struct SizeFlags {
+    /// A number of PEs, 2 at least, since what a PE takes for others is measured
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pes: Vec<u32>,
+    /// Launches of each number
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// The transport by which each PE reaches every other one
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// The folder of our own programs, instead of a fresh installation
+    #[arg(long, value_name = "DIR")]
+    ours: Option<PathBuf>,
+}
+
+/// As a task.
+pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-size");
     let bin = ours::bin(ours, &workspace, &folder, install)?;
@@ -75,7 +69,7 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
         println!(
             "| {pes} | {median:.3} ({low:.3}-{high:.3}) s | {} | {} | {} | {} |",
             kib(taken),
-            kib(AIM.0 + AIM.1 * pes as f64),
+            kib(AIM.0 + AIM.1 * f64::from(pes)),
             kib(value(&printed, "tables")?),
             kib(value(&printed, "tables_touched")?)
         );
@@ -86,7 +80,7 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
 /// What each PE uses once it has reached every other one by a transport.
 fn off_node(
     bin: &Path,
-    pes: &[usize],
+    pes: &[u32],
     (memory, without): (&Path, f64),
     transport: &str,
 ) -> Result<()> {
@@ -110,20 +104,20 @@ fn build(bin: &Path, benches: &Path, folder: &Path, name: &str) -> Result<PathBu
     Ok(program)
 }
 
-fn job(bin: &Path, pes: usize) -> Command {
+fn job(bin: &Path, pes: u32) -> Command {
     let mut command = process::limited(LIMIT, bin.join("oshrun"));
     command.args(["-n", &pes.to_string()]).env(HEAP.0, HEAP.1);
     command
 }
 
 /// Seconds from oshrun's start to its end.
-fn time(bin: &Path, pes: usize, program: &Path) -> Result<f64> {
+fn time(bin: &Path, pes: u32, program: &Path) -> Result<f64> {
     let start = Instant::now();
     process::run(job(bin, pes).arg(program).stdout(Stdio::null()))?;
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn capture(bin: &Path, pes: usize, words: &[&Path]) -> Result<String> {
+fn capture(bin: &Path, pes: u32, words: &[&Path]) -> Result<String> {
     process::capture(job(bin, pes).args(words))
 }
 

@@ -25,7 +25,6 @@ pub struct Machine {
     pub name: &'static str,
     /// PEs of a node: they follow each other.
     pub pes_per_node: u32,
-    /// Nodes of a group.
     pub nodes_per_group: u32,
     on_node: Link,
     in_group: Link,

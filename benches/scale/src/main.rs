@@ -6,25 +6,26 @@
 //! cost of the plan.
 #![forbid(unsafe_code)]
 
-mod chart;
 mod machine;
 mod operation;
 mod run;
 mod table;
 
 use anyhow::{Context, Result, bail};
-use lexopt::prelude::*;
+use clap::Parser;
+use shmem_perf::report::by_team_picture;
 use std::path::PathBuf;
 
-const HELP: &str = "\
-Run the collectives' plans under a model of a large machine.
-
-Usage: rushmem-scale [--doc DIR] [--max-pes N]
-
-Options:
-  --doc DIR     write collectives.md and a chart of each collective as SVG into DIR
-  --max-pes N   the largest team, a power of two (default 1048576)
-";
+/// Run the collectives' plans under a model of a large machine.
+#[derive(Parser)]
+struct Flags {
+    /// Write collectives.md and a chart of each collective as SVG into DIR
+    #[arg(long, value_name = "DIR")]
+    doc: Option<PathBuf>,
+    /// The largest team, a power of two
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    max_pes: u32,
+}
 
 /// The introduction of the page.
 const PAGE: &str = "\
@@ -46,26 +47,13 @@ less of the gain of two levels.
 ";
 
 fn main() -> Result<()> {
-    let mut folder: Option<PathBuf> = None;
-    let mut max_pes: u32 = 1 << 20;
-    let mut arguments = lexopt::Parser::from_env();
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Long("doc") => folder = Some(arguments.value()?.into()),
-            Long("max-pes") => max_pes = arguments.value()?.parse()?,
-            Short('h') | Long("help") => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            _ => return Err(argument.unexpected().into()),
-        }
-    }
+    let Flags { doc, max_pes } = Flags::parse();
     if !max_pes.is_power_of_two() || max_pes < 2 {
         bail!("--max-pes {max_pes}: a team of the curves has a power of two of PEs, 2 at least");
     }
     let rows = table::rows(max_pes)?;
     let text = table::markdown(&rows);
-    let Some(folder) = folder else {
+    let Some(folder) = doc else {
         print!("{text}");
         return Ok(());
     };
@@ -74,9 +62,10 @@ fn main() -> Result<()> {
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     let mut page = format!("{PAGE}\n{text}\n");
-    for (name, title, curves) in table::charts(max_pes)? {
+    let note = "64 PEs to a node, 32 nodes to a group";
+    for (name, title, curves, bound) in table::charts(max_pes)? {
         let file = format!("{name}.svg");
-        write(&file, &chart::svg(&title, &curves)?)?;
+        write(&file, &by_team_picture(&title, note, &curves, &bound))?;
         page.push_str(&format!("![{title}]({file})\n\n"));
     }
     write("collectives.md", page.trim_end())

@@ -3,20 +3,18 @@
 
 use crate::machine::{Link, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
-use rushmem_collectives::two_level::Blocks;
+use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
     binomial, blelloch, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
     recursive_doubling, ring, scatter_all_gather, two_level,
 };
 use std::collections::VecDeque;
 
-/// A plan of one member.
 pub type Plan = Box<dyn Iterator<Item = Step>>;
 
 /// A collective by one algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// The collective.
     pub collective: Collective,
     /// The algorithm, as the literature calls it.
     pub algorithm: &'static str,
@@ -116,17 +114,15 @@ const LONG: usize = 1 << 20;
 const LONG_PARTS: u32 = LONG as u32 / 512;
 
 /// The nodes of the machines that have nodes of several PEs.
-const fn nodes(n: u32, me: u32) -> Blocks {
-    Blocks { n, me, p: TWO_LEVEL.pes_per_node }
+const fn nodes(n: u32, me: u32) -> NodeBlocks {
+    NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
 
 impl Operation {
-    /// The plan of a member.
     pub fn plan(&self, n: u32, me: u32) -> Plan {
         (self.plan)(n, me)
     }
 
-    /// Bytes of this number of parts.
     pub fn nbytes(&self, parts: u32) -> usize {
         self.collective.part() * parts as usize / self.parts as usize
     }
@@ -153,7 +149,6 @@ impl Operation {
 }
 
 impl Collective {
-    /// Bytes of one part.
     pub fn part(self) -> usize {
         match self {
             Self::Sync => 0,

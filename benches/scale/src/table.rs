@@ -1,10 +1,10 @@
 //! The rows of the table and the curves: which collective over which machine at which sizes.
 
-use crate::chart::Curve;
 use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
-use crate::operation::{Collective, Operation, all};
+use crate::operation::{Operation, all};
 use crate::run::run;
 use anyhow::Result;
+use shmem_perf::report::Curve;
 use std::fmt::Write as _;
 
 /// The largest team for which plans with a step for each member are run.
@@ -26,9 +26,6 @@ pub struct Row {
 const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 
 /// The table up to a size of team.
-///
-/// # Errors
-/// When plans do not fit together.
 pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for operation in all() {
@@ -53,7 +50,6 @@ pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The table as Markdown.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
     MACHINES.iter().for_each(|machine| _ = write!(text, " {} |", machine.name));
@@ -80,35 +76,28 @@ pub fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// For each collective a file name, a title, and the time of each algorithm over the machine of
-/// nodes in groups.
-///
-/// # Errors
-/// When plans do not fit together.
-pub fn charts(max_pes: u32) -> Result<Vec<(String, String, Vec<Curve>)>> {
-    let mut charts: Vec<(Collective, Vec<Curve>)> = Vec::new();
+/// A file name, a title, a curve for each algorithm, and the lower bound.
+pub type Chart = (String, String, Vec<Curve>, Curve);
+
+/// For each collective the time of each algorithm over the machine of nodes in groups.
+pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
+    const NS: f64 = 1000.0;
+    let mut charts: Vec<Chart> = Vec::new();
     for operation in all() {
         let limit = if operation.is_linear { MAX_LINEAR } else { u32::MAX };
         let sizes = || (1..=20).map(|log| 1 << log).filter(|&n| n <= max_pes.min(limit));
-        let times: Result<Vec<(f64, f64)>> =
-            sizes().map(|n| Ok((f64::from(n), run(&operation, &DRAGONFLY, n)?.time))).collect();
-        let curve = Curve { name: operation.algorithm.to_owned(), points: times? };
-        match charts.iter_mut().find(|(collective, _)| *collective == operation.collective) {
-            Some((_, curves)) => curves.push(curve),
+        let time = |n: u32| Ok((u64::from(n), run(&operation, &DRAGONFLY, n)?.time * NS));
+        let curve = (operation.algorithm.to_owned(), sizes().map(time).collect::<Result<_>>()?);
+        let title = operation.collective.name();
+        match charts.iter_mut().find(|(_, other, ..)| *other == title) {
+            Some((_, _, curves, _)) => curves.push(curve),
             None => {
-                let bound = sizes()
-                    .map(|n| (f64::from(n), operation.collective.lower_bound(&DRAGONFLY, n)));
-                let bound = Curve { name: "lower bound".to_owned(), points: bound.collect() };
-                charts.push((operation.collective, vec![curve, bound]));
+                let bound = |n| operation.collective.lower_bound(&DRAGONFLY, n) * NS;
+                let bound = sizes().map(|n| (u64::from(n), bound(n))).collect();
+                let name = title.replace(", ", "-").replace(' ', "");
+                charts.push((name, title, vec![curve], ("lower bound".to_owned(), bound)));
             }
         }
     }
-    Ok(charts
-        .into_iter()
-        .map(|(collective, curves)| {
-            let title = collective.name();
-            let name = title.replace(", ", "-").replace(' ', "");
-            (name, title, curves)
-        })
-        .collect())
+    Ok(charts)
 }

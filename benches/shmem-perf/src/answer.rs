@@ -1,7 +1,5 @@
 //! What a run answers: how long an operation takes, what is possible on this machine, and the
 //! likely reasons of the gap.
-//!
-//! This file must never know how anything is measured or drawn.
 
 use crate::operation::{NOISE, bound, is_invalid};
 use crate::record::{Ended, Job, Measure, Point, Record, Series};

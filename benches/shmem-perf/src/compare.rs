@@ -3,7 +3,7 @@
 //! A figure differs if its values do by a two-sided Mann-Whitney test at 5 %, corrected for the
 //! number of comparisons by the method of Benjamini and Hochberg, and if its median differs by more
 //! than a threshold. With several records of each side the values are those of runs; with one, of
-//! batches. This file must never know how a figure is drawn.
+//! batches.
 
 mod judge;
 mod mann_whitney;
@@ -66,9 +66,6 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the subcommand with the arguments after `compare`, and returns its exit status.
-///
-/// # Errors
-/// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<CompareFlags>("shmem-perf compare", args)? else {
         return Ok(0);

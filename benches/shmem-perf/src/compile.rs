@@ -34,9 +34,6 @@ struct BuildFlags {
 }
 
 /// Runs the subcommand with the arguments after `build`, and returns its exit status.
-///
-/// # Errors
-/// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<BuildFlags>("shmem-perf build", args)? else { return Ok(0) };
     let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;

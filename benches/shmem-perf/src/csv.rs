@@ -88,7 +88,6 @@ fn name(measure: Measure) -> String {
     word(&measure)
 }
 
-/// A word as JSON has it.
 fn word(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).expect("a word");
     text.trim_matches('"').to_owned()

@@ -6,9 +6,6 @@ use clap::error::ErrorKind;
 use crate::print::print;
 
 /// The flags, or nothing after `--help`.
-///
-/// # Errors
-/// One sentence for the user.
 pub fn parse<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
     let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
     match T::try_parse_from(all) {

@@ -1,7 +1,7 @@
 //! The C half: the functions that call the library that is measured, as safe Rust.
 //!
 //! C gives a table of functions, so this half links to no library and knows none of its types. The
-//! types here are those of `c/perf.h`. This file must never know what is measured for how long.
+//! types here are those of `c/perf.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -20,11 +20,9 @@ pub const MOST_LANES: u32 = 64;
 pub struct Task {
     /// Index in [`Routines::operations`].
     pub operation: i32,
-    /// The other PE.
     pub peer: i32,
     /// Members of a collective: the first PEs.
     pub team_size: i32,
-    /// Threads of this PE.
     pub threads: i32,
     /// Contexts of this PE; 0 is the default context.
     pub contexts: i32,
@@ -32,7 +30,6 @@ pub struct Task {
     pub is_static: i32,
     /// 1 where the target's PE computes meanwhile and calls nothing.
     pub target_computes: i32,
-    /// Bytes of each transfer.
     pub nbytes: u64,
     /// Operations before each completion.
     pub window: u64,
@@ -60,7 +57,6 @@ pub enum Kind {
 /// An operation of the table.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What it is called.
     pub name: String,
     /// Who takes part.
     pub kind: Kind,
@@ -181,18 +177,15 @@ impl<'a> Routines<'a> {
 }
 
 impl Joined<'_> {
-    /// All operations.
     pub fn operations(&self) -> &[Operation] {
         &self.routines.operations
     }
 
-    /// The number of this PE.
     pub fn my_pe(&self) -> u32 {
         // SAFETY: the job is joined.
         unsafe { (self.routines.raw.my_pe)() }.unsigned_abs()
     }
 
-    /// The number of PEs.
     pub fn n_pes(&self) -> u32 {
         // SAFETY: the job is joined.
         unsafe { (self.routines.raw.n_pes)() }.unsigned_abs()
@@ -237,7 +230,6 @@ impl Joined<'_> {
         unsafe { (self.routines.raw.exit_all)(status) }
     }
 
-    /// The name of the library.
     pub fn name(&self) -> String {
         let mut text = [0u8; 256];
         // SAFETY: C writes at most 256 bytes, the last of them 0.
@@ -246,7 +238,6 @@ impl Joined<'_> {
         String::from_utf8_lossy(&text[..end]).into_owned()
     }
 
-    /// The version of the standard.
     pub fn standard(&self) -> String {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: C writes the two numbers.
@@ -352,7 +343,6 @@ impl Joined<'_> {
         u64::try_from(wrong).ok()
     }
 
-    /// Computes for this number of turns.
     pub fn compute(&self, turns: u64) {
         // SAFETY: it only counts.
         unsafe { (self.routines.raw.compute)(turns) }

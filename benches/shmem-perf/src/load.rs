@@ -13,9 +13,6 @@ struct Head {
 }
 
 /// The record in a file.
-///
-/// # Errors
-/// One sentence with the file's name.
 pub fn load(path: &Path) -> Result<Record, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path)

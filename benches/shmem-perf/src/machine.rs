@@ -156,7 +156,6 @@ pub fn launcher(command: &[String]) -> Vec<String> {
     before(words(&format!("/proc/{parent}/cmdline")), command)
 }
 
-/// The words before a command.
 fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     let at = words.len().saturating_sub(command.len());
     // Launchers may look the program's name up.

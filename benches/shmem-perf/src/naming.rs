@@ -14,7 +14,6 @@ pub struct Names {
     pub names: Vec<String>,
 }
 
-/// Names some series.
 pub fn names(series: &[&Series]) -> Names {
     let shapes: Vec<Vec<String>> = series.iter().map(|series| words(&series.shape)).collect();
     let n_words = shapes.first().map_or(0, Vec::len);

@@ -4,8 +4,7 @@
 //! The one that leads writes and reads memory of the other one, which lets the network work
 //! meanwhile. A word there, which the leader writes last, ends both. Nothing is ever closed: that
 //! would need the other PE once more, and the kernel does it when the process ends. Both libraries
-//! are opened at run time; where one is missing there is no floor. This file must never know what
-//! their functions are called.
+//! are opened at run time; where one is missing there is no floor.
 
 mod device;
 mod libfabric;
@@ -30,12 +29,10 @@ use crate::world::World;
 pub enum Network {
     /// UCX: its layer UCP.
     Ucx,
-    /// libfabric.
     Libfabric,
 }
 
 impl Network {
-    /// Each.
     pub const ALL: [Self; 2] = [Self::Ucx, Self::Libfabric];
 
     /// The one that a path of Rushmem's goes over, such as `shared memory on a node, ucx between

@@ -1,6 +1,4 @@
 //! What is known of an operation by its name: its kind, and the floors that bound it.
-//!
-//! This file must never know how anything is measured or drawn.
 
 use crate::record::{Point, Series};
 
@@ -56,7 +54,6 @@ pub fn bounds(floor: &str, operation: &str) -> bool {
 pub struct Bound<'a> {
     /// The floor's name.
     pub floor: &'a str,
-    /// Its point.
     pub point: &'a Point,
     /// How many times as long the operation takes; less than 1 if the floor bounds nothing.
     pub ratio: f64,

@@ -1,6 +1,4 @@
 //! The flags of a measurement.
-//!
-//! This file must never know how anything is measured.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +7,7 @@ use clap::{Parser, ValueEnum};
 
 use crate::library::MOST_LANES;
 use crate::network::Network;
+use crate::record::Measure;
 
 /// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside
 /// what the machine itself takes.
@@ -42,7 +41,7 @@ pub struct Options {
     /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by
     /// default all
     #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true)]
-    pub measures: Vec<What>,
+    pub measures: Vec<Measure>,
 
     /// The smallest size in bytes; k and m are allowed
     #[arg(long, value_name = "BYTES", default_value = "8", value_parser = nbytes)]
@@ -91,7 +90,7 @@ pub struct Options {
 
     /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
     #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true)]
-    pub target: Target,
+    pub target: TargetActivity,
 
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
@@ -143,29 +142,9 @@ pub struct Options {
     pub output: Option<PathBuf>,
 }
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum What {
-    /// Time of one operation.
-    Latency,
-    /// Bytes per second, one way.
-    Bandwidth,
-    /// Bytes per second, both ways at once.
-    Bidirectional,
-    /// Operations per second.
-    Rate,
-    /// Share of a transfer's time that is left to compute.
-    Overlap,
-    /// Time of collectives.
-    Collective,
-    /// Time of the start.
-    Event,
-}
-
 /// Which PEs are active at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pairs {
-    /// One pair.
     One,
     /// PEs 0 and 1, 2 and 3, and so on.
     Neighbors,
@@ -175,44 +154,26 @@ pub enum Pairs {
     All,
 }
 
-impl Pairs {
-    /// As the record has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::One => "one",
-            Self::Neighbors => "neighbors",
-            Self::Random => "random",
-            Self::All => "all",
-        }
-    }
-}
-
 /// Memory of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Memory {
-    /// The symmetric heap.
     Heap,
     /// A global variable.
     Static,
 }
 
-impl Memory {
-    /// As the record has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Heap => "heap",
-            Self::Static => "static",
-        }
-    }
-}
-
 /// What the PE does whose memory is the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Target {
+pub enum TargetActivity {
     /// It waits in a barrier.
     Waits,
     /// It computes and calls nothing.
     Computes,
+}
+
+/// What a flag and a record call a value.
+pub fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
 }
 
 fn nbytes(text: &str) -> Result<u64, String> {
@@ -243,7 +204,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Options {
-    /// The sizes, growing.
     pub fn sizes(&self) -> Vec<u64> {
         if !self.sizes.is_empty() {
             let mut sizes = self.sizes.clone();
@@ -267,9 +227,6 @@ impl Options {
     }
 
     /// What flags alone cannot rule out.
-    ///
-    /// # Errors
-    /// One sentence.
     pub fn check(&self, n_pes: u32) -> Result<(), String> {
         if self.max_bytes < self.min_bytes {
             return Err(format!(

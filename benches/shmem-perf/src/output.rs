@@ -21,9 +21,6 @@ impl Output {
 
     /// Writes all of it. A file that was there is replaced only by a whole one; a device is written
     /// into.
-    ///
-    /// # Errors
-    /// One sentence with the file's name.
     pub fn write(&self, record: &Record) -> Result<(), String> {
         let text = match self.path.extension().is_some_and(|extension| extension == "csv") {
             true => csv(record),
@@ -35,17 +32,11 @@ impl Output {
     }
 
     /// Begins the file with this text.
-    ///
-    /// # Errors
-    /// One sentence with the file's name.
     pub fn begin(&self, text: &str) -> Result<(), String> {
         fs::write(&self.path, text).map_err(|error| self.sentence(&error))
     }
 
     /// Appends to it.
-    ///
-    /// # Errors
-    /// One sentence with the file's name.
     pub fn append(&self, text: &str) -> Result<(), String> {
         let file = fs::OpenOptions::new().append(true).open(&self.path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));

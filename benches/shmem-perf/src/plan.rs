@@ -1,25 +1,23 @@
 //! What is measured, in which order: groups, each a table of subjects. All PEs make the same plan
 //! of the same flags.
-//!
-//! This file must never know how anything is measured.
 
 use std::collections::BTreeSet;
+
+use clap::ValueEnum;
 
 use crate::library::{Kind, Operation, STATIC_BYTES};
 use crate::network::Network;
 use crate::operation::bounds;
-use crate::options::{Memory, Options, Pairs, Target, What};
+use crate::options::{Memory, Options, Pairs, TargetActivity, name};
 use crate::record::{Measure, Shape};
 use crate::wire::Way;
 
 /// Tables have sizes as rows, or operations.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Its heading.
     pub title: String,
     /// Whether each row is a size and each column an operation.
     pub is_by_size: bool,
-    /// What is in it.
     pub subjects: Vec<Subject>,
 }
 
@@ -37,7 +35,6 @@ pub enum Call {
 /// What connects PEs without the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// A socket.
     Socket,
     /// What the library goes over, too.
     Network(Network),
@@ -46,11 +43,8 @@ pub enum Medium {
 /// One operation at several sizes.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// What is called.
     pub call: Call,
-    /// Its name.
     pub name: String,
-    /// What is measured of it.
     pub measure: Measure,
     /// Whether it bounds the library.
     pub is_floor: bool,
@@ -63,7 +57,6 @@ pub struct Subject {
 /// What is known of the job.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// PEs.
     pub n_pes: u32,
     /// Whether the pair shares memory.
     pub shares_memory: bool,
@@ -74,9 +67,9 @@ pub struct Facts {
 }
 
 /// Operations that most programs use, by what is measured of them.
-fn usual(what: What) -> &'static [&'static str] {
-    match what {
-        What::Latency => &[
+fn usual(measure: Measure) -> &'static [&'static str] {
+    match measure {
+        Measure::Latency => &[
             "put",
             "get",
             "put_signal round trip",
@@ -88,11 +81,11 @@ fn usual(what: What) -> &'static [&'static str] {
             "add",
             "p round trip",
         ],
-        What::Bandwidth => &["put_nbi", "get_nbi"],
-        What::Bidirectional => &["put_nbi"],
-        What::Rate => &["put", "put_nbi", "get_nbi", "p", "add", "fetch_add_nbi"],
-        What::Overlap => &["put_nbi", "get_nbi"],
-        What::Collective => &[
+        Measure::Bandwidth => &["put_nbi", "get_nbi"],
+        Measure::BidirectionalBandwidth => &["put_nbi"],
+        Measure::MessageRate => &["put", "put_nbi", "get_nbi", "p", "add", "fetch_add_nbi"],
+        Measure::Overlap => &["put_nbi", "get_nbi"],
+        Measure::Collective => &[
             "barrier_all",
             "sum_reduce",
             "broadcast",
@@ -100,20 +93,9 @@ fn usual(what: What) -> &'static [&'static str] {
             "alltoall",
             "team_split_strided and destroy",
         ],
-        What::Event => &[],
+        Measure::Event => &[],
     }
 }
-
-/// All that can be measured, in the order of the tables.
-const ALL: [What; 7] = [
-    What::Latency,
-    What::Bandwidth,
-    What::Bidirectional,
-    What::Rate,
-    What::Overlap,
-    What::Collective,
-    What::Event,
-];
 
 /// The plan.
 ///
@@ -131,7 +113,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
     }
     let has_signals = table.iter().any(|operation| operation.name == "put_signal round trip");
     let mut groups = Vec::new();
-    for what in ALL.into_iter().filter(|&what| wants(options, what)) {
+    for &measure in Measure::value_variants().iter().filter(|measure| wants(options, **measure)) {
         let mut subjects = Vec::new();
         for (index, operation) in table.iter().enumerate() {
             let stands_in = operation.name == "put_fence_p round trip";
@@ -139,11 +121,11 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             if is_floor(operation) || (is_usual && stands_in && has_signals) {
                 continue;
             }
-            if asks_for(options, what, operation) && applies(what, operation) {
-                subjects.extend(library_subjects(options, facts, what, index, operation));
+            if asks_for(options, measure, operation) && applies(measure, operation) {
+                subjects.extend(library_subjects(options, facts, measure, index, operation));
             }
         }
-        if what == What::Event && options.operations.is_empty() {
+        if measure == Measure::Event && options.operations.is_empty() {
             subjects.push(Subject {
                 call: Call::Init,
                 name: "init".into(),
@@ -154,9 +136,9 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             });
         }
         if !subjects.is_empty() {
-            let floors = floors(options, facts, what, table, &subjects);
+            let floors = floors(options, facts, measure, table, &subjects);
             subjects.extend(floors);
-            groups.extend(tables(what, subjects));
+            groups.extend(tables(measure, subjects));
         }
     }
     if groups.is_empty() {
@@ -168,13 +150,13 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
     Ok(groups)
 }
 
-fn wants(options: &Options, what: What) -> bool {
-    options.measures.is_empty() || options.measures.contains(&what)
+fn wants(options: &Options, measure: Measure) -> bool {
+    options.measures.is_empty() || options.measures.contains(&measure)
 }
 
-fn asks_for(options: &Options, what: What, operation: &Operation) -> bool {
+fn asks_for(options: &Options, measure: Measure, operation: &Operation) -> bool {
     match options.operations.as_slice() {
-        [] => usual(what).contains(&operation.name.as_str()),
+        [] => usual(measure).contains(&operation.name.as_str()),
         names => names.iter().any(|name| name == "all" || is_called(operation, name)),
     }
 }
@@ -182,9 +164,9 @@ fn asks_for(options: &Options, what: What, operation: &Operation) -> bool {
 /// Whether a buffer must have room for a block of each member of a team.
 pub fn needs_blocks(options: &Options, table: &[Operation]) -> bool {
     let is_one = |operation: &Operation| {
-        operation.blocks_by_member && asks_for(options, What::Collective, operation)
+        operation.blocks_by_member && asks_for(options, Measure::Collective, operation)
     };
-    wants(options, What::Collective) && table.iter().any(is_one)
+    wants(options, Measure::Collective) && table.iter().any(is_one)
 }
 
 /// `put_signal` also names `put_signal round trip`.
@@ -197,29 +179,17 @@ fn is_floor(operation: &Operation) -> bool {
     matches!(operation.kind, Kind::Plain | Kind::PlainRoundTrip)
 }
 
-fn applies(what: What, operation: &Operation) -> bool {
+fn applies(measure: Measure, operation: &Operation) -> bool {
     let is_alone = operation.kind == Kind::Alone;
-    match what {
-        What::Latency => operation.kind != Kind::Collective,
-        What::Bandwidth | What::Bidirectional => {
+    match measure {
+        Measure::Latency => operation.kind != Kind::Collective,
+        Measure::Bandwidth | Measure::BidirectionalBandwidth => {
             is_alone && operation.least > 0 && operation.most == 0
         }
-        What::Rate => is_alone && operation.least > 0,
-        What::Overlap => operation.overlaps,
-        What::Collective => operation.kind == Kind::Collective,
-        What::Event => false,
-    }
-}
-
-fn measure(what: What) -> Measure {
-    match what {
-        What::Latency => Measure::Latency,
-        What::Bandwidth => Measure::Bandwidth,
-        What::Bidirectional => Measure::BidirectionalBandwidth,
-        What::Rate => Measure::MessageRate,
-        What::Overlap => Measure::Overlap,
-        What::Collective => Measure::Collective,
-        What::Event => Measure::Event,
+        Measure::MessageRate => is_alone && operation.least > 0,
+        Measure::Overlap => operation.overlaps,
+        Measure::Collective => operation.kind == Kind::Collective,
+        Measure::Event => false,
     }
 }
 
@@ -227,55 +197,58 @@ fn measure(what: What) -> Measure {
 fn library_subjects(
     options: &Options,
     facts: Facts,
-    what: What,
+    measure: Measure,
     index: usize,
     operation: &Operation,
 ) -> Vec<Subject> {
-    let teams = match (what, options.team_sizes.as_slice()) {
-        (What::Collective, []) => vec![Some(facts.n_pes)],
+    let teams = match (measure, options.team_sizes.as_slice()) {
+        (Measure::Collective, []) => vec![Some(facts.n_pes)],
         // These are of all PEs.
-        (What::Collective, _)
+        (Measure::Collective, _)
             if operation.name.ends_with("barrier_all") || operation.name == "malloc and free" =>
         {
             vec![Some(facts.n_pes)]
         }
-        (What::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
+        (Measure::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
         _ => vec![None],
     };
     let of = |team_size: Option<u32>| Subject {
         call: Call::Library(index),
         name: operation.name.clone(),
-        measure: measure(what),
+        measure,
         is_floor: is_floor(operation),
-        sizes: sizes(options, what, operation, team_size.unwrap_or(1)),
+        sizes: sizes(options, measure, operation, team_size.unwrap_or(1)),
         shape: Shape {
-            target_computes: options.target == Target::Computes
+            target_computes: options.target == TargetActivity::Computes
                 && operation.kind == Kind::Alone
-                && what != What::Bidirectional,
-            ..shape(options, facts, what, team_size)
+                && measure != Measure::BidirectionalBandwidth,
+            ..shape(options, facts, measure, team_size)
         },
     };
     teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
 }
 
-fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) -> Shape {
+fn shape(options: &Options, facts: Facts, measure: Measure, team_size: Option<u32>) -> Shape {
     let is_collective = team_size.is_some();
-    let is_windowed = matches!(what, What::Bandwidth | What::Bidirectional | What::Rate);
-    let is_of_one = what == What::Overlap;
+    let is_windowed = matches!(
+        measure,
+        Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
+    );
+    let is_of_one = measure == Measure::Overlap;
     let pairs = if is_of_one { Pairs::One } else { options.pairs };
     Shape {
         n_pes: facts.n_pes,
-        pairs: if is_collective { String::new() } else { pairs.name().into() },
+        pairs: if is_collective { String::new() } else { name(pairs) },
         team_size,
         contexts: if is_collective { 0 } else { options.contexts },
         threads: if is_collective || is_of_one { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
-        memory: if is_collective { Memory::Heap.name() } else { options.memory.name() }.into(),
+        memory: name(if is_collective { Memory::Heap } else { options.memory }),
         target_computes: false,
     }
 }
 
-fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> Vec<u64> {
+fn sizes(options: &Options, measure: Measure, operation: &Operation, members: u32) -> Vec<u64> {
     if operation.least == 0 {
         return vec![0];
     }
@@ -283,7 +256,7 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
         return vec![operation.least];
     }
     let blocks = if operation.blocks_by_member { u64::from(members) } else { 1 };
-    let is_static = options.memory == Memory::Static && what != What::Collective;
+    let is_static = options.memory == Memory::Static && measure != Measure::Collective;
     let most_static = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
     let fits = |size: &u64| {
         let is_whole = operation.least < 8 || size.is_multiple_of(8);
@@ -292,11 +265,11 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
         is_whole && has_room && *size >= operation.least
     };
     let sizes = options.sizes().into_iter().filter(fits);
-    match what {
+    match measure {
         // Many small ones are what a rate is about.
-        What::Rate if options.measures.is_empty() => sizes.take(1).collect(),
+        Measure::MessageRate if options.measures.is_empty() => sizes.take(1).collect(),
         // There is nothing to overlap with a transfer that the call itself makes.
-        What::Overlap if options.measures.is_empty() => {
+        Measure::Overlap if options.measures.is_empty() => {
             sizes.filter(|&size| size >= 4096).collect()
         }
         _ => sizes.collect(),
@@ -308,7 +281,7 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
 fn floors(
     options: &Options,
     facts: Facts,
-    what: What,
+    measure: Measure,
     table: &[Operation],
     subjects: &[Subject],
 ) -> Vec<Subject> {
@@ -320,8 +293,10 @@ fn floors(
         ..options.clone()
     };
     let suits = |operation: &Operation| match operation.kind {
-        Kind::Plain => what == What::Latency || (what == What::Bandwidth && operation.most == 0),
-        Kind::PlainRoundTrip => what == What::Latency && facts.n_pes > 1,
+        Kind::Plain => {
+            measure == Measure::Latency || (measure == Measure::Bandwidth && operation.most == 0)
+        }
+        Kind::PlainRoundTrip => measure == Measure::Latency && facts.n_pes > 1,
         Kind::Alone | Kind::RoundTrip | Kind::Collective => false,
     };
     // The sizes of all that a floor bounds.
@@ -335,23 +310,23 @@ fn floors(
         for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
             let mut sizes = sizes(&operation.name);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
-            let all = library_subjects(&plain, facts, what, index, operation);
+            let all = library_subjects(&plain, facts, measure, index, operation);
             floors.extend(all.into_iter().map(|floor| Subject { sizes: sizes.clone(), ..floor }));
         }
     }
-    if matches!(what, What::Latency | What::Bandwidth) {
+    if matches!(measure, Measure::Latency | Measure::Bandwidth) {
         let wire = |medium, way, name: &str| Subject {
             call: Call::Wire(medium, way),
             name: name.into(),
-            measure: measure(what),
+            measure,
             is_floor: true,
             sizes: sizes(name),
-            shape: shape(&plain, facts, what, None),
+            shape: shape(&plain, facts, measure, None),
         };
         if !facts.shares_memory && facts.shares_host {
             let socket = |way, name| wire(Medium::Socket, way, name);
-            floors.extend(match what {
-                What::Latency => vec![
+            floors.extend(match measure {
+                Measure::Latency => vec![
                     socket(Way::Stream, "socket transfer"),
                     socket(Way::RoundTrip, "socket round trip"),
                 ],
@@ -369,22 +344,22 @@ fn floors(
 }
 
 /// The tables of a measure: what has one size apart from what has several.
-fn tables(what: What, subjects: Vec<Subject>) -> Vec<Group> {
+fn tables(measure: Measure, subjects: Vec<Subject>) -> Vec<Group> {
     let (single, sized): (Vec<Subject>, Vec<Subject>) =
         subjects.into_iter().partition(|subject| subject.sizes.len() == 1);
     let title = |is_by_size: bool| {
-        let title = match what {
-            What::Latency if is_by_size => "Latency by size: median (99 % are not above)",
-            What::Latency => "Latency",
-            What::Bandwidth => "Bandwidth by size: median",
-            What::Bidirectional => "Bandwidth of both ways at once by size: median",
-            What::Rate => "Message rate",
-            What::Overlap => "Overlap: part of a transfer's time in which the PE can compute",
-            What::Collective if is_by_size => {
+        let title = match measure {
+            Measure::Latency if is_by_size => "Latency by size: median (99 % are not above)",
+            Measure::Latency => "Latency",
+            Measure::Bandwidth => "Bandwidth by size: median",
+            Measure::BidirectionalBandwidth => "Bandwidth of both ways at once by size: median",
+            Measure::MessageRate => "Message rate",
+            Measure::Overlap => "Overlap: part of a transfer's time in which the PE can compute",
+            Measure::Collective if is_by_size => {
                 "Collectives by size: median of the slowest member (99 % are not above)"
             }
-            What::Collective => "Collectives without a size, the slowest member",
-            What::Event => "Start",
+            Measure::Collective => "Collectives without a size, the slowest member",
+            Measure::Event => "Start",
         };
         title.to_owned()
     };

@@ -4,9 +4,6 @@
 use std::io::Write;
 
 /// Prints all of it at once.
-///
-/// # Errors
-/// One sentence.
 pub fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());

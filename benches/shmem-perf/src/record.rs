@@ -1,8 +1,7 @@
 //! The results of a run, and everything that is needed to repeat it: the JSON that `shmem-perf`
 //! writes and reads.
-//!
-//! This file must never know how anything is measured or drawn.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// The version of this format. It grows when a reader of the older one would misread the newer one.
@@ -141,7 +140,9 @@ pub struct Clock {
 }
 
 /// What a figure is about, and its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Nanoseconds per operation, from call to completion.
@@ -149,8 +150,10 @@ pub enum Measure {
     /// Bytes per second, one way.
     Bandwidth,
     /// Bytes per second, both ways at once, the sum.
+    #[value(name = "bidirectional")]
     BidirectionalBandwidth,
     /// Operations per second.
+    #[value(name = "rate")]
     MessageRate,
     /// Percent of the time of a transfer during which the PE can compute.
     Overlap,

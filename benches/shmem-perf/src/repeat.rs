@@ -32,7 +32,6 @@ pub struct Limits {
     pub clock_ns: f64,
     /// Whether operations may be timed in groups.
     pub groups: bool,
-    /// Samples of one call at most.
     pub most_samples: u64,
     /// Operations of the warm-up, where it is not a part of the time.
     pub warm_up: Option<u64>,
@@ -45,9 +44,7 @@ pub struct Limits {
 /// One call: samples, each of a group of operations.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Batch {
-    /// Samples.
     pub samples: u64,
-    /// Operations of each.
     pub group: u64,
     /// Whether it does not count.
     pub warms_up: bool,

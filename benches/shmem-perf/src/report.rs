@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use crate::print::print;
+use crate::record::Measure;
 use crate::{flags, load};
 use figure::{Figure, file_names};
 use section::{Part, Section};
@@ -52,9 +53,6 @@ struct ReportFlags {
 }
 
 /// Runs the subcommand with the arguments after `report`, and returns its exit status.
-///
-/// # Errors
-/// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<ReportFlags>("shmem-perf report", args)? else { return Ok(0) };
     let load = |path: PathBuf| load::load(&path).map(|record| (path, record));
@@ -73,6 +71,24 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     }
     Ok(0)
 }
+
+/// A chart of collectives by the size of the team as the text of an SVG file. A curve has a name,
+/// PEs and nanoseconds; `floor` is what bounds all.
+pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
+    let of = |color: Option<usize>, (name, points): &Curve| {
+        let spots = points.iter().map(|&(x, value)| trace::Spot::exact(x, value)).collect();
+        trace::Trace { name: name.clone(), color, run: 0, spots }
+    };
+    let mut traces: Vec<_> =
+        curves.iter().enumerate().map(|(color, curve)| of(Some(color), curve)).collect();
+    let legend = curves::legend(&traces, false, &[]);
+    traces.push(of(None, floor));
+    let drawing = chart::draw(Measure::Collective, chart::Across::Team, &traces, 1);
+    Figure::new(title.into(), note.into(), drawing, legend).picture()
+}
+
+/// A name, and values by the size of the team.
+pub type Curve = (String, Vec<(u64, f64)>);
 
 /// The names and texts of the SVG files of all charts.
 fn pictures(sections: &[Section]) -> Vec<(String, String)> {

@@ -128,7 +128,6 @@ struct Measurement<'a> {
 /// Why a run ends early, with its exit status. All PEs have the same.
 type Refused = (String, u8);
 
-/// Where all PEs are.
 fn machines(job: &World<'_>) -> Job {
     let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
     let owns = job.gather(&machine::own(node));
@@ -252,7 +251,6 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// Measures all.
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
         self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
         let mut groups = std::mem::take(&mut self.groups);

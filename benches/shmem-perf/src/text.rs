@@ -1,6 +1,4 @@
 //! What a person reads: the head of a run, and a table for each group of the plan.
-//!
-//! This file must never know how anything was measured.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +103,6 @@ const SIGNS: [(char, &str); 2] = [
     ('!', "invalid as a floor: above what it should bound"),
 ];
 
-/// The median with its signs.
 fn median(all: &[Series], of: &Series, point: &Point) -> String {
     let late = if point.summary.ended == Ended::TimeUp { "*" } else { "" };
     let invalid = if is_invalid(all, of, point) { "!" } else { "" };

@@ -1,36 +1,25 @@
 //! What two PEs exchange without the library that is measured: the floors of a library whose PEs
 //! share no memory.
 //!
-//! One leads and the other one follows until it is ended. This file must never know what carries
-//! the bytes.
+//! One leads and the other one follows until it is ended.
 
 use std::io;
 
 /// Two PEs that are connected.
 pub trait Wire {
     /// Nanoseconds of each of `samples` times `group` windows.
-    ///
-    /// # Errors
-    /// The connection's.
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>>;
 
     /// Ends what the other PE follows.
-    ///
-    /// # Errors
-    /// The connection's.
     fn end(&mut self, exchange: Exchange) -> io::Result<()>;
 
     /// Does its part until it is ended.
-    ///
-    /// # Errors
-    /// The connection's.
     fn follow(&mut self, exchange: Exchange) -> io::Result<()>;
 }
 
 /// A window of transfers, and what completes it.
 #[derive(Clone, Copy)]
 pub struct Exchange {
-    /// Bytes of a transfer.
     pub nbytes: u64,
     /// Transfers before each completion.
     pub window: u64,

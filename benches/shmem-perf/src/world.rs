@@ -6,13 +6,9 @@ use serde::de::DeserializeOwned;
 use crate::library::{CONTROL_BYTES, Joined};
 use crate::record::Clock;
 
-/// A job.
 pub struct World<'a> {
-    /// The library.
     pub library: Joined<'a>,
-    /// The number of this PE.
     pub me: u32,
-    /// PEs.
     pub n: u32,
     /// PE 0's clock; all subtract the same.
     pub clock: Clock,

@@ -5,7 +5,7 @@
 //! exchange addresses and meet over sockets that they inherit, never over the transport under test.
 //! Cases assert outcomes and order, never times; a job has 60 seconds.
 //!
-//! This crate must never know a provider.
+//! This crate depends on no provider.
 
 mod atomic;
 mod completion;
@@ -23,7 +23,7 @@ mod threads;
 mod unused;
 pub mod verbs;
 
-pub use member::{End, Member, Opener};
+pub use member::{Member, Opener, TestEndpoint};
 pub use pattern::Random;
 pub use random::{Soak, soak};
 
@@ -57,85 +57,53 @@ const MIB: usize = 1 << 20;
 
 /// Puts and gets of every small size and alignment and around powers of two.
 const SIZES: Case = case(8 * MIB, rma::sizes);
-/// The same with 2 PEs alone.
-const SIZES_OF_A_PAIR: Case = Case { sizes: &[2], ..SIZES };
-/// Transfers of no bytes.
-const ZERO_LENGTH: Case = case(MIB, rma::zero_length);
-/// The two segments are two.
-const SEGMENTS: Case = case(MIB, rma::segments);
-/// Transfers of 64 MiB.
-const LARGE: Case = Case { sizes: &[2], ..case(64 * MIB, rma::large) };
-/// Transfers of 1 GiB.
-pub const HUGE: Case =
-    Case { sizes: &[2], limit: Duration::from_secs(300), ..case(1 << 30, rma::large) };
-/// Offsets around and beyond 4 GiB.
-pub const FAR_OFFSETS: Case =
-    Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) };
-/// A flag that was put after a fence is never seen before the data.
-const DATA_BEFORE_FLAG: Case = case(4 * MIB, order::data_before_flag);
-/// The later of two puts with a fence between them stays.
-const LATER_PUT_STAYS: Case = case(4 * MIB, order::later_put_stays);
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
-/// Two PEs answer each other through memory alone.
-const PING_PONG: Case = case(MIB, order::ping_pong);
-/// Every AMO, width and form against a model.
-const AMOS: Case = case(MIB, atomic::semantics);
-/// Sets, swaps and fetches carry any bits of a float.
-const FLOAT_BITS: Case = case(MIB, atomic::float_bits);
-/// Updates of all PEs on one word are all counted.
-const CONTENDED_COUNTER: Case = case(MIB, atomic::contended_counter);
-/// A lock made of compare-and-swap excludes.
-const COMPARE_SWAP_LOCK: Case = case(MIB, atomic::compare_swap_lock);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
-/// A quiet towards one PE completes what went there.
-const PE_QUIET: Case = case(8 * MIB, completion::pe_quiet);
-/// What a dropped endpoint issued arrives.
-const DROP_COMPLETES: Case = case(MIB, completion::drop_completes);
-/// PEs that compute are served.
-const PASSIVE_TARGET: Case = case(8 * MIB, passive::target);
-/// What a PE issued arrives while it computes.
-const PASSIVE_ORIGIN: Case = case(8 * MIB, passive::origin);
-/// All PEs send everything to everyone at once, with a provider whose queues are tiny.
-const BACK_PRESSURE: Case = case(16 * MIB, random::back_pressure);
-/// Random operations of all PEs against a model.
-const RANDOM: Case = case(16 * MIB, random::random);
 /// Threads with an endpoint each.
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
-
-/// Peers that are not used take no memory.
-const UNUSED_PEERS: Case = Case { sizes: &[2], ..case(MIB, unused::peers) };
 
 /// Every case with the usual queues.
 const CASES: [(&str, Case); 21] = [
     ("sizes", SIZES),
-    ("zero_length", ZERO_LENGTH),
-    ("segments", SEGMENTS),
-    ("large", LARGE),
-    ("far_offsets", FAR_OFFSETS),
-    ("data_before_flag", DATA_BEFORE_FLAG),
-    ("later_put_stays", LATER_PUT_STAYS),
+    ("zero_length", case(MIB, rma::zero_length)),
+    ("segments", case(MIB, rma::segments)),
+    ("large", Case { sizes: &[2], ..case(64 * MIB, rma::large) }),
+    ("far_offsets", Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) }),
+    // A flag that was put after a fence is never seen before the data.
+    ("data_before_flag", case(4 * MIB, order::data_before_flag)),
+    // The later of two puts with a fence between them stays.
+    ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),
-    ("ping_pong", PING_PONG),
-    ("amos", AMOS),
-    ("float_bits", FLOAT_BITS),
-    ("contended_counter", CONTENDED_COUNTER),
-    ("compare_swap_lock", COMPARE_SWAP_LOCK),
+    // Two PEs answer each other through memory alone.
+    ("ping_pong", case(MIB, order::ping_pong)),
+    // Every AMO, width and form against a model.
+    ("amos", case(MIB, atomic::semantics)),
+    // Sets, swaps and fetches carry any bits of a float.
+    ("float_bits", case(MIB, atomic::float_bits)),
+    ("contended_counter", case(MIB, atomic::contended_counter)),
+    ("compare_swap_lock", case(MIB, atomic::compare_swap_lock)),
     ("quiet", QUIET),
-    ("pe_quiet", PE_QUIET),
-    ("drop_completes", DROP_COMPLETES),
-    ("passive_target", PASSIVE_TARGET),
-    ("passive_origin", PASSIVE_ORIGIN),
-    ("random", RANDOM),
+    ("pe_quiet", case(8 * MIB, completion::pe_quiet)),
+    // What a dropped endpoint issued arrives.
+    ("drop_completes", case(MIB, completion::drop_completes)),
+    // PEs that compute are served.
+    ("passive_target", case(8 * MIB, passive::target)),
+    // What a PE issued arrives while it computes.
+    ("passive_origin", case(8 * MIB, passive::origin)),
+    // Random operations of all PEs against a model.
+    ("random", case(16 * MIB, random::random)),
     ("threads", THREADS),
-    ("unused_peers", UNUSED_PEERS),
+    // Peers that are not used take no memory.
+    ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
 ];
 
 /// Those that are worth it with tiny queues.
 const TINY_CASES: [(&str, Case); 5] = [
-    ("back_pressure", BACK_PRESSURE),
-    ("tiny_sizes", SIZES_OF_A_PAIR),
+    // All PEs send everything to everyone at once.
+    ("back_pressure", case(16 * MIB, random::back_pressure)),
+    ("tiny_sizes", Case { sizes: &[2], ..SIZES }),
     ("tiny_signals", SIGNALS),
     ("tiny_quiet", QUIET),
     ("tiny_threads", THREADS),
@@ -193,6 +161,8 @@ pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test>
     };
     let mut tests: Vec<Test> = CASES.iter().map(test(usual)).collect();
     tests.extend(TINY_CASES.iter().map(test(tiny)));
-    tests.push(test(usual)(&("huge", HUGE)).ignored("takes 6 GiB of memory"));
+    let limit = Duration::from_secs(300);
+    let huge = Case { sizes: &[2], limit, ..case(1 << 30, rma::large) };
+    tests.push(test(usual)(&("huge", huge)).ignored("takes 6 GiB of memory"));
     tests
 }

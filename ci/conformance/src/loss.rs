@@ -38,12 +38,12 @@ impl Host for Recorder {
 
 /// What a PE does while another one dies.
 #[derive(Clone, Copy, Debug)]
-pub enum Use {
+pub enum LossCase {
     /// It puts and completes, large and small.
     Puts,
     /// It leaves puts to the service thread.
     PutsNbi,
-    /// It gets.
+    /// It gets, large amounts.
     Gets,
     /// It issues atomic operations.
     Fetches,
@@ -55,19 +55,18 @@ pub enum Use {
 
 const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 4096 };
 
-impl Use {
-    /// Does so until there is an error.
+impl LossCase {
     fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
         let mut data = vec![1u8; 1 << 20];
         let mut nbytes = 1;
         loop {
             let done = match self {
-                Use::Puts => {
+                LossCase::Puts => {
                     let put = verbs::put(endpoint, dying, AT, &data[..nbytes]);
                     nbytes = nbytes * 5 % (1 << 20);
                     put.and_then(|()| endpoint.quiet())
                 }
-                Use::PutsNbi => {
+                LossCase::PutsNbi => {
                     thread::sleep(std::time::Duration::from_millis(1));
                     let source = LocalBuf::source(data.as_ptr(), 1 << 19);
                     let put = Put { dest: AT, source, completion: Completion::AtQuiet };
@@ -75,10 +74,10 @@ impl Use {
                     // use it.
                     unsafe { endpoint.put(dying, put) }
                 }
-                Use::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
-                Use::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),
-                Use::Waits => member.transport().progress().map(|_| ()),
-                Use::Computes => losses().pop().map_or(Ok(()), Err),
+                LossCase::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
+                LossCase::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),
+                LossCase::Waits => member.transport().progress().map(|_| ()),
+                LossCase::Computes => losses().pop().map_or(Ok(()), Err),
             };
             if let Err(error) = done {
                 return error;
@@ -100,7 +99,7 @@ fn check_message(error: &Error, me: usize, lost: usize) {
 ///
 /// # Panics
 /// If a PE gets another error, or more than one is reported to its host.
-pub fn one_dies(member: &Member, uses: &[Use]) {
+pub fn one_dies(member: &Member, uses: &[LossCase]) {
     let (me, dying) = (member.me(), member.n_pes() - 1);
     let mut end = member.endpoint();
     for peer in 0..member.n_pes() {

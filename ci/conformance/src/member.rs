@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::job::{self, Position};
-use super::memory::Memory;
+use super::memory::PeMemory;
 use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
@@ -23,8 +23,8 @@ pub(crate) const INTERNAL_BYTES: usize = 1 << 16;
 /// One PE. Fields are dropped in this order: the transport before the memory that it serves.
 pub struct Member {
     transport: Box<dyn Transport>,
-    heap: Memory,
-    internal: Memory,
+    heap: PeMemory,
+    internal: PeMemory,
     side: Side,
     me: Pe,
     n_pes: u32,
@@ -56,8 +56,8 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&opened_with).expect("the provider opens");
-        let (heap, internal) = (Memory::new(heap_bytes), Memory::new(INTERNAL_BYTES));
-        let mut register = |segment, memory: &Memory| {
+        let (heap, internal) = (PeMemory::new(heap_bytes), PeMemory::new(INTERNAL_BYTES));
+        let mut register = |segment, memory: &PeMemory| {
             // SAFETY: the memory is dropped after the transport.
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };
             key.expect("the memory is accepted").0
@@ -105,15 +105,15 @@ impl Member {
     }
 
     /// A new endpoint.
-    pub fn endpoint(&self) -> End<'_> {
+    pub fn endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.endpoint();
-        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
     /// The endpoint of a runtime itself, or another one.
-    pub(crate) fn internal_endpoint(&self) -> End<'_> {
+    pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
         let endpoint = self.transport.internal_endpoint();
-        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+        TestEndpoint { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
     /// Another transport, as that of this PE in a job of `n_pes`, that is not connected.
@@ -203,7 +203,7 @@ pub(crate) fn internal(offset: usize) -> RemoteAddr {
 
 /// An endpoint in a test: buffers of non-blocking operations live as long as it does, which
 /// completes them when it is dropped, and every error ends the test. (Never leak one.)
-pub struct End<'a> {
+pub struct TestEndpoint<'a> {
     endpoint: Box<dyn Endpoint>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
@@ -220,7 +220,7 @@ fn fine<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl<'a> End<'a> {
+impl<'a> TestEndpoint<'a> {
     /// Put to an offset of the heap.
     pub fn put(&mut self, to: usize, offset: usize, source: &[u8]) {
         self.put_at(to, heap(offset), source);

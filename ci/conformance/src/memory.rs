@@ -8,23 +8,23 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 const ALIGNMENT: usize = 16;
 
 /// Owned memory that peers read and write; every access is checked to lie within.
-pub(crate) struct Memory {
+pub(crate) struct PeMemory {
     base: *mut u8,
     layout: Layout,
 }
 
 // SAFETY: an owned address range; who accesses it when is what the cases are about.
-unsafe impl Send for Memory {}
+unsafe impl Send for PeMemory {}
 // SAFETY: as above; accesses are those of `mem`, which are made for shared memory.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for PeMemory {}
 
-impl Memory {
-    pub(crate) fn new(nbytes: usize) -> Memory {
+impl PeMemory {
+    pub(crate) fn new(nbytes: usize) -> PeMemory {
         let layout = Layout::from_size_align(nbytes, ALIGNMENT).expect("a sane size");
         // SAFETY: the size is not zero in any case.
         let base = unsafe { alloc_zeroed(layout) };
         assert!(!base.is_null(), "{nbytes} bytes of memory");
-        Memory { base, layout }
+        PeMemory { base, layout }
     }
 
     pub(crate) fn nbytes(&self) -> usize {
@@ -64,7 +64,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for PeMemory {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.base, self.layout) };

@@ -1,6 +1,6 @@
 //! Order towards one PE: fences, signals, and answers through memory.
 
-use super::member::{End, Member};
+use super::member::{Member, TestEndpoint};
 use super::pattern::{Random, bytes};
 use rushmem_transport::AmoOp;
 use rushmem_transport::AmoWidth::Eight;
@@ -24,7 +24,7 @@ fn length(random: &mut Random) -> usize {
 fn rounds<'a>(
     member: &'a Member,
     sources: &'a [Vec<u8>],
-    mut send: impl FnMut(&mut End<'a>, u64, &'a [u8]),
+    mut send: impl FnMut(&mut TestEndpoint<'a>, u64, &'a [u8]),
 ) {
     let mut end = member.endpoint();
     for round in 1..=ROUNDS {

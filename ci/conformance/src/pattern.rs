@@ -35,7 +35,6 @@ impl Random {
     }
 }
 
-/// The bytes of a seed.
 pub(crate) fn bytes(seed: u64, nbytes: usize) -> Vec<u8> {
     Random::new(seed).bytes(nbytes)
 }

@@ -4,7 +4,7 @@
 //! once. Operations within a batch touch places that do not overlap; a quiet ends the batch.
 
 use super::atomic::{cut, model};
-use super::member::{End, Member};
+use super::member::{Member, TestEndpoint};
 use super::pattern::Random;
 use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
 use rushmem_transport::AmoWidth::{self, Eight, Four};
@@ -105,7 +105,7 @@ impl Room {
     /// Returns what `fetched` must hold after the quiet.
     fn amo<'a>(
         &mut self,
-        end: &mut End<'a>,
+        end: &mut TestEndpoint<'a>,
         peer: usize,
         start: usize,
         fetched: &'a mut [u8; 8],

@@ -25,7 +25,6 @@ impl Side {
         self.collect()
     }
 
-    /// Wait for all.
     pub(crate) fn barrier(&self) {
         self.exchange(&[]);
     }

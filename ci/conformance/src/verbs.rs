@@ -8,9 +8,6 @@ use rushmem_transport::{
 };
 
 /// Copies bytes to a PE.
-///
-/// # Errors
-/// As [`Endpoint::put`].
 pub fn put(
     endpoint: &mut dyn Endpoint,
     pe: Pe,
@@ -23,9 +20,6 @@ pub fn put(
 }
 
 /// Copies bytes from a PE.
-///
-/// # Errors
-/// As [`Endpoint::get`].
 pub fn get(
     endpoint: &mut dyn Endpoint,
     pe: Pe,
@@ -38,9 +32,6 @@ pub fn get(
 }
 
 /// Adds one to a word of 8 bytes of a PE and returns its old value.
-///
-/// # Errors
-/// As [`Endpoint::amo`].
 pub fn add_one(endpoint: &mut dyn Endpoint, pe: Pe, dest: RemoteAddr) -> Result<u64, Error> {
     let (width, op, old) = (AmoWidth::Eight, AmoOp::Add, OldValue::Returned);
     // SAFETY: the old value is returned.

@@ -4,8 +4,8 @@
 use crate::domain::Domain;
 use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
 use crate::remote::Peer;
-use crate::spinlock::SpinLock;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,6 @@ pub(crate) struct Address {
     pub(crate) fd: u32,
     pub(crate) endpoint: u32,
     pub(crate) reserved: u32,
-    /// The nonce of the segment.
     pub(crate) nonce: u64,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct AddressVector {
     fid: Fid<fi::fid_av>,
     domain: Arc<Domain>,
     is_map: bool,
-    peers: SpinLock<Vec<Arc<Peer>>>,
+    peers: Mutex<Vec<Arc<Peer>>>,
 }
 
 static AV: fi::fi_ops = base_ops(close, no_bind, no_control);
@@ -70,7 +69,7 @@ pub(crate) unsafe extern "C" fn open(
         fid: Fid(fi::fid_av { fid: fid(fi::FI_CLASS_AV, context, &AV), ops: ops_ptr(&AV_OPS) }),
         is_map: own == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
         domain,
-        peers: SpinLock::new(Vec::new()),
+        peers: Mutex::new(Vec::new()),
     });
     // SAFETY: room for a pointer, by the contract of libfabric.
     unsafe { return_object(vector, av) }
@@ -142,12 +141,10 @@ impl AddressVector {
         Some((peers.len() - 1) as u64 + if self.is_map { MAP_OFFSET } else { 0 })
     }
 
-    /// The index of a number.
     pub(crate) fn index(&self, number: fi::fi_addr_t) -> usize {
         (if self.is_map { number.wrapping_sub(MAP_OFFSET) } else { number }) as usize
     }
 
-    /// The peer with an index.
     pub(crate) fn peer(&self, index: usize) -> Arc<Peer> {
         match self.peers.lock().get(index) {
             Some(peer) => Arc::clone(peer),

@@ -1,4 +1,5 @@
-//! The data transfer functions of an endpoint. Each passes a request to the engine.
+//! The data transfer functions of an endpoint that Rushmem calls. Each passes a request to the
+//! engine.
 //!
 //! Their symbols, and that of reading a queue, begin with `strict_fi_`, so that instruction counts
 //! can exclude them.
@@ -12,7 +13,7 @@ use crate::operation::{Kind, Request};
 use crate::queue::Inner;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 type Ep = *mut fi::fid_ep;
 type Buf = *mut c_void;
@@ -22,12 +23,12 @@ type Addr = fi::fi_addr_t;
 static REMOTE: fi::fi_ops_rma = fi::fi_ops_rma {
     size: size_of::<fi::fi_ops_rma>(),
     read: Some(read),
-    readv: Some(readv),
-    readmsg: Some(readmsg),
+    readv: None,
+    readmsg: None,
     write: Some(write),
-    writev: Some(writev),
+    writev: None,
     writemsg: Some(writemsg),
-    inject: Some(inject_write),
+    inject: None,
     writedata: None,
     injectdata: None,
 };
@@ -47,18 +48,18 @@ static MESSAGES: fi::fi_ops_msg = fi::fi_ops_msg {
 
 static ATOMIC: fi::fi_ops_atomic = fi::fi_ops_atomic {
     size: size_of::<fi::fi_ops_atomic>(),
-    write: Some(atomic),
+    write: None,
     writev: None,
-    writemsg: Some(atomicmsg),
-    inject: Some(inject_atomic),
+    writemsg: None,
+    inject: None,
     readwrite: Some(fetch_atomic),
     readwritev: None,
-    readwritemsg: Some(fetch_atomicmsg),
+    readwritemsg: None,
     compwrite: Some(compare_atomic),
     compwritev: None,
-    compwritemsg: Some(compare_atomicmsg),
-    writevalid: Some(atomicvalid),
-    readwritevalid: Some(atomicvalid),
+    compwritemsg: None,
+    writevalid: None,
+    readwritevalid: Some(fetch_atomicvalid),
     compwritevalid: Some(compare_atomicvalid),
 };
 
@@ -138,124 +139,62 @@ fn request<'a>(
     Request { kind, pieces, descs, to, address, key, context, flags: 0, amo: None, silent: false }
 }
 
-/// Posts a request with an array of local pieces.
-///
-/// # Safety
-/// The contract of [`post`]; `iov` and `desc` are null or have `count` elements.
-unsafe fn post_vector(
+#[unsafe(export_name = "strict_fi_read")]
+unsafe extern "C" fn read(
     ep: Ep,
-    kind: Kind,
-    (iov, desc, count): (*const fi::iovec, *mut Buf, usize),
-    remote: (Addr, u64, u64),
-    (context, flags): (Buf, Option<u64>),
-) -> isize {
-    // SAFETY: null, or `count` elements, by contract.
-    let pieces = unsafe { slice(iov, count) };
-    // SAFETY: null, or `count` elements, by contract.
-    let descs = unsafe { slice(desc, count) };
-    // SAFETY: the contract of `post`.
-    unsafe { post(ep, request(kind, pieces, descs, remote, context), flags) }
-}
-
-/// Defines the three forms of reading or writing remote memory.
-macro_rules! rma {
-    ($kind:expr, $buf:ty, $one:ident = $one_symbol:literal, $vector:ident = $vector_symbol:literal,
-     $msg:ident = $msg_symbol:literal) => {
-        #[unsafe(export_name = $one_symbol)]
-        unsafe extern "C" fn $one(
-            ep: Ep,
-            buf: $buf,
-            nbytes: usize,
-            desc: Buf,
-            peer: Addr,
-            address: u64,
-            key: u64,
-            context: Buf,
-        ) -> isize {
-            let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-            let request = request($kind, &pieces, &descs, (peer, address, key), context);
-            // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-            unsafe { post(ep, request, None) }
-        }
-
-        #[unsafe(export_name = $vector_symbol)]
-        unsafe extern "C" fn $vector(
-            ep: Ep,
-            iov: *const fi::iovec,
-            desc: *mut Buf,
-            count: usize,
-            peer: Addr,
-            address: u64,
-            key: u64,
-            context: Buf,
-        ) -> isize {
-            let (local, remote) = ((iov, desc, count), (peer, address, key));
-            // SAFETY: an open endpoint and valid arrays, by the contract of libfabric.
-            unsafe { post_vector(ep, $kind, local, remote, (context, None)) }
-        }
-
-        #[unsafe(export_name = $msg_symbol)]
-        unsafe extern "C" fn $msg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
-            // SAFETY: a valid message, by the contract of libfabric.
-            let message = unsafe { &*message };
-            let &fi::fi_msg_rma { msg_iov, desc, iov_count, addr, rma_iov, context, .. } = message;
-            // SAFETY: a message has one remote range, by the limit that this provider offers.
-            let &fi::fi_rma_iov { addr: address, key, .. } = unsafe { &*rma_iov };
-            let (local, remote) = ((msg_iov, desc, iov_count), (addr, address, key));
-            // SAFETY: an open endpoint and valid arrays, by the contract of libfabric.
-            unsafe { post_vector(ep, $kind, local, remote, (context, Some(flags))) }
-        }
-    };
-}
-
-rma!(
-    Kind::Write,
-    ConstBuf,
-    write = "strict_fi_write",
-    writev = "strict_fi_writev",
-    writemsg = "strict_fi_writemsg"
-);
-rma!(
-    Kind::Read,
-    Buf,
-    read = "strict_fi_read",
-    readv = "strict_fi_readv",
-    readmsg = "strict_fi_readmsg"
-);
-
-/// Posts a request that is injected and has no completion.
-///
-/// # Safety
-/// `ep` is an open endpoint of this provider, and `buf` is valid for reads of `nbytes` bytes.
-unsafe fn post_inject(
-    ep: Ep,
-    kind: Kind,
-    (buf, nbytes): (ConstBuf, usize),
-    remote: (Addr, u64, u64),
-) -> isize {
-    let pieces = [piece(buf, nbytes)];
-    let request = Request { silent: true, ..request(kind, &pieces, &[], remote, null_mut()) };
-    // SAFETY: an open endpoint, by contract, and memory that the call copies.
-    unsafe { post(ep, request, Some(fi::FI_INJECT)) }
-}
-
-#[unsafe(export_name = "strict_fi_inject_write")]
-unsafe extern "C" fn inject_write(
-    ep: Ep,
-    buf: ConstBuf,
+    buf: Buf,
     nbytes: usize,
+    desc: Buf,
     peer: Addr,
     address: u64,
     key: u64,
+    context: Buf,
 ) -> isize {
+    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
+    let request = request(Kind::Read, &pieces, &descs, (peer, address, key), context);
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post_inject(ep, Kind::Write, (buf, nbytes), (peer, address, key)) }
+    unsafe { post(ep, request, None) }
+}
+
+#[unsafe(export_name = "strict_fi_write")]
+unsafe extern "C" fn write(
+    ep: Ep,
+    buf: ConstBuf,
+    nbytes: usize,
+    desc: Buf,
+    peer: Addr,
+    address: u64,
+    key: u64,
+    context: Buf,
+) -> isize {
+    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
+    let request = request(Kind::Write, &pieces, &descs, (peer, address, key), context);
+    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    unsafe { post(ep, request, None) }
+}
+
+#[unsafe(export_name = "strict_fi_writemsg")]
+unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
+    // SAFETY: a valid message, by the contract of libfabric.
+    let message = unsafe { &*message };
+    let &fi::fi_msg_rma { msg_iov, desc, iov_count, addr, rma_iov, context, .. } = message;
+    // SAFETY: a message has one remote range, by the limit that this provider offers.
+    let &fi::fi_rma_iov { addr: address, key, .. } = unsafe { &*rma_iov };
+    // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
+    let pieces = unsafe { slice(msg_iov, iov_count) };
+    // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
+    let descs = unsafe { slice(desc, iov_count) };
+    let request = request(Kind::Write, pieces, descs, (addr, address, key), context);
+    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    unsafe { post(ep, request, Some(flags)) }
 }
 
 #[unsafe(export_name = "strict_fi_inject")]
 unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) -> isize {
+    let pieces = [piece(buf, nbytes)];
+    let request = request(Kind::Send, &pieces, &[], (peer, 0, 0), null_mut());
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post_inject(ep, Kind::Send, (buf, nbytes), (peer, 0, 0)) }
+    unsafe { post(ep, Request { silent: true, ..request }, Some(fi::FI_INJECT)) }
 }
 
 #[unsafe(export_name = "strict_fi_send")]
@@ -286,30 +225,21 @@ unsafe extern "C" fn recv(
     unsafe { with_engine(ep, |_, engine, _| engine.receive(&piece(buf, nbytes), desc, context)) }
 }
 
-/// The arguments of an atomic operation. `operand`, `condition` and `old` may be null.
-struct AtomicArgs {
-    operand: ConstBuf,
-    condition: ConstBuf,
-    old: Buf,
-    count: usize,
-    datatype: fi::fi_datatype,
-    op: fi::fi_op,
-}
-
-/// Posts an atomic operation on one word.
+/// Posts an atomic operation on one word. Its buffers, the last of which is that of the old value,
+/// come with their descriptors; `condition` is the second of three.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and the buffers are null or valid for a word.
-unsafe fn post_atomic(
+unsafe fn post_atomic<const N: usize>(
     ep: Ep,
-    args: &AtomicArgs,
-    descs: [Buf; 3],
+    count: usize,
+    (datatype, op): (fi::fi_datatype, fi::fi_op),
+    buffers: [(ConstBuf, Buf); N],
     remote: (Addr, u64, u64),
-    (context, flags, silent): (Buf, Option<u64>, bool),
+    context: Buf,
 ) -> isize {
     // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<Endpoint>() };
-    let &AtomicArgs { operand, condition, old, count, datatype, op } = args;
     let width = endpoint.profile.width(datatype, op);
     let Some(width) = width.filter(|_| count == 1) else { return -(fi::FI_EOPNOTSUPP as isize) };
     let word = |at: ConstBuf| {
@@ -322,53 +252,15 @@ unsafe fn post_atomic(
         word
     };
     // FI_ATOMIC_READ ignores its operand.
-    let operand_word = if op == fi::FI_ATOMIC_READ { 0 } else { word(operand) };
-    let amo = AtomicOp { op, width, operand: operand_word, condition: word(condition) };
-    // All local buffers; that of the old value is the last.
-    let all = [operand, condition, old.cast_const()].map(|at| piece(at, width));
-    let is_used = |i: &usize| !all[*i].iov_base.is_null() && (*i > 0 || op != fi::FI_ATOMIC_READ);
+    let first = usize::from(op == fi::FI_ATOMIC_READ);
+    let operand = if first == 0 { word(buffers[0].0) } else { 0 };
+    let condition = if N == 3 { word(buffers[1].0) } else { 0 };
     let (pieces, descs): (Vec<_>, Vec<_>) =
-        (0..3).filter(is_used).map(|i| (all[i], descs[i])).unzip();
-    let kind = if old.is_null() { Kind::Update } else { Kind::Fetch };
-    let request = request(kind, &pieces, &descs, remote, context);
+        buffers[first..].iter().map(|&(at, desc)| (piece(at, width), desc)).unzip();
+    let amo = Some(AtomicOp { op, width, operand, condition });
+    let request = Request { amo, ..request(Kind::Fetch, &pieces, &descs, remote, context) };
     // SAFETY: an open endpoint and valid buffers, by contract.
-    unsafe { post(ep, Request { amo: Some(amo), silent, ..request }, flags) }
-}
-
-#[unsafe(export_name = "strict_fi_atomic")]
-unsafe extern "C" fn atomic(
-    ep: Ep,
-    operand: ConstBuf,
-    count: usize,
-    desc: Buf,
-    peer: Addr,
-    address: u64,
-    key: u64,
-    datatype: fi::fi_datatype,
-    op: fi::fi_op,
-    context: Buf,
-) -> isize {
-    let args = AtomicArgs { operand, condition: null(), old: null_mut(), count, datatype, op };
-    let descs = [desc, null_mut(), null_mut()];
-    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
-}
-
-#[unsafe(export_name = "strict_fi_inject_atomic")]
-unsafe extern "C" fn inject_atomic(
-    ep: Ep,
-    operand: ConstBuf,
-    count: usize,
-    peer: Addr,
-    address: u64,
-    key: u64,
-    datatype: fi::fi_datatype,
-    op: fi::fi_op,
-) -> isize {
-    let args = AtomicArgs { operand, condition: null(), old: null_mut(), count, datatype, op };
-    let how = (null_mut(), Some(fi::FI_INJECT), true);
-    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, &args, [null_mut(); 3], (peer, address, key), how) }
+    unsafe { post(ep, request, None) }
 }
 
 #[unsafe(export_name = "strict_fi_fetch_atomic")]
@@ -386,10 +278,9 @@ unsafe extern "C" fn fetch_atomic(
     op: fi::fi_op,
     context: Buf,
 ) -> isize {
-    let args = AtomicArgs { operand, condition: null(), old, count, datatype, op };
-    let descs = [desc, null_mut(), old_desc];
+    let buffers = [(operand, desc), (old.cast_const(), old_desc)];
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
+    unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
 }
 
 #[unsafe(export_name = "strict_fi_compare_atomic")]
@@ -409,89 +300,9 @@ unsafe extern "C" fn compare_atomic(
     op: fi::fi_op,
     context: Buf,
 ) -> isize {
-    let args = AtomicArgs { operand, condition, old, count, datatype, op };
-    let descs = [desc, condition_desc, old_desc];
+    let buffers = [(operand, desc), (condition, condition_desc), (old.cast_const(), old_desc)];
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe { post_atomic(ep, &args, descs, (peer, address, key), (context, None, false)) }
-}
-
-/// The first element of an array of buffers, and its descriptor; null if there is none.
-///
-/// # Safety
-/// Both are null, or have `count` elements.
-unsafe fn first(words: *const fi::fi_ioc, descs: *const Buf, count: usize) -> (Buf, Buf) {
-    // SAFETY: null, or `count` elements, by contract.
-    let word = unsafe { slice(words, count) }.first();
-    // SAFETY: null, or `count` elements, by contract.
-    let desc = unsafe { slice(descs, count) }.first();
-    (word.map_or(null_mut(), |word| word.addr), desc.copied().unwrap_or(null_mut()))
-}
-
-/// Posts the atomic operation of a message.
-///
-/// # Safety
-/// The contract of [`post_atomic`], and the message is valid.
-unsafe fn post_atomic_message(
-    ep: Ep,
-    message: *const fi::fi_msg_atomic,
-    (condition, condition_desc): (Buf, Buf),
-    (old, old_desc): (Buf, Buf),
-    flags: u64,
-) -> isize {
-    // SAFETY: a valid message, by contract.
-    let message = unsafe { &*message };
-    // SAFETY: a valid message has `iov_count` elements in both arrays.
-    let (operand, desc) = unsafe { first(message.msg_iov, message.desc, message.iov_count) };
-    // SAFETY: a message has one remote range, by the limit that this provider offers.
-    let &fi::fi_rma_ioc { addr: address, count, key } = unsafe { &*message.rma_iov };
-    let &fi::fi_msg_atomic { addr, datatype, op, context, .. } = message;
-    let args = AtomicArgs { operand, condition, old, count, datatype, op };
-    let descs = [desc, condition_desc, old_desc];
-    // SAFETY: an open endpoint and valid buffers, by contract.
-    unsafe { post_atomic(ep, &args, descs, (addr, address, key), (context, Some(flags), false)) }
-}
-
-const NONE: (Buf, Buf) = (null_mut(), null_mut());
-
-#[unsafe(export_name = "strict_fi_atomicmsg")]
-unsafe extern "C" fn atomicmsg(ep: Ep, message: *const fi::fi_msg_atomic, flags: u64) -> isize {
-    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
-    unsafe { post_atomic_message(ep, message, NONE, NONE, flags) }
-}
-
-#[unsafe(export_name = "strict_fi_fetch_atomicmsg")]
-unsafe extern "C" fn fetch_atomicmsg(
-    ep: Ep,
-    message: *const fi::fi_msg_atomic,
-    old: *mut fi::fi_ioc,
-    old_desc: *mut Buf,
-    old_count: usize,
-    flags: u64,
-) -> isize {
-    // SAFETY: arrays of `old_count` elements, by the contract of libfabric.
-    let old = unsafe { first(old, old_desc, old_count) };
-    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
-    unsafe { post_atomic_message(ep, message, NONE, old, flags) }
-}
-
-#[unsafe(export_name = "strict_fi_compare_atomicmsg")]
-unsafe extern "C" fn compare_atomicmsg(
-    ep: Ep,
-    message: *const fi::fi_msg_atomic,
-    condition: *const fi::fi_ioc,
-    condition_desc: *mut Buf,
-    condition_count: usize,
-    old: *mut fi::fi_ioc,
-    old_desc: *mut Buf,
-    old_count: usize,
-    flags: u64,
-) -> isize {
-    // SAFETY: arrays of `condition_count` elements, by the contract of libfabric.
-    let condition = unsafe { first(condition, condition_desc, condition_count) };
-    // SAFETY: arrays of `old_count` elements, by the contract of libfabric.
-    let old = unsafe { first(old, old_desc, old_count) };
-    // SAFETY: an open endpoint and a valid message, by the contract of libfabric.
-    unsafe { post_atomic_message(ep, message, condition, old, flags) }
+    unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
 }
 
 /// Whether an endpoint has an atomic operation; if so, stores its maximum count.
@@ -511,7 +322,7 @@ unsafe fn valid(ep: Ep, datatype: fi::fi_datatype, op: fi::fi_op, count: *mut us
     0
 }
 
-unsafe extern "C" fn atomicvalid(
+unsafe extern "C" fn fetch_atomicvalid(
     ep: Ep,
     datatype: fi::fi_datatype,
     op: fi::fi_op,

@@ -5,9 +5,9 @@ use crate::object::Fid;
 use crate::profile::Profile;
 use crate::raw_key;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
-use crate::spinlock::SpinLock;
 use crate::violation::violated;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -23,10 +23,10 @@ pub(crate) struct Domain {
     pub(crate) segment: Arc<Segment>,
     file: File,
     /// Open segments by process and descriptor.
-    segments: SpinLock<HashMap<(u32, u32), Arc<Segment>>>,
+    segments: Mutex<HashMap<(u32, u32), Arc<Segment>>>,
     /// Unused numbers.
-    pub(crate) regions: SpinLock<Vec<u32>>,
-    pub(crate) endpoints: SpinLock<Vec<u32>>,
+    pub(crate) regions: Mutex<Vec<u32>>,
+    pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,
     pub(crate) mapped: raw_key::MappedKeys,
     _fabric: Arc<()>,
@@ -46,18 +46,17 @@ impl Domain {
             _fid: Fid(fid),
             profile,
             pid,
-            segments: SpinLock::new(HashMap::from([(own, Arc::clone(&segment))])),
+            segments: Mutex::new(HashMap::from([(own, Arc::clone(&segment))])),
             segment,
             file,
-            regions: SpinLock::new((0..REGIONS as u32).rev().collect()),
-            endpoints: SpinLock::new((0..ENDPOINTS as u32).rev().collect()),
+            regions: Mutex::new((0..REGIONS as u32).rev().collect()),
+            endpoints: Mutex::new((0..ENDPOINTS as u32).rev().collect()),
             local_regions: LocalRegions::default(),
             mapped: raw_key::MappedKeys::default(),
             _fabric: Arc::clone(fabric),
         })
     }
 
-    /// Reports the violation of a rule.
     pub(crate) fn violation(&self, rule: &str, what: impl std::fmt::Display) -> ! {
         violated(self.profile.text(), rule, what)
     }

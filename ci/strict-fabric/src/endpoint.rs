@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::object::{Fid, base_ops, clone_ref, fid, ops_ptr, return_object};
 use crate::profile::Profile;
 use crate::queue::{Inner, Queue};
-use crate::spinlock::SpinLock;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
@@ -40,7 +40,7 @@ pub(crate) struct Endpoint {
     /// The flags of operations that are posted without flags.
     pub(crate) op_flags: u64,
     tx_size: usize,
-    bindings: SpinLock<Bindings>,
+    bindings: Mutex<Bindings>,
     pub(crate) ready: OnceLock<Ready>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) unsafe fn open(
         number,
         op_flags,
         tx_size: if size == 0 { profile.tx_size } else { size },
-        bindings: SpinLock::new(Bindings::default()),
+        bindings: Mutex::new(Bindings::default()),
         ready: OnceLock::new(),
     });
     // SAFETY: valid for writes, by contract, and an endpoint begins with its fid.

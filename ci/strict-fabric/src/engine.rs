@@ -15,11 +15,11 @@ use crate::memory::{self, is_running, store};
 use crate::operation::{Kind, Operation, Request};
 use crate::order::must_wait;
 use crate::profile::{Profile, RmaMode};
-use crate::random::Random;
 use crate::remote::{RemotePeer, Target, own_memory};
 use crate::reuse::{Contexts, ReuseCheck};
 use crate::segment::{DONE, INLINE, PIECES, POSTED, RequestRef, SLOTS, Slot, TAKEN};
 use crate::slot::{gather, read_data, remote_pieces, write_request};
+use fastrand::Rng;
 use libfabric_sys as fi;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     /// Messages without a receive buffer.
     unexpected: VecDeque<RequestRef>,
     contexts: Contexts,
-    random: Random,
+    random: Rng,
     /// Polls since the last completion of a submitted request.
     idle_polls: u32,
 }
@@ -111,7 +111,7 @@ impl Engine {
             receives: VecDeque::new(),
             unexpected: VecDeque::new(),
             contexts: Contexts::default(),
-            random: Random::new(u64::from(number) + 1),
+            random: Rng::with_seed(u64::from(number) + 1),
             idle_polls: 0,
             domain: Arc::clone(domain),
         }
@@ -170,7 +170,7 @@ impl Engine {
     fn post_deferred(&mut self, request: &Request<'_>, peer: usize, completes: bool) -> isize {
         let (domain, profile) = (Arc::clone(&self.domain), self.profile);
         self.check(request);
-        if self.random.one_in(profile.eagain_one_in) {
+        if self.refuses() {
             return AGAIN;
         }
         let mut operation = self.operation_of(request, peer, completes);
@@ -299,7 +299,7 @@ impl Engine {
         let context = context.expose_provenance();
         let mut reuse = ReuseCheck::default();
         if !self.profile.immediate {
-            if self.random.one_in(self.profile.eagain_one_in) {
+            if self.refuses() {
                 return AGAIN;
             }
             let (domain, pieces) = (&self.domain, std::slice::from_ref(piece));
@@ -336,9 +336,14 @@ impl Engine {
         }
     }
 
+    /// Whether a post fails with `FI_EAGAIN`, at random.
+    fn refuses(&mut self) -> bool {
+        self.random.u32(0..self.profile.eagain_one_in) == 0
+    }
+
     /// How many operations to process: 0 with probability 1/4, otherwise up to `most`.
     fn random_count(&mut self, most: usize) -> usize {
-        if self.random.one_in(4) { 0 } else { 1 + self.random.below(most as u32) as usize }
+        if self.random.u32(0..4) == 0 { 0 } else { self.random.usize(1..=most) }
     }
 
     /// Starts a random operation among those that may start.
@@ -357,8 +362,8 @@ impl Engine {
         if ready.is_empty() {
             return;
         }
-        let chosen = ready[self.random.below(ready.len() as u32) as usize];
-        let completes_early = self.random.one_in(2);
+        let chosen = ready[self.random.usize(..ready.len())];
+        let completes_early = self.random.bool();
         let pending = &mut self.pending[chosen];
         if pending.may_complete_early
             && pending.operation.completes
@@ -428,9 +433,7 @@ impl Engine {
                 completions.fail(operation.completion(), error);
                 return false;
             }
-            if let (Kind::Fetch, Some(amo), Some(piece)) =
-                (operation.kind, operation.amo, operation.pieces().last())
-            {
+            if let (Some(amo), Some(piece)) = (operation.amo, operation.pieces().last()) {
                 let old = slot.old.load(Ordering::Relaxed);
                 // SAFETY: a buffer for a word of this width, valid until completion.
                 unsafe { memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width) };
@@ -504,7 +507,7 @@ impl Engine {
                 }
                 Ok(())
             }
-            Kind::Update | Kind::Fetch => {
+            Kind::Fetch => {
                 let (operand, condition) = (slot.operand.load(order), slot.condition.load(order));
                 let amo = AtomicOp { op: slot.op.load(order), width: what.0, operand, condition };
                 if !own.addr().is_multiple_of(amo.width) {
@@ -586,7 +589,7 @@ fn transfer(
 ) -> Result<(), i32> {
     if let Some(amo) = amo {
         let old = remote.update(target, amo)?;
-        if let (Kind::Fetch, Some(piece)) = (kind, pieces.last()) {
+        if let Some(piece) = pieces.last() {
             // SAFETY: a buffer for a word of this width, valid until completion.
             unsafe { memory::copy(piece.iov_base.cast(), (&raw const old).cast(), amo.width) };
         }

@@ -13,10 +13,10 @@
 //!   completion).
 //! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
 //!   `endpoint`; `object` has what they share, `call` the data transfer functions.
-//! - Operations: `engine` performs each `operation`, in an order that `order` permits and `random`
-//!   selects; `slot` encodes those that the target performs; `completions` has the results.
+//! - Operations: `engine` performs each `operation`, in a random order that `order` permits; `slot`
+//!   encodes those that the target performs; `completions` has the results.
 //! - Memory: `segment` (shared by processes), `remote` (registrations of peers), `local_regions`
-//!   and `raw_key` (own registrations), `memory` (copying), `atomic`, `spinlock`.
+//!   and `raw_key` (own registrations), `memory` (copying), `atomic`.
 #![allow(unsafe_code)]
 
 mod address_vector;
@@ -35,14 +35,12 @@ mod operation;
 mod order;
 mod profile;
 mod queue;
-mod random;
 mod raw_key;
 mod registration;
 mod remote;
 mod reuse;
 mod segment;
 mod slot;
-mod spinlock;
 mod violation;
 
 use libfabric_sys as fi;

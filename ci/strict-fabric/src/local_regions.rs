@@ -2,15 +2,13 @@
 //! operations.
 
 use crate::segment::ANY_ENDPOINT;
-use crate::spinlock::SpinLock;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// A registration.
 pub(crate) struct LocalRegion {
     pub(crate) base: u64,
     pub(crate) nbytes: u64,
     pub(crate) access: u64,
-    /// The endpoint that it is bound to.
     pub(crate) endpoint: u32,
     pub(crate) is_enabled: bool,
     /// The number of operations that use it.
@@ -30,7 +28,7 @@ impl LocalRegion {
 
 /// All open registrations.
 #[derive(Default)]
-pub(crate) struct LocalRegions(SpinLock<HashMap<usize, LocalRegion>>);
+pub(crate) struct LocalRegions(Mutex<HashMap<usize, LocalRegion>>);
 
 impl LocalRegions {
     pub(crate) fn add(&self, desc: usize, region: LocalRegion) {

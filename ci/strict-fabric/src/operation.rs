@@ -12,23 +12,21 @@ use std::ffi::c_void;
 pub(crate) enum Kind {
     Write = 1,
     Read,
-    /// An atomic operation.
-    Update,
-    /// An atomic operation that fetches the old value.
+    /// An atomic operation, which fetches the old value.
     Fetch,
     Send,
 }
 
 impl Kind {
     pub(crate) fn from_number(number: u32) -> Option<Kind> {
-        use Kind::{Fetch, Read, Send, Update, Write};
-        [Write, Read, Update, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
+        use Kind::{Fetch, Read, Send, Write};
+        [Write, Read, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
     }
 
     /// The access that the target's registration must permit.
     pub(crate) fn access(self) -> u64 {
         match self {
-            Kind::Write | Kind::Update => fi::FI_REMOTE_WRITE,
+            Kind::Write => fi::FI_REMOTE_WRITE,
             Kind::Read => fi::FI_REMOTE_READ,
             Kind::Fetch => fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE,
             Kind::Send => 0,
@@ -38,7 +36,7 @@ impl Kind {
     /// The access that the registrations of local buffers must permit.
     pub(crate) fn own_access(self) -> u64 {
         match self {
-            Kind::Write | Kind::Update => fi::FI_WRITE,
+            Kind::Write => fi::FI_WRITE,
             Kind::Read | Kind::Fetch => fi::FI_READ,
             Kind::Send => fi::FI_SEND,
         }
@@ -49,12 +47,10 @@ impl Kind {
         matches!(self, Kind::Write | Kind::Send)
     }
 
-    /// The flags of its completion.
     pub(crate) fn completion_flags(self) -> u64 {
         match self {
             Kind::Write => fi::FI_RMA | fi::FI_WRITE,
             Kind::Read => fi::FI_RMA | fi::FI_READ,
-            Kind::Update => fi::FI_ATOMIC | fi::FI_WRITE,
             Kind::Fetch => fi::FI_ATOMIC | fi::FI_READ,
             Kind::Send => fi::FI_MSG | fi::FI_SEND,
         }
@@ -93,14 +89,12 @@ pub(crate) struct Operation {
     pub(crate) kind: Kind,
     pub(crate) pieces: [fi::iovec; PIECES],
     pub(crate) n_pieces: usize,
-    /// The index of the peer.
     pub(crate) peer: usize,
     pub(crate) address: u64,
     pub(crate) key: u64,
     pub(crate) nbytes: usize,
     pub(crate) context: usize,
     pub(crate) amo: Option<AtomicOp>,
-    /// Whether it has a completion.
     pub(crate) completes: bool,
 }
 

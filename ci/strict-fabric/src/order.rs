@@ -15,14 +15,10 @@ enum Class {
 fn classes(kind: Kind) -> &'static [Class] {
     match kind {
         Kind::Read => &[Class::Read],
-        Kind::Write | Kind::Update => &[Class::Write],
+        Kind::Write => &[Class::Write],
         Kind::Fetch => &[Class::Read, Class::Write],
         Kind::Send => &[Class::Send],
     }
-}
-
-fn is_atomic(kind: Kind) -> bool {
-    matches!(kind, Kind::Update | Kind::Fetch)
 }
 
 /// The flags that order two operations: of any kind, both RMA, and both atomic.
@@ -62,7 +58,7 @@ pub(crate) fn must_wait(
     let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
     pairs.into_iter().any(|(l, e)| {
         let [any, remote, atomic] = orders(l, e);
-        let same_kind = match (is_atomic(later), is_atomic(earlier)) {
+        let same_kind = match (later == Kind::Fetch, earlier == Kind::Fetch) {
             (true, true) => atomic,
             (false, false) => remote,
             _ => 0,

@@ -52,10 +52,11 @@ pub(crate) struct Profile {
     pub(crate) av_type: fi::fi_av_type,
     pub(crate) address_format: u32,
     pub(crate) protocol: u32,
-    /// A post fails with `FI_EAGAIN` with probability 1/n; never for 0.
+    /// A post fails with `FI_EAGAIN` with probability 1/n, unless operations are immediate.
     pub(crate) eagain_one_in: u32,
 }
 
+/// What the others have unless they say otherwise.
 const COPY: Profile = Profile {
     name: c"copy",
     immediate: true,
@@ -83,28 +84,23 @@ const COPY: Profile = Profile {
 const CXI: Profile = Profile {
     name: c"cxi",
     immediate: false,
-    rma: RmaMode::Hardware,
     mr_mode: fi::FI_MR_ENDPOINT | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
-    key_bytes: 8,
-    mode: 0,
     order: fi::FI_ORDER_SAS
         | fi::FI_ORDER_WAW
         | fi::FI_ORDER_RMA_WAW
         | fi::FI_ORDER_RMA_RAR
         | fi::FI_ORDER_ATOMIC_WAW
         | fi::FI_ORDER_ATOMIC_RAR,
-    order_up_to: usize::MAX,
     inject: 192,
     tx_size: 64,
     rx_size: 128,
     max_message: u32::MAX as usize,
     iov_limit: 1,
-    resource_mgmt: fi::FI_RM_ENABLED,
-    atomics: Atomics::All,
     av_type: fi::FI_AV_UNSPEC,
     address_format: fi::FI_ADDR_CXI,
     protocol: fi::FI_PROTO_CXI,
     eagain_one_in: 5,
+    ..COPY
 };
 
 /// EFA (efa-direct). Local buffers must be registered, too, keys have 4 bytes, and addresses are
@@ -112,7 +108,6 @@ const CXI: Profile = Profile {
 const EFA: Profile = Profile {
     name: c"efa",
     immediate: false,
-    rma: RmaMode::Hardware,
     mr_mode: fi::FI_MR_LOCAL | fi::FI_MR_VIRT_ADDR | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
     key_bytes: 4,
     mode: fi::FI_CONTEXT2,
@@ -123,12 +118,11 @@ const EFA: Profile = Profile {
     rx_size: 64,
     max_message: 1 << 20,
     iov_limit: 2,
-    resource_mgmt: fi::FI_RM_ENABLED,
     atomics: Atomics::None,
-    av_type: fi::FI_AV_TABLE,
     address_format: fi::FI_ADDR_EFA,
     protocol: fi::FI_PROTO_EFA,
     eagain_one_in: 3,
+    ..COPY
 };
 
 /// Omni-Path Express. The target's CPU performs operations, and only atomic operations are ordered.
@@ -138,25 +132,22 @@ const OPX: Profile = Profile {
     name: c"opx",
     immediate: false,
     rma: RmaMode::Software,
-    mr_mode: 0,
-    key_bytes: 8,
     mode: fi::FI_CONTEXT2,
     order: fi::FI_ORDER_ATOMIC_RAR
         | fi::FI_ORDER_ATOMIC_RAW
         | fi::FI_ORDER_ATOMIC_WAR
         | fi::FI_ORDER_ATOMIC_WAW,
-    order_up_to: usize::MAX,
     inject: 16,
     tx_size: 96,
     rx_size: 256,
     max_message: u32::MAX as usize,
     iov_limit: 1,
     resource_mgmt: fi::FI_RM_DISABLED,
-    atomics: Atomics::All,
     av_type: fi::FI_AV_MAP,
     address_format: fi::FI_ADDR_OPX,
     protocol: fi::FI_PROTO_OPX,
     eagain_one_in: 7,
+    ..COPY
 };
 
 /// PSM3. The target's CPU performs operations; only those up to 4 KiB are ordered (fi_psm3).
@@ -164,8 +155,6 @@ const PSM3: Profile = Profile {
     name: c"psm3",
     immediate: false,
     rma: RmaMode::Software,
-    mr_mode: 0,
-    key_bytes: 8,
     mode: fi::FI_CONTEXT,
     order: fi::FI_ORDER_SAS
         | fi::FI_ORDER_RAR
@@ -173,17 +162,15 @@ const PSM3: Profile = Profile {
         | fi::FI_ORDER_WAR
         | fi::FI_ORDER_WAW,
     order_up_to: 4096,
-    inject: 256,
     tx_size: 128,
     rx_size: 256,
     max_message: !0xFFFu32 as usize,
     iov_limit: 1,
-    resource_mgmt: fi::FI_RM_ENABLED,
-    atomics: Atomics::All,
     av_type: fi::FI_AV_UNSPEC,
     address_format: fi::FI_ADDR_PSMX3,
     protocol: fi::FI_PROTO_PSMX3,
     eagain_one_in: 11,
+    ..COPY
 };
 
 /// Several rails (ofi_mrail). Raw keys, which peers map before use; no atomic operations.
@@ -193,7 +180,6 @@ const MRAIL: Profile = Profile {
     rma: RmaMode::Software,
     mr_mode: fi::FI_MR_RAW,
     key_bytes: raw_key::NBYTES,
-    mode: 0,
     order: fi::FI_ORDER_RAR
         | fi::FI_ORDER_RAW
         | fi::FI_ORDER_RAS
@@ -201,18 +187,15 @@ const MRAIL: Profile = Profile {
         | fi::FI_ORDER_WAS
         | fi::FI_ORDER_SAW
         | fi::FI_ORDER_SAS,
-    order_up_to: usize::MAX,
     inject: 48,
     tx_size: 128,
     rx_size: 256,
     max_message: usize::MAX,
     iov_limit: 3,
-    resource_mgmt: fi::FI_RM_ENABLED,
     atomics: Atomics::None,
-    av_type: fi::FI_AV_TABLE,
-    address_format: fi::FI_FORMAT_UNSPEC,
     protocol: fi::FI_PROTO_MRAIL,
     eagain_one_in: 5,
+    ..COPY
 };
 
 /// A NIC like those of InfiniBand, without software: few atomic operations, no inject, no ordering.
@@ -235,7 +218,6 @@ impl Profile {
         self.mr_mode & mr_mode != 0
     }
 
-    /// The name.
     pub(crate) fn text(&self) -> &'static str {
         self.name.to_str().unwrap_or("a profile")
     }

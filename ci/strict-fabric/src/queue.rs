@@ -5,8 +5,8 @@ use crate::completions::{Completion, Completions};
 use crate::domain::Domain;
 use crate::engine::Engine;
 use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
-use crate::spinlock::SpinLock;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -25,7 +25,7 @@ pub(crate) struct Queue {
     fid: Fid<fi::fid_cq>,
     domain: Arc<Domain>,
     format: fi::fi_cq_format,
-    pub(crate) inner: SpinLock<Inner>,
+    pub(crate) inner: Mutex<Inner>,
 }
 
 static QUEUE: fi::fi_ops = base_ops(close, no_bind, no_control);
@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn open(
         fid: Fid(fi::fid_cq { fid: fid(fi::FI_CLASS_CQ, context, &QUEUE), ops: ops_ptr(&CQ_OPS) }),
         domain,
         format,
-        inner: SpinLock::new(Inner {
+        inner: Mutex::new(Inner {
             completions: Completions { entries, errors, size },
             engines: Vec::new(),
         }),

@@ -1,7 +1,7 @@
 //! Raw keys (`FI_MR_RAW`): keys that are longer than those of operations. A peer maps a raw key to
 //! a 64-bit key, which it uses in operations.
 
-use crate::spinlock::SpinLock;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// The size of a raw key.
@@ -30,7 +30,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, u64)> {
 
 /// The raw keys that a domain has mapped.
 #[derive(Default)]
-pub(crate) struct MappedKeys(SpinLock<Keys>);
+pub(crate) struct MappedKeys(Mutex<Keys>);
 
 #[derive(Default)]
 struct Keys {
@@ -50,7 +50,6 @@ impl MappedKeys {
         mapped
     }
 
-    /// The key of the registration for a mapped key.
     pub(crate) fn key(&self, mapped: u64) -> Option<u64> {
         self.0.lock().keys.get(&mapped).copied()
     }

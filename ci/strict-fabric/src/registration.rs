@@ -22,9 +22,7 @@ pub(crate) struct Registration {
     index: u32,
     /// The raw key, with `FI_MR_RAW`.
     raw_key: [u8; raw_key::NBYTES],
-    /// The base address.
     base: u64,
-    /// The endpoint that it was bound to.
     endpoint: AtomicU32,
 }
 

@@ -11,7 +11,6 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An endpoint of a peer.
 pub(crate) struct Peer {
     pub(crate) pid: u32,
     pub(crate) endpoint: u32,

@@ -106,7 +106,6 @@ impl ReuseCheck {
         self
     }
 
-    /// Checks that the source is unchanged.
     pub(crate) fn check_source(&mut self, domain: &Domain, pieces: &[fi::iovec]) {
         if self.sum.take().is_some_and(|before| before != sum(pieces)) {
             domain.violation("buffer reuse", "a source was changed before its operation completed");
@@ -128,7 +127,6 @@ impl ReuseCheck {
     }
 }
 
-/// Word `i` of a context.
 fn word(context: usize, i: usize) -> *mut u64 {
     memory::pointer(context as u64).cast::<u64>().wrapping_add(i)
 }

@@ -42,7 +42,6 @@ impl Region {
         self.generation.load(Ordering::Acquire) == generation
     }
 
-    /// Whether it is in use and bound to this endpoint.
     pub(crate) fn is_bound_to(&self, endpoint: u32) -> bool {
         self.endpoint.load(Ordering::Relaxed) == endpoint
             && self.generation.load(Ordering::Relaxed) % 2 == 1
@@ -164,7 +163,6 @@ impl Inbox {
     }
 }
 
-/// The contents of the file.
 pub(crate) struct Contents {
     /// Distinguishes the segments of different processes.
     pub(crate) nonce: AtomicU64,
@@ -200,7 +198,6 @@ impl Segment {
         Ok((segment, file))
     }
 
-    /// Opens the segment of a peer.
     pub(crate) fn open(pid: u32, fd: u32) -> io::Result<Segment> {
         let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
         if file.metadata()?.len() != size_of::<Contents>() as u64 {

@@ -32,7 +32,7 @@ pub fn needs_fortran() {
     }
 }
 
-type Cell = Arc<OnceLock<PathBuf>>;
+type CompiledProgram = Arc<OnceLock<PathBuf>>;
 
 /// Compiles `source`, whose extension names its language, into a folder of this process under
 /// `tmpdir` and returns the program. A second call for the same source and flags returns the same
@@ -44,7 +44,7 @@ pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     if compiler(source).0 == "oshfort" {
         needs_fortran();
     }
-    static MADE: Mutex<Option<HashMap<(PathBuf, String), Cell>>> = Mutex::new(None);
+    static MADE: Mutex<Option<HashMap<(PathBuf, String), CompiledProgram>>> = Mutex::new(None);
     let cell = {
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (source.to_owned(), flags.join(" "));

@@ -20,7 +20,7 @@ pub use compile::{compile, compile_text, needs_fortran};
 pub use harness::{Test, absent, run};
 pub use job::{Job, Running};
 pub use limits::{LIMIT, eventually, every_size, patient};
-pub use mark::{Mark, Process, kill};
+pub use mark::{Process, TestMark, kill};
 pub use outcome::Outcome;
 pub use prefix::prefix;
 pub use started::{Overdue, Started};

@@ -32,9 +32,9 @@ impl fmt::Display for Process {
 
 /// The mark of one job's processes. Where a test fails that holds one, they are killed.
 #[derive(Debug, Clone)]
-pub struct Mark(String);
+pub struct TestMark(String);
 
-impl Mark {
+impl TestMark {
     /// One that no other job has.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -71,7 +71,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for TestMark {
     fn drop(&mut self) {
         if thread::panicking() {
             self.kill();

@@ -1,6 +1,6 @@
 //! A process and all that it starts, under a hard time limit: everything that tests launch.
 //!
-//! It must never know what the process is: launchers, PEs and shells are alike here.
+//! It does not depend on what the process is: launchers, PEs and shells are alike here.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::limits::{GLANCE, patient};
-use crate::mark::{self, Mark, Process};
+use crate::mark::{self, Process, TestMark};
 
 /// How long a process has to end after SIGTERM, and what it started to go after it.
 const GRACE: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// before.
 pub struct Started {
     child: Child,
-    mark: Mark,
+    mark: TestMark,
     start: Instant,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
@@ -49,7 +49,7 @@ impl Started {
     /// When it cannot be started.
     #[track_caller]
     pub fn new(command: &mut Command, limit: Duration) -> Self {
-        let mark = Mark::new();
+        let mark = TestMark::new();
         mark.put_on(command);
         let child =
             command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
@@ -68,13 +68,8 @@ impl Started {
     }
 
     /// The mark of all of its processes.
-    pub fn mark(&self) -> &Mark {
+    pub fn mark(&self) -> &TestMark {
         &self.mark
-    }
-
-    /// How long ago it was started.
-    pub fn elapsed(&self) -> Duration {
-        self.start.elapsed()
     }
 
     /// Its status, if it has ended.
@@ -101,9 +96,6 @@ impl Started {
     }
 
     /// Its status, when it has ended.
-    ///
-    /// # Errors
-    /// As [`Started::look`].
     pub fn wait(&mut self) -> Result<ExitStatus, Overdue> {
         loop {
             match self.look()? {

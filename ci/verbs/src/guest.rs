@@ -9,11 +9,10 @@ use anyhow::{Context, Result};
 use workbench::process;
 use workbench::workspace::Workspace;
 
-use super::jobs::Job;
+use super::jobs::GuestJob;
 use super::kernel;
 use super::table::GuestReport;
 
-/// The scripts of the guests.
 pub const SCRIPTS: &str = "ci/scripts/verbs";
 
 /// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster
@@ -68,7 +67,7 @@ impl Bed {
     }
 
     /// Runs these jobs in one guest or a pair of them, and says what became of each.
-    pub fn run(&self, jobs: &[&Job], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
+    pub fn run(&self, jobs: &[&GuestJob], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
         let kind = if pair { "pair" } else { "one" };
         println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
         let wire = self.folder.join("wire");
@@ -111,7 +110,7 @@ impl Bed {
     }
 
     /// Empties a guest's folder and puts its scripts and jobs there.
-    fn prepare(&self, folder: &Path, jobs: &[&Job]) -> Result<()> {
+    fn prepare(&self, folder: &Path, jobs: &[&GuestJob]) -> Result<()> {
         if folder.is_dir() {
             fs::remove_dir_all(folder)?;
         }
@@ -120,7 +119,8 @@ impl Bed {
             fs::copy(self.scripts.join(script), folder.join(script))
                 .with_context(|| format!("could not copy {script}"))?;
         }
-        let line = |job: &&Job| format!("{}\t{}\t{}\n", job.name, job.limit.as_secs(), job.command);
+        let line =
+            |job: &&GuestJob| format!("{}\t{}\t{}\n", job.name, job.limit.as_secs(), job.command);
         fs::write(folder.join("jobs"), jobs.iter().map(line).collect::<String>())?;
         Ok(())
     }

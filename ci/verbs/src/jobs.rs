@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use workbench::workspace::Workspace;
 
-/// One job of a guest.
-pub struct Job {
+pub struct GuestJob {
     pub name: String,
     pub command: String,
     pub limit: Duration,
@@ -49,7 +48,7 @@ const NOT_ACROSS: [&str; 10] = [
 ];
 
 /// How to reach the NIC by each network: its variables for the suite and for programs.
-struct Network {
+struct NetworkVariables {
     name: &'static str,
     transport: &'static str,
     /// Where its cases begin with this; without any, [`FEW`] programs run in one guest.
@@ -59,7 +58,7 @@ struct Network {
 
 /// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in
 /// use.
-const UCX: Network = Network {
+const UCX: NetworkVariables = NetworkVariables {
     name: "ucx",
     transport: "ucx",
     suite: Some("verbs::"),
@@ -68,7 +67,7 @@ const UCX: Network = Network {
 
 /// Without connections: this needs software above the NIC for all but messages. `dc`, between the
 /// two, only Mellanox's NICs have.
-const UD: Network = Network {
+const UD: NetworkVariables = NetworkVariables {
     name: "ud",
     transport: "ucx",
     suite: None,
@@ -77,7 +76,7 @@ const UD: Network = Network {
 
 /// As many peers as libfabric expects by default ask for a longer completion queue than this NIC
 /// makes.
-const OFI: Network = Network {
+const OFI: NetworkVariables = NetworkVariables {
     name: "ofi",
     transport: "ofi",
     suite: Some("verbs_rxm::"),
@@ -108,7 +107,7 @@ impl Places {
 pub struct Libraries {
     name: String,
     environment: String,
-    has: fn(&Network) -> bool,
+    has: fn(&NetworkVariables) -> bool,
 }
 
 impl Libraries {
@@ -151,7 +150,7 @@ fn plain(path: &Path) -> Result<String> {
 }
 
 /// All jobs, with the short ones first.
-pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
+pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
     let mut jobs = Vec::new();
     for library in libraries {
         for network in [&UCX, &UD, &OFI] {
@@ -179,7 +178,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
 }
 
 /// A job that measures what an atomic operation takes, by whom it is carried out.
-fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> Job {
+fn measuring(Places { prefix, .. }: &Places, network: &NetworkVariables, amos: &str) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
         format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
@@ -190,7 +189,7 @@ fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> J
             bin = bin.display()
         )
     };
-    Job {
+    GuestJob {
         name: format!("measure-{}-{amos}-amo", network.name),
         command: format!("{} && {}", command("waits"), command("computes")),
         limit: OF_PROGRAM,
@@ -201,13 +200,13 @@ fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> J
 
 /// A job that leaves the choice to the library: a NIC in software is no reason for another network
 /// than TCP, and it says so.
-fn auto(Places { prefix, programs, .. }: &Places) -> Job {
+fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
         "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
     let counted =
         "/transport (ucx|ofi): .*; not chosen: no PE has an RDMA device|transport tcp: .*; chosen/";
-    Job {
+    GuestJob {
         name: "one-auto".into(),
         command: format!(
             "set -o pipefail; env {environment} {prefix}/bin/oshrun -n 2 {programs}/split_2d 2>&1 | \
@@ -219,8 +218,12 @@ fn auto(Places { prefix, programs, .. }: &Places) -> Job {
     }
 }
 
-/// Jobs of programs.
-fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
+fn programs(
+    jobs: &mut Vec<GuestJob>,
+    places: &Places,
+    network: &NetworkVariables,
+    library: &Libraries,
+) {
     let Places { prefix, programs, .. } = places;
     let system = library.environment.is_empty();
     let environment = format!(
@@ -231,7 +234,7 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
     for (name, _) in PROGRAMS.iter().filter(|(name, _)| all || FEW.contains(name)) {
         let (prefix, programs) = (prefix.display(), programs.display());
         let n = if *name == "split_3d" { 4 } else { 2 };
-        jobs.push(Job {
+        jobs.push(GuestJob {
             name: format!("one-{}-{}-{name}", network.name, library.name),
             command: format!(
                 "env {environment} SHMEM_ONNODE=off {prefix}/bin/oshrun -n {n} {programs}/{name}"
@@ -242,7 +245,7 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
         });
         if FEW.contains(name) && network.suite.is_some() {
             let start = "mpiexec.hydra -launcher ssh -launcher-exec /mnt/out/elsewhere.sh -localhost 10.9.0.1";
-            jobs.push(Job {
+            jobs.push(GuestJob {
                 name: format!("pair-{}-{}-{name}", network.name, library.name),
                 command: format!("env {environment} {start} -hosts 10.9.0.1,10.9.0.2 -n 2 -ppn 1 {programs}/{name}"),
                 limit: OF_PROGRAM,
@@ -254,7 +257,12 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
 }
 
 /// Jobs of the suite, if it runs over the network.
-fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
+fn suites(
+    jobs: &mut Vec<GuestJob>,
+    places: &Places,
+    network: &NetworkVariables,
+    library: &Libraries,
+) {
     let Some(cases) = network.suite else { return };
     let program = if network.transport == UCX.transport { &places.ucx } else { &places.ofi };
     let system = library.environment.is_empty();
@@ -279,12 +287,12 @@ fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Lib
             &format!("{environment} {across}"),
             &format!("{cases}{skipped}"),
         );
-        jobs.push(Job { pair: true, ..job });
+        jobs.push(GuestJob { pair: true, ..job });
     }
 }
 
-fn suite(name: &str, program: &Path, environment: &str, cases: &str) -> Job {
-    Job {
+fn suite(name: &str, program: &Path, environment: &str, cases: &str) -> GuestJob {
+    GuestJob {
         name: name.to_owned(),
         command: format!(
             "env {environment} {} {cases} --test-threads=1 --nocapture",

@@ -19,8 +19,6 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::{Context, Result, bail};
-use lexopt::{Arg, ValueExt};
-
 use workbench::needs::{
     BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, QEMU, UCX,
 };
@@ -28,26 +26,24 @@ use workbench::workspace::{Install, Workspace};
 use workbench::{needs, process};
 
 use guest::Bed;
-use jobs::{Job, Libraries};
+use jobs::{GuestJob, Libraries};
 
 /// No guest takes longer: its jobs seldom take all of their time.
 const LONGEST: Duration = Duration::from_secs(5400);
 
-/// As a task, with its arguments.
-///
-/// # Errors
-/// What failed, or an argument that there is not.
-pub fn run(args: &[String], install: Install) -> Result<()> {
-    let mut only = Vec::new();
-    let mut list = false;
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("only") => only.push(parser.value()?.string()?),
-            Arg::Long("list") => list = true,
-            other => return Err(other.unexpected().into()),
-        }
-    }
+/// Flags of the task.
+#[derive(clap::Args)]
+pub struct VerbsFlags {
+    /// The jobs whose names begin so
+    #[arg(long, value_name = "START")]
+    only: Vec<String>,
+    /// Print the names of the jobs
+    #[arg(long)]
+    list: bool,
+}
+
+/// As a task.
+pub fn run(VerbsFlags { only, list }: VerbsFlags, install: Install) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {
         let places = jobs::Places::at(&workspace, PathBuf::new(), PathBuf::new());
@@ -64,9 +60,6 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
 }
 
 /// As a step of the tests; the reason, where it cannot be run.
-///
-/// # Errors
-/// What failed.
 pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String>> {
     match bed(workspace)? {
         Ok(bed) => check(workspace, &bed, &[], install).map(Ok),
@@ -109,7 +102,7 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
     });
     let mut reports = Vec::new();
     for pair in [false, true] {
-        let here: Vec<&Job> = jobs.iter().filter(|job| job.pair == pair).collect();
+        let here: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
         if here.is_empty() {
             continue;
         }

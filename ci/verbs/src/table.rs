@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 /// One job's end.
 pub struct GuestReport {
-    /// The job.
     pub name: String,
     /// Where its output is.
     pub log: PathBuf,
@@ -18,7 +17,6 @@ pub struct GuestReport {
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {
-    /// The reports on the jobs of these names of a guest with this folder.
     pub fn read<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
         let results = fs::read_to_string(folder.join("results")).unwrap_or_default();
         let end = |name: &str| {
@@ -40,7 +38,6 @@ impl GuestReport {
         !matches!(self.end, Some((0, _))) || self.proof().is_none()
     }
 
-    /// Its output.
     pub fn text(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

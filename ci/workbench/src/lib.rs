@@ -1,7 +1,7 @@
 //! What tasks on this repository work with: cargo and what it knows, other programs, and packages
 //! that bring them.
 //!
-//! It must know no task, and nothing of how the library works.
+//! It depends on no task.
 #![forbid(unsafe_code)]
 
 pub mod needs;

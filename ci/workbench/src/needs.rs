@@ -18,277 +18,160 @@ pub struct Need {
     pub program: &'static str,
     /// What it is needed for.
     pub purpose: &'static str,
-    /// Packages of Debian and its kin.
-    pub apt: &'static [&'static str],
-    /// Packages of Fedora, RHEL and their kin.
-    pub dnf: &'static [&'static str],
-    /// Packages of SUSE.
-    pub zypper: &'static [&'static str],
+    /// Packages, separated by blanks, by [`MANAGERS`].
+    packages: [&'static str; MANAGERS.len()],
+}
+
+const fn need(
+    program: &'static str,
+    purpose: &'static str,
+    packages: [&'static str; MANAGERS.len()],
+) -> Need {
+    Need { program, purpose, packages }
 }
 
 /// The C compiler by its customary name; `OSHCC_CC` may name another.
-pub const C_COMPILER: Need = Need {
-    program: "cc",
-    purpose: "compiles C programs",
-    apt: &["gcc", "libc6-dev"],
-    dnf: &["gcc"],
-    zypper: &["gcc"],
-};
-
+pub const C_COMPILER: Need = need("cc", "compiles C programs", ["gcc libc6-dev", "gcc", "gcc"]);
 /// The C++ compiler by its customary name.
-pub const CXX_COMPILER: Need = Need {
-    program: "c++",
-    purpose: "compiles C++ programs",
-    apt: &["g++"],
-    dnf: &["gcc-c++"],
-    zypper: &["gcc-c++"],
-};
-
+pub const CXX_COMPILER: Need = need("c++", "compiles C++ programs", ["g++", "gcc-c++", "gcc-c++"]);
 /// GCC's Fortran compiler.
-pub const FORTRAN_COMPILER: Need = Need {
-    program: "gfortran",
-    purpose: "compiles Fortran programs",
-    apt: &["gfortran"],
-    dnf: &["gcc-gfortran"],
-    zypper: &["gcc-fortran"],
-};
-
+pub const FORTRAN_COMPILER: Need =
+    need("gfortran", "compiles Fortran programs", ["gfortran", "gcc-gfortran", "gcc-fortran"]);
 /// GNU binutils, with `ld`, `ar` and `objcopy`.
-pub const BINUTILS: Need = Need {
-    program: "objcopy",
-    purpose: "makes the static library",
-    apt: &["binutils"],
-    dnf: &["binutils"],
-    zypper: &["binutils"],
-};
-
+pub const BINUTILS: Need =
+    need("objcopy", "makes the static library", ["binutils", "binutils", "binutils"]);
 /// valgrind, with its tool callgrind.
-pub const VALGRIND: Need = Need {
-    program: "valgrind",
-    purpose: "counts instructions",
-    apt: &["valgrind"],
-    dnf: &["valgrind"],
-    zypper: &["valgrind"],
-};
-
+pub const VALGRIND: Need =
+    need("valgrind", "counts instructions", ["valgrind", "valgrind", "valgrind"]);
 /// strace.
-pub const STRACE: Need = Need {
-    program: "strace",
-    purpose: "has system calls fail",
-    apt: &["strace"],
-    dnf: &["strace"],
-    zypper: &["strace"],
-};
-
+pub const STRACE: Need = need("strace", "has system calls fail", ["strace", "strace", "strace"]);
 /// The C compiler of LLVM.
-pub const CLANG: Need = Need {
-    program: "clang",
-    purpose: "compiles C programs as gcc does not",
-    apt: &["clang"],
-    dnf: &["clang"],
-    zypper: &["clang"],
-};
-
+pub const CLANG: Need =
+    need("clang", "compiles C programs as gcc does not", ["clang", "clang", "clang"]);
 /// The GNU debugger.
-pub const GDB: Need = Need {
-    program: "gdb",
-    purpose: "runs a test program under a debugger",
-    apt: &["gdb"],
-    dnf: &["gdb"],
-    zypper: &["gdb"],
-};
-
+pub const GDB: Need = need("gdb", "runs a test program under a debugger", ["gdb", "gdb", "gdb"]);
 /// Open MPI's OpenSHMEM.
-pub const OPEN_MPI: Need = Need {
-    program: "oshcc",
-    purpose: "is the OpenSHMEM that benches compare with (Open MPI)",
-    apt: &["openmpi-bin", "libopenmpi-dev"],
-    dnf: &["openmpi-devel"],
-    zypper: &["openmpi-devel"],
-};
-
+pub const OPEN_MPI: Need = need(
+    "oshcc",
+    "is the OpenSHMEM that benches compare with (Open MPI)",
+    ["openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi-devel"],
+);
 /// hwloc is opened at run time; its programs bring the library, and show that it is here.
-pub const HWLOC: Need = Need {
-    program: "hwloc-info",
-    purpose: "comes with hwloc, which says where cores, memory and NICs are",
-    apt: &["hwloc-nox"],
-    dnf: &["hwloc"],
-    zypper: &["hwloc"],
-};
-
+pub const HWLOC: Need = need(
+    "hwloc-info",
+    "comes with hwloc, which says where cores, memory and NICs are",
+    ["hwloc-nox", "hwloc", "hwloc"],
+);
 /// UCX is opened at run time; its utilities bring the library, and show that it is here.
-pub const UCX: Need = Need {
-    program: "ucx_info",
-    purpose: "comes with UCX, one of the networks",
-    apt: &["ucx-utils"],
-    dnf: &["ucx"],
-    zypper: &["ucx-tools"],
-};
-
+pub const UCX: Need =
+    need("ucx_info", "comes with UCX, one of the networks", ["ucx-utils", "ucx", "ucx-tools"]);
 /// MPICH's launcher.
-pub const HYDRA: Need = Need {
-    program: "mpiexec.hydra",
-    purpose: "starts test programs over PMI (MPICH)",
-    apt: &["mpich", "libmpich-dev"],
-    dnf: &["mpich", "mpich-devel"],
-    zypper: &["mpich", "mpich-devel"],
-};
-
+pub const HYDRA: Need = need(
+    "mpiexec.hydra",
+    "starts test programs over PMI (MPICH)",
+    ["mpich libmpich-dev", "mpich mpich-devel", "mpich mpich-devel"],
+);
 /// Open MPI's launcher.
-pub const MPIRUN: Need = Need {
-    program: "mpirun.openmpi",
-    purpose: "starts test programs over PMIx (Open MPI)",
-    apt: &["openmpi-bin", "libopenmpi-dev", "libpmix2"],
-    dnf: &["openmpi-devel"],
-    zypper: &["openmpi-devel"],
-};
-
+pub const MPIRUN: Need = need(
+    "mpirun.openmpi",
+    "starts test programs over PMIx (Open MPI)",
+    ["openmpi-bin libopenmpi-dev libpmix2", "openmpi-devel", "openmpi-devel"],
+);
 /// pkg-config, or what stands for it.
-pub const PKG_CONFIG: Need = Need {
-    program: "pkg-config",
-    purpose: "says how to compile for a library",
-    apt: &["pkg-config"],
-    dnf: &["pkgconf-pkg-config"],
-    zypper: &["pkg-config"],
-};
-
+pub const PKG_CONFIG: Need = need(
+    "pkg-config",
+    "says how to compile for a library",
+    ["pkg-config", "pkgconf-pkg-config", "pkg-config"],
+);
 /// CMake, with a `make` to build by.
-pub const CMAKE: Need = Need {
-    program: "cmake",
-    purpose: "builds a project that finds the library as CMake does",
-    apt: &["cmake", "make"],
-    dnf: &["cmake", "make"],
-    zypper: &["cmake", "make"],
-};
-
+pub const CMAKE: Need = need(
+    "cmake",
+    "builds a project that finds the library as CMake does",
+    ["cmake make", "cmake make", "cmake make"],
+);
 /// automake and autoconf, with a `make` to build by.
-pub const AUTOMAKE: Need = Need {
-    program: "automake",
-    purpose: "comes with autoconf, by which a project finds the library",
-    apt: &["autoconf", "automake", "make"],
-    dnf: &["autoconf", "automake", "make"],
-    zypper: &["autoconf", "automake", "make"],
-};
-
+pub const AUTOMAKE: Need = need(
+    "automake",
+    "comes with autoconf, by which a project finds the library",
+    ["autoconf automake make", "autoconf automake make", "autoconf automake make"],
+);
 /// A formatter of man pages.
-pub const MANDOC: Need = Need {
-    program: "mandoc",
-    purpose: "reads man pages",
-    apt: &["mandoc"],
-    dnf: &["mandoc"],
-    zypper: &["mandoc"],
-};
-
+pub const MANDOC: Need = need("mandoc", "reads man pages", ["mandoc", "mandoc", "mandoc"]);
 /// Slurm: its daemons, its launcher, and munge, by which they know each other.
-pub const SLURM: Need = Need {
-    program: "slurmctld",
-    purpose: "is the Slurm that tests run privately",
-    apt: &["slurmctld", "slurmd", "slurm-client", "munge"],
-    dnf: &["slurm", "slurm-slurmctld", "slurm-slurmd", "munge"],
-    zypper: &["slurm", "slurm-node", "munge"],
-};
-
+pub const SLURM: Need = need(
+    "slurmctld",
+    "is the Slurm that tests run privately",
+    [
+        "slurmctld slurmd slurm-client munge",
+        "slurm slurm-slurmctld slurm-slurmd munge",
+        "slurm slurm-node munge",
+    ],
+);
 /// OpenSSH's client.
-pub const SSH: Need = Need {
-    program: "ssh",
-    purpose: "starts PEs on other hosts",
-    apt: &["openssh-client"],
-    dnf: &["openssh-clients"],
-    zypper: &["openssh-clients"],
-};
-
+pub const SSH: Need = need(
+    "ssh",
+    "starts PEs on other hosts",
+    ["openssh-client", "openssh-clients", "openssh-clients"],
+);
 /// libfabric is opened at run time; its program shows that it is here.
-pub const LIBFABRIC: Need = Need {
-    program: "fi_info",
-    purpose: "comes with libfabric, over which programs are tested",
-    apt: &["libfabric-bin", "libfabric1"],
-    dnf: &["libfabric"],
-    zypper: &["libfabric"],
-};
-
+pub const LIBFABRIC: Need = need(
+    "fi_info",
+    "comes with libfabric, over which programs are tested",
+    ["libfabric-bin libfabric1", "libfabric", "libfabric"],
+);
 /// An emulator of whole machines.
-pub const QEMU: Need = Need {
-    program: "qemu-system-x86_64",
-    purpose: "runs the guests that have verbs",
-    apt: &["qemu-system-x86"],
-    dnf: &["qemu-system-x86"],
-    zypper: &["qemu-x86"],
-};
-
+pub const QEMU: Need = need(
+    "qemu-system-x86_64",
+    "runs the guests that have verbs",
+    ["qemu-system-x86", "qemu-system-x86", "qemu-x86"],
+);
 /// A shell and its tools in one program that needs no libraries.
-pub const BUSYBOX: Need = Need {
-    program: "busybox",
-    purpose: "starts the guests, linked statically,",
-    apt: &["busybox-static"],
-    dnf: &["busybox"],
-    zypper: &["busybox-static"],
-};
-
+pub const BUSYBOX: Need = need(
+    "busybox",
+    "starts the guests, linked statically,",
+    ["busybox-static", "busybox", "busybox-static"],
+);
 /// The programs for modules of the kernel.
-pub const KMOD: Need = Need {
-    program: "depmod",
-    purpose: "finds the modules of the guests' kernel",
-    apt: &["kmod"],
-    dnf: &["kmod"],
-    zypper: &["kmod"],
-};
-
+pub const KMOD: Need =
+    need("depmod", "finds the modules of the guests' kernel", ["kmod", "kmod", "kmod"]);
 /// The archiver whose format a kernel starts from.
-pub const CPIO: Need = Need {
-    program: "cpio",
-    purpose: "packs what the guests start from",
-    apt: &["cpio"],
-    dnf: &["cpio"],
-    zypper: &["cpio"],
-};
-
+pub const CPIO: Need = need("cpio", "packs what the guests start from", ["cpio", "cpio", "cpio"]);
 /// With it come the providers, one of which speaks to the NIC made of software.
-pub const IBVERBS: Need = Need {
-    program: "ibv_devinfo",
-    purpose: "comes with the library of verbs",
-    apt: &["ibverbs-utils", "ibverbs-providers", "librdmacm1"],
-    dnf: &["libibverbs-utils", "libibverbs", "librdmacm"],
-    zypper: &["libibverbs-utils", "libibverbs1", "librdmacm1"],
-};
-
+pub const IBVERBS: Need = need(
+    "ibv_devinfo",
+    "comes with the library of verbs",
+    [
+        "ibverbs-utils ibverbs-providers librdmacm1",
+        "libibverbs-utils libibverbs librdmacm",
+        "libibverbs-utils libibverbs1 librdmacm1",
+    ],
+);
 /// iproute2, with its program `rdma`.
-pub const IPROUTE: Need = Need {
-    program: "rdma",
-    purpose: "makes a NIC that speaks verbs",
-    apt: &["iproute2"],
-    dnf: &["iproute"],
-    zypper: &["iproute2"],
-};
+pub const IPROUTE: Need =
+    need("rdma", "makes a NIC that speaks verbs", ["iproute2", "iproute", "iproute2"]);
 
 /// How long packages may take to be installed. A package manager that reaches no server may try for
 /// as long.
 const LIMIT: Duration = Duration::from_secs(600);
 
-struct Manager {
+struct PackageManager {
     program: &'static str,
     refresh: &'static [&'static str],
     install: &'static [&'static str],
-    packages: fn(&Need) -> &'static [&'static str],
 }
 
-const MANAGERS: &[Manager] = &[
-    Manager {
+/// Of Debian, of Fedora and RHEL, and of SUSE, each with its kin.
+const MANAGERS: [PackageManager; 3] = [
+    PackageManager {
         program: "apt-get",
         refresh: &["update", "-q", "-o", "Acquire::http::Timeout=20"],
         install: &["install", "-q", "-y", "--no-install-recommends"],
-        packages: |need| need.apt,
     },
-    Manager {
-        program: "dnf",
-        refresh: &[],
-        install: &["install", "-q", "-y"],
-        packages: |need| need.dnf,
-    },
-    Manager {
+    PackageManager { program: "dnf", refresh: &[], install: &["install", "-q", "-y"] },
+    PackageManager {
         program: "zypper",
         refresh: &[],
         install: &["--non-interactive", "install", "--no-recommends"],
-        packages: |need| need.zypper,
     },
 ];
 
@@ -298,15 +181,16 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let Some(manager) = MANAGERS.iter().find(|manager| process::on_path(manager.program).is_some())
-    else {
+    let is_here = |manager: &PackageManager| process::on_path(manager.program).is_some();
+    let Some(which) = MANAGERS.iter().position(is_here) else {
         bail!(
             "{}; none of apt-get, dnf and zypper is here to install it: install it by hand and run this again",
             described(&missing)
         );
     };
-    let packages: Vec<&str> =
-        missing.iter().flat_map(|need| (manager.packages)(need)).copied().collect();
+    let manager = &MANAGERS[which];
+    let packages = missing.iter().flat_map(|need| need.packages[which].split(' '));
+    let packages: Vec<&str> = packages.collect();
     if !is_root() {
         let mut install = Command::new(manager.program);
         install.args(manager.install).args(&packages);
@@ -367,13 +251,7 @@ fn described(missing: &[&Need]) -> String {
 mod tests {
     use super::*;
 
-    const ABSENT: Need = Need {
-        program: "no-such-program-anywhere",
-        purpose: "does nothing",
-        apt: &[],
-        dnf: &[],
-        zypper: &[],
-    };
+    const ABSENT: Need = need("no-such-program-anywhere", "does nothing", [""; 3]);
 
     #[test]
     fn what_is_here_needs_no_package_manager() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use cargo_metadata::{Artifact, DependencyKind, Message, MetadataCommand};
 
 use crate::process;
 
@@ -61,24 +61,17 @@ pub struct Dependency {
 impl Workspace {
     /// Asks cargo, without touching the network.
     pub fn open() -> Result<Self> {
-        let text = process::capture(cargo().args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version=1",
-        ]))?;
-        let metadata: Value = serde_json::from_str(&text).context("cargo metadata is no JSON")?;
-        let root = PathBuf::from(string(&metadata, "workspace_root")?);
-        let packages = list(&metadata, "packages")?
-            .iter()
-            .map(|package| Package::read(package, &root))
-            .collect::<Result<_>>()?;
-        Ok(Self { target: PathBuf::from(string(&metadata, "target_directory")?), root, packages })
+        let mut ask = MetadataCommand::new();
+        let metadata = ask.no_deps().other_options(["--offline".to_owned()]).exec()?;
+        let root = metadata.workspace_root.into_std_path_buf();
+        let packages = metadata.packages.iter().map(|package| Package::read(package, &root));
+        let packages = packages.collect::<Result<_>>()?;
+        Ok(Self { target: metadata.target_directory.into_std_path_buf(), root, packages })
     }
 
     /// cargo, the one that runs this program, at the top of the repository.
     pub fn cargo(&self) -> Command {
-        let mut command = cargo();
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root);
         command
     }
@@ -93,39 +86,29 @@ impl Workspace {
     /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that
     /// were made.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
-        let mut made = Vec::new();
-        for artifact in self.artifacts(arguments)? {
-            made.extend(
-                list(&artifact, "filenames")?.iter().filter_map(Value::as_str).map(PathBuf::from),
-            );
-        }
-        Ok(made)
+        let made = self.artifacts(arguments)?.into_iter().flat_map(|artifact| artifact.filenames);
+        Ok(made.map(PathBuf::from).collect())
     }
 
     /// Builds the tests of all packages together; returns their programs, by package.
     pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
         let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
-        let read = |artifact: &Value| TestProgram::read(artifact, &self.root).transpose();
-        let mut programs: Vec<TestProgram> =
-            artifacts.iter().filter_map(read).collect::<Result<_>>()?;
+        let tests = artifacts.into_iter().filter(|artifact| artifact.profile.test);
+        let programs = tests.filter_map(|test| TestProgram::read(test, &self.root).transpose());
+        let mut programs = programs.collect::<Result<Vec<_>>>()?;
         programs.sort();
         Ok(programs)
     }
 
     /// What cargo says of each crate that it built with `arguments`.
-    fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Value>> {
-        let text = process::capture(
-            self.cargo()
-                .args(arguments)
-                .arg("--message-format=json-render-diagnostics")
-                .stdin(Stdio::null()),
-        )?;
+    fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Artifact>> {
+        let mut cargo = self.cargo();
+        cargo.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+        let text = process::capture(&mut cargo)?;
         let mut artifacts = Vec::new();
-        for line in text.lines() {
-            let message: Value = serde_json::from_str(line)
-                .with_context(|| format!("cargo printed a line that is no JSON: {line}"))?;
-            if message["reason"] == "compiler-artifact" {
-                artifacts.push(message);
+        for message in Message::parse_stream(text.as_bytes()) {
+            if let Message::CompilerArtifact(artifact) = message? {
+                artifacts.push(artifact);
             }
         }
         Ok(artifacts)
@@ -133,33 +116,25 @@ impl Workspace {
 
     /// The Rust that every crate must build with, as the workspace states it.
     pub fn rust_version(&self) -> Result<&str> {
-        self.packages
-            .iter()
-            .find_map(|package| package.rust_version.as_deref())
-            .context("no package states a rust-version")
+        let mut stated = self.packages.iter().filter_map(|package| package.rust_version.as_deref());
+        stated.next().context("no package states a rust-version")
     }
 }
 
 impl Package {
-    fn read(package: &Value, root: &Path) -> Result<Self> {
-        let manifest = PathBuf::from(string(package, "manifest_path")?);
-        let folder = manifest.parent().context("a manifest lies nowhere")?;
-        let dependencies = list(package, "dependencies")?
-            .iter()
-            .map(|dependency| {
-                Ok(Dependency {
-                    name: string(dependency, "name")?,
-                    folder: dependency["path"]
-                        .as_str()
-                        .and_then(|path| relative(Path::new(path), root)),
-                    dev: dependency["kind"] == "dev",
-                })
-            })
-            .collect::<Result<_>>()?;
+    fn read(package: &cargo_metadata::Package, root: &Path) -> Result<Self> {
+        let dependency = |found: &cargo_metadata::Dependency| Dependency {
+            name: found.name.clone(),
+            folder: found.path.as_ref().and_then(|path| relative(path.as_std_path(), root)),
+            dev: found.kind == DependencyKind::Development,
+        };
         Ok(Self {
-            folder: relative(folder, root).context("a package lies outside the repository")?,
-            rust_version: package["rust_version"].as_str().map(str::to_owned),
-            dependencies,
+            folder: folder_of(package.manifest_path.as_std_path(), root)?,
+            rust_version: package
+                .rust_version
+                .as_ref()
+                .map(|version| format!("{}.{}", version.major, version.minor)),
+            dependencies: package.dependencies.iter().map(dependency).collect(),
         })
     }
 }
@@ -170,37 +145,25 @@ impl TestProgram {
         self.is_integration && self.folder == folder && self.name == name
     }
 
-    /// Nothing where the artifact is no program of tests.
-    fn read(artifact: &Value, root: &Path) -> Result<Option<Self>> {
-        let Some(executable) = artifact["executable"].as_str() else { return Ok(None) };
-        if artifact["profile"]["test"] != true {
-            return Ok(None);
-        }
-        let manifest = PathBuf::from(string(artifact, "manifest_path")?);
-        let folder = manifest.parent().and_then(|folder| relative(folder, root));
+    /// Nothing where the artifact is no program.
+    fn read(artifact: Artifact, root: &Path) -> Result<Option<Self>> {
+        let Some(executable) = artifact.executable else { return Ok(None) };
         Ok(Some(Self {
-            folder: folder.context("a package lies outside the repository")?,
-            is_integration: artifact["target"]["kind"][0] == "test",
-            name: string(&artifact["target"], "name")?,
-            executable: PathBuf::from(executable),
+            folder: folder_of(artifact.manifest_path.as_std_path(), root)?,
+            is_integration: artifact.target.is_test(),
+            name: artifact.target.name,
+            executable: executable.into_std_path_buf(),
         }))
     }
 }
 
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+/// The folder of a manifest, relative to the top of the repository.
+fn folder_of(manifest: &Path, root: &Path) -> Result<String> {
+    let folder = manifest.parent().and_then(|folder| relative(folder, root));
+    folder.context("a package lies outside the repository")
 }
 
 fn relative(path: &Path, root: &Path) -> Option<String> {
     let path = path.strip_prefix(root).ok()?;
     Some(path.to_str()?.to_owned())
-}
-
-fn string(value: &Value, key: &str) -> Result<String> {
-    let text = value[key].as_str();
-    text.map(str::to_owned).with_context(|| format!("cargo's answer lacks `{key}`"))
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key].as_array().with_context(|| format!("cargo's answer lacks `{key}`"))
 }

@@ -56,13 +56,8 @@ const ALL: &[Bindings] = &[
     },
 ];
 
-/// Writes the bindings, or with `--check` says which of them are stale.
-pub fn run(args: &[String]) -> Result<()> {
-    let check = match args {
-        [] => false,
-        [option] if option == "--check" => true,
-        _ => bail!("usage: cargo xtask bindings [--check]"),
-    };
+/// Writes the bindings, or with `check` says which of them are stale.
+pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     for skipped in each(&workspace, check)? {
         println!("skipped: {skipped}");
@@ -70,12 +65,8 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Says of which bindings nothing is known, and why; an error when some are stale.
-pub fn check(workspace: &Workspace) -> Result<Vec<String>> {
-    each(workspace, true)
-}
-
-fn each(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
+/// Says of which bindings nothing is known, and why; with `check`, an error when some are stale.
+pub fn each(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     for bindings in ALL {
         if let Err(why) = bindings.headers() {

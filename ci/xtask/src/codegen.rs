@@ -21,19 +21,14 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use fortran::Fortran;
-use table::Table;
+use table::SpecTable;
 use workbench::workspace::Workspace;
 
 /// The folder of the headers.
 const INCLUDE: &str = "crates/shmem-c/include";
 
-/// Writes the generated files, or with `--check` says which of them are stale.
-pub fn run(args: &[String]) -> Result<()> {
-    let check = match args {
-        [] => false,
-        [option] if option == "--check" => true,
-        _ => bail!("usage: cargo xtask codegen [--check]"),
-    };
+/// Writes the generated files, or with `check` says which of them are stale.
+pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     let headers = headers()?.into_iter().map(|(name, text)| (format!("{INCLUDE}/{name}"), text));
     let mut files: Vec<(String, String)> = headers.collect();
@@ -60,7 +55,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn headers() -> Result<Vec<(&'static str, String)>> {
-    let table = Table::read();
+    let table = SpecTable::read();
     let fortran = Fortran::read();
     let (shmem_fh, shmemx_fh) = (fortran.shmem()?, fortran.shmemx()?);
     Ok(vec![

@@ -13,7 +13,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lexopt::Arg;
 use workbench::needs::{self, LIBFABRIC, VALGRIND};
 use workbench::process;
 use workbench::workspace::Workspace;
@@ -40,15 +39,14 @@ const PINNED: &str = "benches/counts.txt";
 const CALLS: u64 = 10_000;
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub fn run(args: &[String]) -> Result<()> {
-    let mut pin = false;
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("pin") => pin = true,
-            other => return Err(other.unexpected().into()),
-        }
-    }
+#[derive(clap::Args)]
+pub struct CountsFlags {
+    /// Write the numbers into benches/counts.txt
+    #[arg(long)]
+    pin: bool,
+}
+
+pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     needs::ensure(&[&needs::C_COMPILER, &VALGRIND])?;
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("test-prefix");

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use workbench::workspace::Workspace;
 use workbench::{needs, process};
 
@@ -28,10 +28,7 @@ pub const SOURCES: &str = "crates/shmem-c/examples";
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub fn run(args: &[String]) -> Result<()> {
-    if let Some(arg) = args.first() {
-        bail!("demo takes no arguments, not `{arg}`");
-    }
+pub fn run() -> Result<()> {
     needs::c_compiler()?;
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("demo");

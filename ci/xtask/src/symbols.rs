@@ -6,7 +6,7 @@
 //! for the tests of crates/shmem-c.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -15,14 +15,19 @@ use workbench::process::capture;
 use crate::archive::WRAPPED;
 use crate::codegen::exports::Exports;
 
+#[derive(clap::Args)]
+pub struct SymbolsFlags {
+    /// Where the library is installed
+    pub prefix: PathBuf,
+}
+
 /// Letters of nm(1).
 const GLOBAL: &str = "T";
 const WEAK: &str = "W";
 
 /// Checks lib/librushmem.so and lib/librushmem.a under the folder given.
-pub fn run(args: &[String]) -> Result<()> {
-    let [prefix] = args else { bail!("usage: cargo xtask symbols PREFIX") };
-    let lib = Path::new(prefix).join("lib");
+pub fn run(prefix: &Path) -> Result<()> {
+    let lib = prefix.join("lib");
     let table = Exports::read();
     shared(&table, &lib.join("librushmem.so"))?;
     archive(&table, &lib.join("librushmem.a"))?;

@@ -108,10 +108,14 @@ fn bash_completes_options() {
     needs("bash");
     assert_eq!(proposed("oshrun", &["--output-f"]), ["--output-files"]);
     assert_eq!(proposed("oshrun", &["-n", "4", "--output-f"]), ["--output-files"]);
+    assert_eq!(proposed("oshrun", &["--np", "=", "4", "--output-f"]), ["--output-files"]);
     assert_eq!(proposed("oshrun", &["-np", "4", "--output-f"]), ["--output-files"]);
     assert_eq!(proposed("shmem-info", &["--topo"]), ["--topology"]);
     // Where nothing is proposed, bash completes the names of files.
     assert!(proposed("oshrun", &["-n", "4", "./program", "in"]).is_empty());
+    // docs/installing.md says that options are also proposed after the name of the program.
+    let after_program = ["-n", "4", "./program", "--output-f"];
+    assert_eq!(proposed("oshrun", &after_program), ["--output-files"]);
 }
 
 fn completions_name_every_option() {

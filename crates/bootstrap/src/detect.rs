@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum JoinRoute {
     /// A job of one PE.
     Alone,
     /// PMI-1 or PMI-2 over an inherited socket.
@@ -73,25 +73,25 @@ pub(crate) fn route(
     protocol: Protocol,
     lookup: Lookup<'_>,
     is_socket: impl Fn(i32) -> bool,
-) -> Result<Route, Error> {
+) -> Result<JoinRoute, Error> {
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
     let wire = protocol != Protocol::Pmix;
     if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
         let place = (number(env::PMI_RANK), number(env::PMI_SIZE));
         if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), place) {
-            return Ok(Route::Inherited { fd, pe, n_pes });
+            return Ok(JoinRoute::Inherited { fd, pe, n_pes });
         }
     }
     if wire && let (Some(address), Some(id)) = (lookup(env::PMI_PORT), number(env::PMI_ID)) {
-        return Ok(Route::Port { address, id });
+        return Ok(JoinRoute::Port { address, id });
     }
     let has_pmix = lookup(env::PMIX_NAMESPACE).is_some() && lookup(env::PMIX_RANK).is_some();
     if matches!(protocol, Protocol::Any | Protocol::Pmix) && has_pmix {
-        return Ok(Route::Pmix);
+        return Ok(JoinRoute::Pmix);
     }
     match several(protocol, lookup) {
         Some(error) => Err(error),
-        None => Ok(Route::Alone),
+        None => Ok(JoinRoute::Alone),
     }
 }
 

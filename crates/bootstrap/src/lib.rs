@@ -1,11 +1,13 @@
 //! The membership of a PE in its job: its identity, the other PEs, and how the job ends. A PE needs
 //! it before any symmetric memory exists.
 //!
-//! A PE opens one [`Session`]. It learns its number and the [`NodeMap`], can exchange small records
-//! with every PE of the job, report to the launcher that it has finalized, and end the whole job.
+//! A PE opens one [`JobSession`]. Through it, the PE learns its number and the [`NodeMap`],
+//! exchanges small records with every PE of the job, reports to the launcher that it has finalized,
+//! and can end the whole job.
+//!
 //! [`proto`] and [`server`] are the two sides of Rushmem's own protocol, without any I/O; `oshrun`
-//! runs the server. The session joins other process managers through PMI-1, PMI-2 or PMIx, as the
-//! environment shows.
+//! runs the server. Under other process managers the session uses PMI-1, PMI-2 or PMIx, depending
+//! on the environment.
 //!
 //! This crate does not interpret records, maps no memory, and does not depend on an async runtime,
 //! since it is part of `librushmem`.
@@ -28,4 +30,4 @@ pub use error::Error;
 pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
 pub use nodes::NodeMap;
-pub use session::{Aborter, Session};
+pub use session::{Aborter, JobSession};

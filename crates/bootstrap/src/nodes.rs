@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Consecutive PEs on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct NodeRun {
     /// The first PE of the run.
     first: u32,
     /// Number of PEs in the run, never 0.
@@ -25,7 +25,7 @@ struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
 pub struct NodeMap {
-    runs: Vec<Run>,
+    runs: Vec<NodeRun>,
     /// Number of PEs on each node.
     sizes: Vec<u32>,
 }
@@ -63,7 +63,7 @@ impl NodeMap {
                 map.sizes.push(0);
             }
             let local = map.sizes[index];
-            map.runs.push(Run { first, len, node, local });
+            map.runs.push(NodeRun { first, len, node, local });
             first = first.checked_add(len).ok_or(InvalidNodes)?;
             map.sizes[index] = local + len;
         }
@@ -132,7 +132,7 @@ impl NodeMap {
             .flat_map(|run| run.first..run.first + run.len)
     }
 
-    fn run_of(&self, pe: u32) -> &Run {
+    fn run_of(&self, pe: u32) -> &NodeRun {
         assert!(pe < self.n_pes(), "PE {pe} is not in a job of {} PEs", self.n_pes());
         &self.runs[self.runs.partition_point(|run| run.first <= pe) - 1]
     }

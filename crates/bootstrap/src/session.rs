@@ -18,7 +18,7 @@ use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, MAX_RECORD};
 
 /// One PE's membership in its job.
 #[derive(Debug)]
-pub struct Session {
+pub struct JobSession {
     pe: u32,
     nodes: NodeMap,
     memory: Option<OwnedFd>,
@@ -40,7 +40,7 @@ enum Membership {
 /// Set once by the first open of this process.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
-impl Session {
+impl JobSession {
     /// Joins the job that the environment shows: that of `oshrun` or of a process manager that
     /// speaks PMI-1, PMI-2 or PMIx, or a job of this one PE when no launcher is there. `protocol`
     /// chooses among process managers.
@@ -58,37 +58,37 @@ impl Session {
     pub fn open(
         protocol: Protocol,
         identified: impl FnOnce(u32, Aborter),
-    ) -> Result<Session, Error> {
+    ) -> Result<JobSession, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
         let session = if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            Session::join(Link::new(socket), Some(memory))?
+            JobSession::join(Link::new(socket), Some(memory))?
         } else if let Some(manager) = find_manager(protocol)? {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
-            return Ok(Session::managed(Managed::join(manager)?));
+            return Ok(JobSession::managed(Managed::join(manager)?));
         } else {
-            Session::alone()
+            JobSession::alone()
         };
         identified(session.pe, session.aborter());
         Ok(session)
     }
 
-    fn alone() -> Session {
+    fn alone() -> JobSession {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
-        Session { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
+        JobSession { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
     }
 
-    fn managed(mut managed: Managed) -> Session {
+    fn managed(mut managed: Managed) -> JobSession {
         let (pe, nodes, memory) = (managed.pe(), managed.nodes().clone(), managed.take_memory());
-        Session { pe, nodes, memory, job: Membership::Managed(managed), round: 0 }
+        JobSession { pe, nodes, memory, job: Membership::Managed(managed), round: 0 }
     }
 
-    fn join(mut link: Link, memory: Option<OwnedFd>) -> Result<Session, Error> {
+    fn join(mut link: Link, memory: Option<OwnedFd>) -> Result<JobSession, Error> {
         link.send(&FromPe::Hello { pid: std::process::id() })?;
         match link.receive()? {
             FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => {
-                Ok(Session { pe, nodes, memory, job: Membership::Oshrun(link), round: 0 })
+                Ok(JobSession { pe, nodes, memory, job: Membership::Oshrun(link), round: 0 })
             }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
@@ -190,7 +190,7 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Session::finalized`] for a PE at its exit that has not called it; every PE is at its
+    /// As [`JobSession::finalized`] for a PE at its exit that has not called it; every PE is at its
     /// exit.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Session {
     }
 
     /// A handle that ends the job from any thread at any time, also while another thread waits in
-    /// [`Session::exchange`], and after the session is gone.
+    /// [`JobSession::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {
         Aborter {
             by: match &self.job {

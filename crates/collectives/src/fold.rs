@@ -9,12 +9,12 @@ use crate::Peer;
 /// The members that take part in the rounds: a power of two of them. Each of the
 /// first `extra` carries the contribution of the next index along with its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Core {
+pub(crate) struct FoldCore {
     size: u32,
     extra: u32,
 }
 
-impl Core {
+impl FoldCore {
     pub(crate) const fn of(n: u32) -> Self {
         let size = 1 << n.ilog2();
         Self { size, extra: n - size }

@@ -1,16 +1,16 @@
 //! Collective algorithms as pure plans.
 //!
-//! A collective is decided here and executed elsewhere: a plan is an iterator of [`Step`]s that one
-//! member of a team carries out in order, computed from the team's size and the member's own index
-//! alone. So every algorithm can be checked for thousands of teams without a process, a thread or a
+//! A plan is an iterator of [`Step`]s, which one member of a team carries out in order. It is
+//! computed from the team's size and the member's own index alone; the runtime executes it.
+//! Therefore every algorithm can be checked for thousands of teams without a process, a thread or a
 //! byte of shared memory.
 //!
 //! A plan is lazy and of constant size: it holds a few indices, never a list of steps. In every
 //! function `n` is the size of the team, at least 1, and `me` the own index, less than `n`. All
 //! members of a team run the same plans in the same order, each with its own index.
 //!
-//! This crate knows neither memory nor transports nor types of elements nor PEs of the world: an
-//! index here is always an index in a team.
+//! This crate does not depend on memory, transports or types of elements. An index here is always
+//! an index in a team, never a PE of the world.
 #![forbid(unsafe_code)]
 
 pub mod binomial;

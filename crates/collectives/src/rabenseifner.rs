@@ -21,7 +21,7 @@
 //!   which is that of the first round of the halving; so all that peers read of it was read.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
-use crate::fold::Core;
+use crate::fold::FoldCore;
 use crate::share::share;
 use crate::{Buffer, Operand, Step};
 
@@ -42,7 +42,7 @@ pub(crate) fn of_contributions_in(
     me: u32,
     parts: u32,
 ) -> impl Iterator<Item = Step> + Clone {
-    let core = Core::of(n);
+    let core = FoldCore::of(n);
     let position = core.position(me);
     let folds = core.folded_onto(me).is_some();
     // A member that has folded in a contribution continues with its destination.

@@ -11,7 +11,7 @@
 //! operand. So the operation needs to be associative only, not commutative.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
-use crate::fold::Core;
+use crate::fold::FoldCore;
 use crate::index::{log2_ceil, rounds};
 use crate::{Buffer, Peer, Span, Step};
 
@@ -23,7 +23,7 @@ const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 /// combines in the same tree, so results are equal to the last bit, also in floating point. No
 /// member leaves it before all have entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let core = Core::of(n);
+    let core = FoldCore::of(n);
     let fold_landing = core.rounds();
     let active = core.position(me);
     let folded = core.folded_onto(me).map(|index| Peer::exchange(index, core.rounds()));
@@ -53,7 +53,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered
 /// it: before the first of several with landings that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let core = Core::of(n);
+    let core = FoldCore::of(n);
     let partners = core
         .position(me)
         .into_iter()

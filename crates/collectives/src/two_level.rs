@@ -17,7 +17,7 @@ mod lists;
 mod nodes;
 mod reduce;
 
-pub use blocks::Blocks;
+pub use blocks::NodeBlocks;
 pub use lists::NodeLists;
 pub use nodes::{Levels, Nodes};
 pub use reduce::{all_reduce, all_reduce_piece, all_reduce_short, lanes};

@@ -15,7 +15,7 @@ mod marks;
 
 pub use blocks::{Block, Misplaced};
 
-use blocks::Blocks;
+use blocks::BlockList;
 use dlmalloc::Dlmalloc;
 use guard::GUARD;
 use marks::Marks;
@@ -28,7 +28,7 @@ pub struct Allocator {
     base: *mut u8,
     nbytes: usize,
     max_alignment: usize,
-    blocks: Blocks,
+    blocks: BlockList,
     guards: Option<Guards>,
 }
 
@@ -87,7 +87,7 @@ impl Allocator {
     /// allocator and the users of its blocks accesses it.
     pub unsafe fn new(base: *mut u8, nbytes: usize, max_alignment: usize) -> Allocator {
         let heap = Dlmalloc::new_with_allocator(Once { base, nbytes, taken: false.into() });
-        let blocks = Blocks::default();
+        let blocks = BlockList::default();
         Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
     }
 

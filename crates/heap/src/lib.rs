@@ -1,14 +1,14 @@
 //! Symmetric memory: its layout, its mapping and its allocation.
 //!
 //! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps
-//! all of it once. So a peer's copy of an address is the own address plus a multiple of the stride,
-//! one descriptor serves any number of PEs, and nothing remains after the job, since the file has
-//! no name.
+//! all of it once. A peer's copy of an address is therefore the own address plus a multiple of the
+//! stride, one descriptor serves any number of PEs, and nothing remains after the job, since the
+//! file has no name.
 //!
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from
-//! the heap. This is the only crate that maps memory. It knows neither teams nor transports nor
-//! launchers. It dereferences symmetric memory only in the allocator, and where a child process
+//! the heap. This is the only crate that maps symmetric memory. It depends on neither transports
+//! nor launchers. It dereferences symmetric memory only in the allocator, and when a child process
 //! gets its copy of the static data.
 
 pub mod allocator;

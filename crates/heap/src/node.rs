@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::layout::{Layout, STATICS_AT};
 use crate::mapping::Mapping;
 use crate::numa;
-use crate::published::Published;
+use crate::published::PublishedBytes;
 use crate::reservation::Reservation;
 use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
@@ -28,7 +28,7 @@ pub struct NodeMemory {
     layout: Layout,
     local: u32,
     statics: Views,
-    published: Published,
+    published: PublishedBytes,
 }
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
@@ -59,7 +59,7 @@ impl NodeMemory {
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
-        let bytes = Published::range_bytes(published_bytes)
+        let bytes = PublishedBytes::range_bytes(published_bytes)
             .and_then(|range| slices_bytes.checked_add(range))
             .filter(|&bytes| bytes as u64 <= STATICS_AT)
             .ok_or(Error::TooLarge)?;
@@ -93,7 +93,7 @@ impl NodeMemory {
         let size = (size as u64).max(bytes as u64);
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
         let behind = slices_bytes as u64;
-        let published = Published::map(memory.as_fd(), behind, published_bytes, local == 0)?;
+        let published = PublishedBytes::map(memory.as_fd(), behind, published_bytes, local == 0)?;
         Ok(NodeMemory { _slices: range, base, layout, local, statics, published })
     }
 

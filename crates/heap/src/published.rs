@@ -1,8 +1,8 @@
 //! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they
 //! read in place, so that no PE has a copy.
 //!
-//! Memory of the node behind the slices. It is no symmetric memory: only the first PE can
-//! write it. This file must never know what the bytes mean.
+//! They lie behind the slices in the memory of the node, but are not symmetric memory: only the
+//! first PE can write them. Their meaning is up to the caller.
 #![allow(unsafe_code)]
 
 use crate::core_files;
@@ -26,14 +26,14 @@ struct Publication {
 /// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one
 /// publishes.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedBytes {
     memory: Mapping,
     room: usize,
     /// How often this PE has seen something published.
     seen: AtomicU32,
 }
 
-impl Published {
+impl PublishedBytes {
     /// The range of a node's memory for `nbytes` bytes, which only the first PE of the node writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
         nbytes.checked_add(HEADER)
@@ -48,14 +48,14 @@ impl Published {
         offset: u64,
         room: usize,
         is_first: bool,
-    ) -> Result<Published, Error> {
+    ) -> Result<PublishedBytes, Error> {
         let refused = |e| Error::Refused("mapping what PEs of a node share", e);
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, is_first);
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
         core_files::omit(memory.start(), nbytes);
-        Ok(Published { memory, room, seen: AtomicU32::new(0) })
+        Ok(PublishedBytes { memory, room, seen: AtomicU32::new(0) })
     }
 
     fn publication(&self) -> &Publication {

@@ -3,7 +3,7 @@
 //!
 //! The places depend only on the size of the address space and of a slice, and lie where Linux maps
 //! nothing of its own accord. The program may have mapped something there, so a reservation never
-//! replaces a mapping. This file must never know what other processes could reserve.
+//! replaces a mapping.
 #![allow(unsafe_code)]
 
 use crate::layout::Layout;

@@ -5,7 +5,7 @@
 //! [`team`], [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and
 //! [`lock`]. They take the arguments of the C functions, preceded by the name of the call for
 //! messages. They check the arguments, find the PE's copy of an address and pass the access to
-//! `transport::mem`. On-node the path contains nothing else: no lock, no allocation, no system
+//! `transport::mem`. The on-node path contains nothing else: no lock, no allocation, no system
 //! call, no log.
 //!
 //! # Safety
@@ -16,7 +16,7 @@
 //! points to the memory that they access, here or on the other PE. Other PEs may access symmetric
 //! memory at any time.
 //!
-//! The runtime names no provider and no launcher, and knows nothing of C names or types.
+//! The runtime names no provider and no launcher.
 
 mod api;
 mod base;

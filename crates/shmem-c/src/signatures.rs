@@ -49,12 +49,12 @@ const BY_VALUE: [&str; 4] = [
 
 /// What a C function pointer of Rust takes and returns.
 #[derive(Debug, PartialEq)]
-struct Function {
+struct FunctionType {
     parameters: Vec<String>,
     result: String,
 }
 
-fn in_rust() -> BTreeMap<String, Function> {
+fn in_rust() -> BTreeMap<String, FunctionType> {
     let start = (&raw const START).cast::<Signature>();
     let stop = (&raw const STOP).cast::<Signature>();
     // SAFETY: both are the ends of one section.
@@ -64,7 +64,7 @@ fn in_rust() -> BTreeMap<String, Function> {
     signatures.iter().map(|function| (function.name.to_owned(), of_rust((function.of)()))).collect()
 }
 
-fn of_rust(type_name: &str) -> Function {
+fn of_rust(type_name: &str) -> FunctionType {
     let rest = type_name.strip_prefix("unsafe extern \"C\" fn(").expect(type_name);
     let (parameters, result) = rest.split_once(')').expect(type_name);
     let result = result.strip_prefix(" -> ").unwrap_or("()");
@@ -72,10 +72,10 @@ fn of_rust(type_name: &str) -> Function {
         rust.replace("usize", "u64").replace("isize", "i64").replace("core::ffi::c_void", "void")
     };
     let parameters = parameters.split(", ").filter(|p| !p.is_empty()).map(plain).collect();
-    Function { parameters, result: plain(result) }
+    FunctionType { parameters, result: plain(result) }
 }
 
-fn in_c(header: &str) -> BTreeMap<String, Function> {
+fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
     let mut gcc = Command::new("gcc")
         .args(["-x", "c", "-fsyntax-only", "-aux-info", "/dev/stdout", "-"])
         .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
@@ -95,7 +95,7 @@ fn in_c(header: &str) -> BTreeMap<String, Function> {
 }
 
 /// Reads a line like `/* include/shmem.h:9:NC */ extern void *shmem_ptr (const void *, int);`.
-fn of_c(line: &str) -> (String, Function) {
+fn of_c(line: &str) -> (String, FunctionType) {
     let (_, declaration) = line.split_once(" */ extern ").expect(line);
     let (head, parameters) = declaration.split_once(" (").expect(line);
     let parameters = parameters.strip_suffix(");").expect(line);
@@ -107,7 +107,7 @@ fn of_c(line: &str) -> (String, Function) {
         "volatile void" => "!".to_owned(),
         result => rust_of(result),
     };
-    (head[name_at..].to_owned(), Function { parameters, result })
+    (head[name_at..].to_owned(), FunctionType { parameters, result })
 }
 
 /// The Rust type that has the ABI of a C type.
@@ -135,7 +135,7 @@ fn rust_of(c_type: &str) -> String {
         "rushmem_complexd" => type_name::<Complex<f64>>(),
         "void" => "void",
         "shmem_team_t" => type_name::<TeamHandle>(),
-        "shmem_team_config_t" => type_name::<team::Config>(),
+        "shmem_team_config_t" => type_name::<team::TeamConfig>(),
         "shmem_ctx_t" => type_name::<ContextHandle>(),
         "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
         "uint64_t (*) (void)" => type_name::<thread::GetThread>(),
@@ -147,7 +147,7 @@ fn rust_of(c_type: &str) -> String {
 
 /// Whether a call from C is understood here: the types are the same, but for the pointee of a `void
 /// *`.
-fn agree(rust: &Function, c: &Function) -> bool {
+fn agree(rust: &FunctionType, c: &FunctionType) -> bool {
     let same = |(rust, c): (&String, &String)| match c.as_str() {
         "*mut void" => rust.starts_with("*mut "),
         "*const void" => rust.starts_with("*const "),

@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::constants::SHMEM_TEAM_NUM_CONTEXTS;
-use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::team::{self, TeamConfig};
 use rushmem_runtime::{Call, TeamHandle, collectives};
 
 forward! {
@@ -18,7 +18,7 @@ forward! {
 export! {
     [shmem_team_sync](team: TeamHandle) -> c_int = |call| collectives::sync(call, team.into());
 
-    [shmem_team_get_config](team: TeamHandle, config_mask: c_long, config: *mut Config) -> c_int
+    [shmem_team_get_config](team: TeamHandle, config_mask: c_long, config: *mut TeamConfig) -> c_int
         = |call| match team::config(call, team) {
             Some(found) => {
                 if config_mask & SHMEM_TEAM_NUM_CONTEXTS != 0 {
@@ -32,7 +32,7 @@ export! {
 
     [shmem_team_split_strided](
         parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int,
-        config: *const Config, config_mask: c_long, new_team: *mut TeamHandle,
+        config: *const TeamConfig, config_mask: c_long, new_team: *mut TeamHandle,
     ) -> c_int = |call| {
         let config = selected(call, "config", config, config_mask);
         let made = team::split_strided(call, parent_team, start, stride, size, config);
@@ -42,8 +42,8 @@ export! {
 
     [shmem_team_split_2d](
         parent_team: TeamHandle, xrange: c_int,
-        xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut TeamHandle,
-        yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut TeamHandle,
+        xaxis_config: *const TeamConfig, xaxis_mask: c_long, xaxis_team: *mut TeamHandle,
+        yaxis_config: *const TeamConfig, yaxis_mask: c_long, yaxis_team: *mut TeamHandle,
     ) -> c_int = |call| {
         let xaxis = selected(call, "xaxis_config", xaxis_config, xaxis_mask);
         let yaxis = selected(call, "yaxis_config", yaxis_config, yaxis_mask);
@@ -59,16 +59,21 @@ export! {
 ///
 /// # Safety
 /// `config` is valid for a read, or anything when `mask` is 0.
-unsafe fn selected(call: Call, argument: &str, config: *const Config, mask: c_long) -> Config {
+unsafe fn selected(
+    call: Call,
+    argument: &str,
+    config: *const TeamConfig,
+    mask: c_long,
+) -> TeamConfig {
     if mask & SHMEM_TEAM_NUM_CONTEXTS == 0 {
-        return Config::default();
+        return TeamConfig::default();
     }
     present(call, argument, config);
     // SAFETY: valid by contract, and not null.
     unsafe { config.read() }
 }
 
-fn present(call: Call, argument: &str, config: *const Config) {
+fn present(call: Call, argument: &str, config: *const TeamConfig) {
     if config.is_null() {
         call.fail(format_args!("argument {argument} is null, but its mask names num_contexts"));
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use testkit::{Job, Outcome, absent, program};
+use testkit::{Job, Outcome, absent, every_size, program};
 
 /// What a call of the library does, and what the message says of it.
 const BY_CALL: [(&str, &str, [&str; 2]); 13] = [
@@ -75,12 +75,13 @@ fn job(program: &Path, how: &str) -> Job {
     Job::new(program).n(2).arg(how).env("SHMEM_CHECK", 1)
 }
 
-/// Those of [`BY_CALL`] that are tried over a network, too: one for each kind of verb.
+/// Those of [`BY_CALL`] that are always tried over a network, too: one for each kind of verb.
 const OVER_NETWORK: [&str; 4] = ["put_beyond", "get_beyond", "amo_beyond", "signal_freed"];
 
 fn accesses_by_calls() {
     for (how, start, words) in BY_CALL {
-        for nodes in if OVER_NETWORK.contains(&how) { &["on", "off"][..] } else { &["on"] } {
+        let over_network = every_size() || OVER_NETWORK.contains(&how);
+        for nodes in if over_network { &["on", "off"][..] } else { &["on"] } {
             let outcome = job(&program!("blocks.c"), how).env("SHMEM_ONNODE", nodes).run();
             let sentence = outcome.assert_fails(&words);
             assert!(sentence.starts_with(&format!("PE 1: {start}")), "{outcome}");
@@ -161,9 +162,12 @@ fn valgrind(how: &str) -> Outcome {
 }
 
 fn valgrind_reports_the_program_s_own_accesses() {
-    for (how, report) in
-        [("store_freed", "Invalid write of size 1"), ("load_after", "Invalid read of size 1")]
-    {
+    let accesses = [
+        ("store_freed", "Invalid write of size 1"),
+        ("load_after", "Invalid read of size 1"),
+        ("store_after", "Invalid write of size 1"),
+    ];
+    for (how, report) in if every_size() { &accesses[..] } else { &accesses[..2] } {
         let outcome = valgrind(how);
         for word in [report, "by_itself (blocks.c"] {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");

@@ -126,8 +126,8 @@ fn a_start_over_libfabric_that_fails_names_the_provider_and_what_it_refuses() {
     let none = "SHMEM_OFI_PROVIDER is nosuch, and there is no such provider: there are ";
     fails(&[ofi, ("SHMEM_OFI_PROVIDER", "nosuch")], &[none, "tcp;ofi_rxm"]);
     fails(&[ofi, ("FI_PROVIDER", "nosuch")], &["with FI_PROVIDER=nosuch"]);
-    let interface = "its interface is lo, but SHMEM_TCP_INTERFACE is nosuch0";
-    fails(&[ofi, ("SHMEM_TCP_INTERFACE", "nosuch0")], &[interface]);
+    let over_tcp = [ofi, ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_TCP_INTERFACE", "nosuch0")];
+    fails(&over_tcp, &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"]);
     let folder = strict_fabric::folder(tmpdir()).expect("it is built");
     let strict = [
         ofi,

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use table::{Function, Table};
+use table::{Function, SpecTable};
 
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pedantic-errors"];
@@ -85,7 +85,7 @@ fn every_header_stands_alone_and_beside_the_others() {
 #[test]
 fn every_function_is_declared_with_its_prototype() {
     let mut source = String::from("#include <pshmemx.h>\n#include <shmemx.h>\n");
-    for (i, function) in Table::read().all().enumerate() {
+    for (i, function) in SpecTable::read().all().enumerate() {
         for name in [&function.symbol, &function.twin()] {
             let letter = &name[..1];
             let pointer = function.prototype(&format!("(*{letter}{i})"));
@@ -175,7 +175,7 @@ fn complex_numbers_are_those_of_the_language() {
 /// One function per type-generic call; which functions they call is seen from the object file.
 #[test]
 fn type_generic_macros_select_the_function_of_every_type() {
-    let table = Table::read();
+    let table = SpecTable::read();
     let mut source = String::from("#include <shmemx.h>\n");
     // int32_t is int: of functions that cannot be distinguished, a macro selects one.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();

@@ -10,7 +10,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use table::Table;
+use table::SpecTable;
 
 #[derive(Clone, Copy)]
 enum Library {
@@ -87,7 +87,7 @@ fn succeed(command: &mut Command) -> String {
 
 #[test]
 fn every_function_can_be_linked() {
-    let table = Table::read();
+    let table = SpecTable::read();
     let functions: Vec<_> = table.all().collect();
     let names: String = functions
         .iter()

@@ -10,9 +10,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Running, absent, prefix, program};
+use testkit::{Job, Running, absent, patient, prefix, program};
 
-/// Within this time nothing may be left, however loaded the machine: what is documented is less.
+/// Within this time nothing may be left; what is documented is less.
 const WITHIN: Duration = Duration::from_secs(40);
 
 /// Four hosts, h1 to h4.
@@ -96,7 +96,7 @@ impl Hosts {
             if left.is_empty() {
                 return;
             }
-            assert!(since.elapsed() < WITHIN, "left on the hosts: {left:?}");
+            assert!(since.elapsed() < patient(WITHIN), "left on the hosts: {left:?}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -118,7 +118,7 @@ impl Hosts {
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), 1, "{trouble}: {outcome}");
         assert!(words.iter().all(|word| messages[0].contains(word)), "{trouble}: {outcome}");
-        assert!(since.elapsed() < WITHIN, "{trouble}: {outcome}");
+        assert!(since.elapsed() < patient(WITHIN), "{trouble}: {outcome}");
         self.assert_nothing_left();
     }
 }

@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use rushmem_runtime::Call;
-use rushmem_runtime::step::{self, Position};
+use rushmem_runtime::step::{self, StepPosition};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The steps that this PE has entered.
@@ -21,7 +21,7 @@ static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
 /// What a PE does.
 #[derive(Clone, Copy)]
-pub(crate) enum Step {
+pub(crate) enum AgreementStep {
     /// It allocates a block: the offset in the heap, the size and the alignment, and a digest of
     /// what it is for.
     Allocate([u64; 4]),
@@ -33,29 +33,29 @@ pub(crate) enum Step {
 
 /// A step that this PE has entered, of whatever kind: before it waits for others, so that those in
 /// an epoch learn of it.
-pub(crate) struct Entered {
+pub(crate) struct EnteredStep {
     call: Call,
     number: u64,
 }
 
-impl Entered {
-    pub(crate) fn new(call: Call) -> Entered {
+impl EnteredStep {
+    pub(crate) fn new(call: Call) -> EnteredStep {
         let number = STEPS.fetch_add(1, Relaxed) + 1;
         let barriers = BARRIERS.load(Relaxed) as u32;
-        step::announce(call, Position { steps: number as u32, barriers });
-        Entered { call, number }
+        step::announce(call, StepPosition { steps: number as u32, barriers });
+        EnteredStep { call, number }
     }
 
     /// End the job with this message unless the next PE does the same. Once all PEs have met in a
     /// further barrier, all do.
-    pub(crate) fn compare(self, step: Step, mistake: &str) {
-        let Entered { call, number } = self;
+    pub(crate) fn compare(self, step: AgreementStep, mistake: &str) {
+        let EnteredStep { call, number } = self;
         let own = match step {
-            Step::Allocate([offset, nbytes, alignment, digest]) => {
+            AgreementStep::Allocate([offset, nbytes, alignment, digest]) => {
                 [number, 0, offset, nbytes, alignment, digest]
             }
-            Step::Drop(offset) => [number, 1, offset, 0, 0, 0],
-            Step::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
+            AgreementStep::Drop(offset) => [number, 1, offset, 0, 0, 0],
+            AgreementStep::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
         };
         let (next, other) = step::of_next_pe(call, number, &own);
         if other != own {
@@ -65,7 +65,7 @@ impl Entered {
 }
 
 /// A barrier of an epoch, which this PE has entered.
-pub(crate) struct Barrier(Position);
+pub(crate) struct Barrier(StepPosition);
 
 impl Barrier {
     pub(crate) fn enter() -> Barrier {
@@ -73,7 +73,7 @@ impl Barrier {
         // collectives of all PEs at the same time; if they do, a message may be wrong.
         let barriers = BARRIERS.load(Relaxed) + 1;
         BARRIERS.store(barriers, Relaxed);
-        Barrier(Position { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
+        Barrier(StepPosition { steps: STEPS.load(Relaxed) as u32, barriers: barriers as u32 })
     }
 
     /// Wait until `flag` has `value` or more. Ends the job with a message if the PE before this one

@@ -14,7 +14,7 @@ use crate::symmetric::view::SymSlice;
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::alltoallv::{self, Target};
+use rushmem_runtime::alltoallv::{self, TargetBlocks};
 use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
 use std::panic::Location;
@@ -156,9 +156,10 @@ impl<L: ThreadLevel> Team<'_, L> {
         let places: Vec<usize> = dest_offsets.iter().map(|&at| in_bytes::<T>(at)).collect();
         let [offsets, counts] = self.blocks(call, source, blocks);
         let mut sizes = vec![0; n_pes];
-        let target = Target { target: dest.as_ptr().cast(), nbytes: bytes_of(dest) };
+        let target = TargetBlocks { target: dest.as_ptr().cast(), nbytes: bytes_of(dest) };
         let (offsets, counts) = (offsets.as_ptr(), counts.as_ptr());
-        let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes: counts };
+        let from =
+            alltoallv::SourceBlocks { source: source.as_ptr().cast(), offsets, sizes: counts };
         let (places, received) = (places.as_ptr(), sizes.as_mut_ptr());
         let (call, team) = (call, self.handle().into());
         // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the
@@ -183,9 +184,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         apart(call, dest, source);
         let [offsets, counts] = self.blocks(call, source, blocks);
         let nbytes = bytes_of(dest);
-        let target = Target { target: dest.as_ptr().cast(), nbytes };
+        let target = TargetBlocks { target: dest.as_ptr().cast(), nbytes };
         let (offsets, sizes) = (offsets.as_ptr(), counts.as_ptr());
-        let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes };
+        let from = alltoallv::SourceBlocks { source: source.as_ptr().cast(), offsets, sizes };
         let (call, team) = (call, self.handle().into());
         // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the
         // target is as long as it says.

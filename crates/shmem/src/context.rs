@@ -11,7 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 mod sealed {
-    pub trait Options {
+    pub trait ContextOptions {
         /// What the context is known by here; its drop destroys it.
         type Owned;
         /// What the runtime knows it by.
@@ -21,13 +21,13 @@ mod sealed {
         fn handle(owned: &Self::Owned) -> Self::Handle;
     }
 }
-use sealed::Options;
+use sealed::ContextOptions;
 
 /// The options of a context (§9.5.1), as a type.
-pub trait Kind: Options {}
+pub trait Kind: ContextOptions {}
 
 /// A kind of context that a program can create (§9.5.1).
-pub trait Created: Options<Owned = Owned> {
+pub trait Created: ContextOptions<Owned = Owned> {
     /// The option of the standard.
     const OPTIONS: c_long;
 }
@@ -50,7 +50,7 @@ pub struct Serialized;
 #[derive(Clone, Copy, Debug)]
 pub struct Private;
 
-impl Options for DefaultContext {
+impl ContextOptions for DefaultContext {
     type Owned = ();
     type Handle = World;
     type Threads = ();
@@ -64,7 +64,7 @@ impl Kind for DefaultContext {}
 
 macro_rules! created {
     ($($kind:ident, $threads:ty, $options:expr;)*) => {$(
-        impl Options for $kind {
+        impl ContextOptions for $kind {
             type Owned = Owned;
             type Handle = ContextHandle;
             type Threads = $threads;

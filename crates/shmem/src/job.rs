@@ -1,7 +1,7 @@
 //! The handle of the library: initialization, finalization and what concerns all PEs (OpenSHMEM
 //! 1.6, §9.1, §9.2).
 
-use crate::agreement::{Entered, Step};
+use crate::agreement::{AgreementStep, EnteredStep};
 use crate::context::{Context, DefaultContext};
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
@@ -212,7 +212,7 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
 fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";
-        Entered::new(call).compare(Step::Finalize(inits), mistake);
+        EnteredStep::new(call).compare(AgreementStep::Finalize(inits), mistake);
     }
     setup::finalize(call);
 }

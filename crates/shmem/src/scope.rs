@@ -26,9 +26,9 @@ pub struct Scope<'scope, 'env: 'scope, K: Kind, L: ThreadLevel> {
 }
 
 /// Completes what was issued when it is dropped.
-struct End<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+struct CompletesScope<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
-impl<K: Kind, L: ThreadLevel> Drop for End<'_, K, L> {
+impl<K: Kind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
     fn drop(&mut self) {
         self.0.quiet();
     }
@@ -52,7 +52,7 @@ impl<'env, K: Kind, L: ThreadLevel> Context<'env, K, L> {
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env, K, L>) -> R,
     {
-        let _end = End(self);
+        let _end = CompletesScope(self);
         f(&Scope { context: self, lifetimes: PhantomData })
     }
 }

@@ -5,7 +5,7 @@ use crate::team::{Team, TeamConfig};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
 use rushmem_runtime::extension_constants::SHMEM_COLOR_UNDEFINED;
-use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::team;
 use rushmem_runtime::{Call, TeamHandle};
 use std::fmt;
 
@@ -129,8 +129,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 }
 
-fn hint(config: TeamConfig) -> Config {
-    Config { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
+fn hint(config: TeamConfig) -> team::TeamConfig {
+    team::TeamConfig { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
 }
 
 /// A team of which this PE is a member, or none.

@@ -22,12 +22,12 @@ use std::task::{self, Poll};
 const POLLS: u32 = 1000;
 
 /// Checks whether operations are complete; in the tests of this file not those of a context.
-trait Completion {
+trait CompletionTest {
     fn is_complete(&self) -> bool;
     fn complete(&self);
 }
 
-impl<K: Kind, L: ThreadLevel> Completion for &Context<'_, K, L> {
+impl<K: Kind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
     fn is_complete(&self) -> bool {
         order::quiet_test(Call(&"Transfer::poll"), self.handle()) != 0
     }
@@ -44,30 +44,30 @@ pub struct Transfer<'c, T, K: Kind, L: ThreadLevel>(Owning<T, &'c Context<'c, K,
 
 /// A vector that nobody accesses before operations are complete. No reference to its elements
 /// exists until then.
-struct Owning<T, C: Completion> {
-    elements: Elements<T>,
+struct Owning<T, C: CompletionTest> {
+    elements: VectorParts<T>,
     is_taken: bool,
     polls: u32,
     completion: C,
 }
 
 /// The parts of a vector.
-struct Elements<T> {
+struct VectorParts<T> {
     start: *mut T,
     len: usize,
     capacity: usize,
 }
 
 // SAFETY: it owns the elements as a vector does.
-unsafe impl<T: Send> Send for Elements<T> {}
+unsafe impl<T: Send> Send for VectorParts<T> {}
 // SAFETY: it gives out references to the elements as a vector does.
-unsafe impl<T: Sync> Sync for Elements<T> {}
+unsafe impl<T: Sync> Sync for VectorParts<T> {}
 
-impl<T, C: Completion> Owning<T, C> {
+impl<T, C: CompletionTest> Owning<T, C> {
     fn new(vector: Vec<T>, completion: C) -> Self {
         let mut vector = ManuallyDrop::new(vector);
         let (start, len, capacity) = (vector.as_mut_ptr(), vector.len(), vector.capacity());
-        let elements = Elements { start, len, capacity };
+        let elements = VectorParts { start, len, capacity };
         Owning { elements, is_taken: false, polls: 0, completion }
     }
 
@@ -75,7 +75,7 @@ impl<T, C: Completion> Owning<T, C> {
     fn take(&mut self) -> Vec<T> {
         assert!(!self.is_taken, "a transfer was polled after its end");
         self.is_taken = true;
-        let Elements { start, len, capacity } = self.elements;
+        let VectorParts { start, len, capacity } = self.elements;
         // SAFETY: the parts of a vector that was forgotten, and is made again once.
         unsafe { Vec::from_raw_parts(start, len, capacity) }
     }
@@ -93,7 +93,7 @@ impl<T, C: Completion> Owning<T, C> {
     }
 }
 
-impl<T, C: Completion> Drop for Owning<T, C> {
+impl<T, C: CompletionTest> Drop for Owning<T, C> {
     fn drop(&mut self) {
         if !self.is_taken {
             self.completion.complete();
@@ -131,7 +131,7 @@ impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
         let dest = dest.into();
         same_length(Call(&"put_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(source, self));
-        let Elements { start, len, .. } = transfer.0.elements;
+        let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, context) = (Call(&"put_owned"), self.handle());
         // SAFETY: as many elements each; the transfer owns the source until it is complete.
@@ -151,7 +151,7 @@ impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
         let source = source.into();
         same_length(Call(&"get_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(dest, self));
-        let Elements { start, len, .. } = transfer.0.elements;
+        let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
         let (call, context) = (Call(&"get_owned"), self.handle());
         // SAFETY: as many elements each; the transfer owns the destination until it is complete.
@@ -178,7 +178,7 @@ mod tests {
         written: &'t Cell<*mut u64>,
     }
 
-    impl Completion for Slow<'_> {
+    impl CompletionTest for Slow<'_> {
         fn is_complete(&self) -> bool {
             let left = self.polls_left.get();
             if left == 0 {

@@ -48,21 +48,21 @@ impl<'v, T, const N: usize> From<&'v [T; N]> for Values<'v, T> {
 }
 
 /// The arguments of the runtime, whose lengths were compared.
-struct Set<T> {
+struct WaitSet<T> {
     ivars: *const T,
     nelems: usize,
     status: *const c_int,
     values: wait::Values<T>,
 }
 
-impl<T> Set<T> {
+impl<T> WaitSet<T> {
     #[track_caller]
     fn new<E: Awaited<Value = T>>(
         call: Call,
         ivars: SymSlice<'_, E>,
         status: &[i32],
         values: Values<'_, T>,
-    ) -> Set<T> {
+    ) -> WaitSet<T> {
         let nelems = ivars.len();
         if !status.is_empty() && status.len() != nelems {
             other_length(call, "status", status.len(), nelems);
@@ -73,7 +73,7 @@ impl<T> Set<T> {
             Values::Each(values) => other_length(call, "values", values.len(), nelems),
         };
         let status = if status.is_empty() { std::ptr::null() } else { status.as_ptr() };
-        Set { ivars: ivars.as_ptr().cast(), nelems, status, values }
+        WaitSet { ivars: ivars.as_ptr().cast(), nelems, status, values }
     }
 }
 
@@ -102,8 +102,8 @@ macro_rules! sets {
         where
             T::Value: 'v,
         {
-            let Set { ivars, nelems, status, values } =
-                Set::new(Call(&stringify!($name)), ivars.into(), status, values.into());
+            let WaitSet { ivars, nelems, status, values } =
+                WaitSet::new(Call(&stringify!($name)), ivars.into(), status, values.into());
             let (call, cmp) = (Call(&stringify!($name)), cmp.constant());
             // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
             let $raw = unsafe { wait::$name(call, ivars, nelems, status, cmp, values) };
@@ -128,8 +128,8 @@ macro_rules! lists {
         where
             T::Value: 'v,
         {
-            let Set { ivars, nelems, status, values } =
-                Set::new(Call(&stringify!($name)), ivars.into(), status, values.into());
+            let WaitSet { ivars, nelems, status, values } =
+                WaitSet::new(Call(&stringify!($name)), ivars.into(), status, values.into());
             if indices.len() < nelems {
                 other_length(Call(&stringify!($name)), "indices", indices.len(), nelems);
             }

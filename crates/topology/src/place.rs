@@ -121,7 +121,7 @@ pub struct Place {
 
 /// Where the PEs of a machine belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct PlacementPlan {
     /// One for each PE of the machine, in their order there.
     pub places: Vec<Place>,
     /// What is worth knowing about it, in sentences for people.
@@ -129,7 +129,7 @@ pub struct Plan {
 }
 
 /// Places the `n_pes` PEs of a machine. Everyone who knows the machine comes to the same plan.
-pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> Plan {
+pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> PlacementPlan {
     let homes = homes(topology, n_pes as usize, map_by);
     let choice = topology.choice();
     let nics = nics::assign(&choice, &topology.packages, &homes);
@@ -151,7 +151,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
             "the PEs outnumber the CPUs that they are bound to: {n_pes} on {usable}"
         ));
     }
-    Plan { places, notes }
+    PlacementPlan { places, notes }
 }
 
 /// The core of each PE.

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use rushmem_topology::{BindTo, Level, MapBy, Plan, Topology, plan};
+use rushmem_topology::{BindTo, Level, MapBy, PlacementPlan, Topology, plan};
 
 /// The machine; without hwloc the test is ignored.
 fn loaded(topology: Result<Topology, String>) -> Topology {
@@ -32,13 +32,13 @@ fn four_cards() -> Topology {
     fixture("four-numa-four-nics.xml")
 }
 
-fn nics_of_pes(topology: &Topology, plan: &Plan) -> Vec<String> {
+fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
     let choice = topology.choice();
     let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
     plan.places.iter().map(|place| name(place.nic)).collect()
 }
 
-fn bindings(plan: &Plan) -> Vec<String> {
+fn bindings(plan: &PlacementPlan) -> Vec<String> {
     let binding = |place: &rushmem_topology::Place| place.binding.as_ref().map(ToString::to_string);
     plan.places.iter().filter_map(binding).collect()
 }

@@ -5,10 +5,10 @@
 #![allow(unsafe_code)]
 
 use crate::ep::{Remote, Wanted};
-use crate::native::Amo;
+use crate::native::NativeAmo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, OldValue, Pe};
 
 impl OfiEndpoint {
     /// Starts an atomic operation of the fabric's.
@@ -29,10 +29,11 @@ impl OfiEndpoint {
         check_aligned(pe, dest, width)?;
         self.follow(pe)?;
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
-        let amo = Amo { op, width, operand, condition };
+        let amo = NativeAmo { op, width, operand, condition };
         if self.shared().native.has(op, width) {
+            let awaited = request.old == OldValue::Returned;
             // SAFETY: by contract.
-            return self.start(pe.0, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
+            return self.start(pe.0, awaited, |ep| unsafe { ep.atomic(&remote, &amo, wanted) });
         }
         let old = self.swap_until_applied(remote, amo)?;
         if let Some(Wanted { at, width }) = wanted {
@@ -43,17 +44,17 @@ impl OfiEndpoint {
     }
 
     /// Carries an operation out by compare-and-swap; returns the old value.
-    fn swap_until_applied(&mut self, remote: Remote, amo: Amo) -> Result<u64, Error> {
+    fn swap_until_applied(&mut self, remote: Remote, amo: NativeAmo) -> Result<u64, Error> {
         // The value is unknown: a wrong guess returns it.
         let mut guess = 0;
         loop {
             let operand = amo.applied(guess);
-            let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
+            let swap = NativeAmo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
             let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a
             // loss.
-            self.start(remote.pe, |ep| unsafe { ep.atomic(&remote, &swap, Some(wanted)) })?;
+            self.start(remote.pe, true, |ep| unsafe { ep.atomic(&remote, &swap, Some(wanted)) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

@@ -5,7 +5,7 @@ use rushmem_transport::LocalBuf;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
 /// Zeroed cells.
-pub(crate) struct Block {
+pub(crate) struct CellBlock {
     base: *mut u8,
     layout: Layout,
     /// The length of a cell is this power of two.
@@ -13,11 +13,11 @@ pub(crate) struct Block {
 }
 
 // SAFETY: owned memory, of which only addresses are given away.
-unsafe impl Send for Block {}
+unsafe impl Send for CellBlock {}
 
-impl Block {
+impl CellBlock {
     /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
-    pub(crate) fn new(n: usize, cell: usize) -> Block {
+    pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
         // What the system's allocator aligns to by itself: for more it would write all the zeros.
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
@@ -27,7 +27,7 @@ impl Block {
         if base.is_null() {
             handle_alloc_error(layout);
         }
-        Block { base, layout, shift: cell.ilog2() }
+        CellBlock { base, layout, shift: cell.ilog2() }
     }
 
     pub(crate) fn whole(&self) -> LocalBuf {
@@ -49,7 +49,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for CellBlock {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.base, self.layout) };

@@ -2,7 +2,7 @@
 //! them.
 #![allow(unsafe_code)]
 
-use crate::facts::{FabricNic, Facts, ORDERS, READS};
+use crate::facts::{FabricNic, InfoFacts, ORDERS, READS};
 use crate::hints::{Hints, text};
 use crate::quirks;
 use crate::settings::DOMAIN;
@@ -11,28 +11,28 @@ use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 
 /// A list of libfabric's.
-pub(crate) struct List {
+pub(crate) struct InfoList {
     library: &'static Libfabric,
     first: *mut fi::fi_info,
 }
 
 // SAFETY: owned memory that libfabric does not share. It is not `Sync`, since code that has its
 // pointer may change it.
-unsafe impl Send for List {}
+unsafe impl Send for InfoList {}
 
-impl Drop for List {
+impl Drop for InfoList {
     fn drop(&mut self) {
         // SAFETY: owned, and made by this library.
         unsafe { self.library.freeinfo(self.first) };
     }
 }
 
-impl List {
+impl InfoList {
     /// A copy of one entry.
-    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<List> {
+    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
         // SAFETY: an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
-        (!first.is_null()).then_some(List { library, first })
+        (!first.is_null()).then_some(InfoList { library, first })
     }
 
     pub(crate) fn first(&self) -> *mut fi::fi_info {
@@ -54,19 +54,19 @@ impl List {
 pub(crate) fn fitting(
     library: &'static Libfabric,
     wish: &Wish,
-) -> Result<Vec<(List, Facts)>, String> {
-    let mut found: Vec<(List, Facts)> = Vec::new();
+) -> Result<Vec<(InfoList, InfoFacts)>, String> {
+    let mut found: Vec<(InfoList, InfoFacts)> = Vec::new();
     // An entry that has completions that cover the target's memory is taken with them.
     for delivery in [true, false] {
         let Some(list) = list(library, &Hints::of(wish, delivery))? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
-            let known = |(_, other): &(List, Facts)| {
+            let known = |(_, other): &(InfoList, InfoFacts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
             if why_not(&facts, wish).is_none()
                 && !found.iter().any(known)
-                && let Some(entry) = List::of(library, info)
+                && let Some(entry) = InfoList::of(library, info)
             {
                 found.push((entry, facts));
             }
@@ -77,7 +77,7 @@ pub(crate) fn fitting(
 }
 
 /// Why an entry that libfabric offers for what a job requires is not taken.
-pub(crate) fn why_not(facts: &Facts, wish: &Wish) -> Option<String> {
+pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
     // Not every provider looks at the domain that is requested.
     if let Some(domain) = wish.domain.as_ref().filter(|domain| **domain != facts.domain) {
         return Some(format!("its domain is {}, but {DOMAIN} is {domain}", facts.domain));
@@ -92,7 +92,7 @@ pub(crate) fn why_not(facts: &Facts, wish: &Wish) -> Option<String> {
 
 /// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it,
 /// then the NIC that this PE should prefer.
-fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
+fn order<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
     if !wish.one_machine && wish.near.is_none() {
         return;
     }
@@ -111,19 +111,19 @@ fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
 ///
 /// # Errors
 /// When libfabric cannot be queried.
-pub(crate) fn list(library: &'static Libfabric, hints: &Hints) -> Result<Option<List>, String> {
+pub(crate) fn list(library: &'static Libfabric, hints: &Hints) -> Result<Option<InfoList>, String> {
     // SAFETY: null asks for an empty one.
     let empty = unsafe { library.dupinfo(std::ptr::null()) };
     if empty.is_null() {
         return Err("libfabric has no memory for a query".to_owned());
     }
-    let filled = List { library, first: empty };
+    let filled = InfoList { library, first: empty };
     // SAFETY: owned, and its parts are there in an empty one too.
     hints.fill(unsafe { &mut *filled.first })?;
     let mut first = std::ptr::null_mut();
     // SAFETY: valid hints.
     match unsafe { library.getinfo(filled.first, &mut first) } {
-        0 => Ok(Some(List { library, first })),
+        0 => Ok(Some(InfoList { library, first })),
         error if error == -fi::FI_ENODATA => Ok(None),
         error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
     }
@@ -136,12 +136,12 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     if unsafe { library.installed(&mut first) } != 0 {
         return Vec::new();
     }
-    let list = List { library, first };
+    let list = InfoList { library, first };
     // SAFETY: these entries have this part.
     list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
 }
 
-pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
+pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     // SAFETY: entries that libfabric returns have all parts.
     let tx = unsafe { &*info.tx_attr };
     // SAFETY: an entry has this part.
@@ -154,7 +154,7 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
     let fabric = unsafe { &*info.fabric_attr };
     let sockets =
         matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
-    Facts {
+    InfoFacts {
         provider: text(fabric.prov_name),
         domain: text(domain.name),
         mr_mode: domain.mr_mode as u64,

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::ep::Wanted;
+use crate::message::NO_DATA;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
@@ -56,7 +57,7 @@ impl Endpoint for OfiEndpoint {
             // SAFETY: nothing is fetched.
             unsafe { self.amo(pe, update) }?;
         } else {
-            self.start_signal(pe, &signal, None)?;
+            self.start_signal(pe, &signal, NO_DATA)?;
         }
         if waits && !is_free && in_order { self.completed(pe) } else { Ok(()) }
     }

@@ -15,7 +15,7 @@ mod poll;
 mod remote;
 mod rma;
 
-use crate::block::Block;
+use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
@@ -37,7 +37,7 @@ pub(crate) struct Wanted {
 unsafe impl Send for Wanted {}
 
 /// What an operation does with memory when it completes.
-enum Use {
+enum BufferUse {
     /// There is no operation, or it is over.
     None,
     /// Nothing: the memory is the caller's, or nobody wants it.
@@ -54,12 +54,12 @@ enum Use {
 
 struct Op {
     pe: u32,
-    use_: Use,
+    use_: BufferUse,
 }
 
 /// What went wrong, and with whom if that is known.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct EpFailure {
     pub(crate) pe: Option<u32>,
     pub(crate) why: String,
 }
@@ -80,8 +80,8 @@ pub(crate) struct FiEndpoint {
     staging_mr: Option<Fid<fi::fid_mr>>,
     endpoint: ManuallyDrop<Fid<fi::fid_ep>>,
     cq: Arc<Cq>,
-    contexts: ManuallyDrop<Block>,
-    staging: ManuallyDrop<Block>,
+    contexts: ManuallyDrop<CellBlock>,
+    staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
     /// Per PE, operations in flight, and their sum.
     pending: Vec<u32>,
@@ -133,7 +133,7 @@ impl FiEndpoint {
     /// Begins an operation towards a PE: its cell, if there is a free one. It counts as in flight
     /// from now on, so that little is left to do when libfabric has taken it.
     #[inline(always)]
-    fn begin(&mut self, pe: u32, use_: Use) -> Option<u32> {
+    fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let op = self.free.pop()?;
         // What a free cell had is over: there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
@@ -144,12 +144,12 @@ impl FiEndpoint {
 
     /// The operation of a cell is over: what it did with memory.
     #[inline(always)]
-    fn end(&mut self, op: u32) -> Use {
+    fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
         self.pending[*pe as usize] -= 1;
         self.in_flight -= 1;
         self.free.push(op);
-        std::mem::replace(use_, Use::None)
+        std::mem::replace(use_, BufferUse::None)
     }
 
     /// What became of an operation that has begun, by libfabric's code.

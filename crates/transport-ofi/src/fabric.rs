@@ -1,12 +1,12 @@
 //! An open domain of libfabric, and what is opened in it.
 #![allow(unsafe_code)]
 
-use crate::choice::List;
+use crate::choice::InfoList;
 use crate::defaults;
-use crate::facts::Facts;
+use crate::facts::InfoFacts;
 use crate::fid::{Fid, succeeded};
 use crate::quirks;
-use crate::raw::{Mapped, RawKey};
+use crate::raw::{MappedKeys, RawKey};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::lock::lock;
@@ -80,13 +80,13 @@ pub(crate) struct Fabric {
     /// libfabric may change it while it opens an endpoint. Code that inserts a peer has it, too:
     /// shm (1.17, smr_av_insert) then uses all endpoints of the table without a lock, also those
     /// that are not enabled yet.
-    info: Mutex<List>,
+    info: Mutex<InfoList>,
     pub(crate) library: &'static Libfabric,
-    pub(crate) facts: Facts,
+    pub(crate) facts: InfoFacts,
     /// The next key, where registrations name their own.
     keys: AtomicU64,
     /// Raw keys of peers.
-    mapped: Mapped,
+    mapped: MappedKeys,
 }
 
 impl Fabric {
@@ -95,8 +95,8 @@ impl Fabric {
     /// # Errors
     /// Which step was refused, and why.
     pub(crate) fn open(
-        info: List,
-        facts: Facts,
+        info: InfoList,
+        facts: InfoFacts,
         first_key: u64,
         n_pes: usize,
     ) -> Result<Fabric, String> {
@@ -146,7 +146,7 @@ impl Fabric {
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
         let (info, keys) = (Mutex::new(info), AtomicU64::new(first_key));
-        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped: Mapped::default() })
+        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped: MappedKeys::default() })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.

@@ -4,7 +4,7 @@ use libfabric_sys as fi;
 
 /// What matters of a `fi_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct InfoFacts {
     /// The provider, as libfabric composes its name.
     pub(crate) provider: String,
     pub(crate) domain: String,
@@ -41,7 +41,7 @@ pub(crate) struct FabricNic {
     pub(crate) name: String,
 }
 
-impl Facts {
+impl InfoFacts {
     pub(crate) fn asks(&self, mode: u64) -> bool {
         self.mr_mode & mode != 0
     }

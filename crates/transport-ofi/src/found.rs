@@ -2,7 +2,7 @@
 //! by itself.
 
 use crate::fabric;
-use crate::facts::Facts;
+use crate::facts::InfoFacts;
 use crate::native;
 use crate::refusals;
 use crate::wish::Wish;
@@ -18,29 +18,29 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let number = library.version();
     let version = format!("libfabric {}.{}", number >> 16, number & 0xFFFF);
     let devices = device::active();
-    let facts: Vec<Facts> = match devices.is_empty() {
+    let facts: Vec<InfoFacts> = match devices.is_empty() {
         true => Vec::new(),
         false => {
             let candidates = refusals::candidates(library, &Wish::of(host, Amos::Software, false))?;
             candidates.into_iter().map(|(_, facts)| facts).collect()
         }
     };
-    let facts: Vec<Entry<'_>> = facts.iter().map(Entry::of).collect();
+    let facts: Vec<RdmEntry<'_>> = facts.iter().map(RdmEntry::of).collect();
     Ok(decide(&version, &facts, &devices))
 }
 
 /// What matters here of a reliable datagram endpoint with remote memory access.
-struct Entry<'a> {
+struct RdmEntry<'a> {
     provider: &'a str,
     domain: &'a str,
     /// The NIC's name, where libfabric reports it, and whether it says that it is on a bus.
     nic: Option<(&'a str, bool)>,
 }
 
-impl Entry<'_> {
-    fn of(facts: &Facts) -> Entry<'_> {
+impl RdmEntry<'_> {
+    fn of(facts: &InfoFacts) -> RdmEntry<'_> {
         let nic = facts.nic.as_ref().map(|nic| (nic.name.as_str(), nic.on_pci));
-        Entry { provider: &facts.provider, domain: &facts.domain, nic }
+        RdmEntry { provider: &facts.provider, domain: &facts.domain, nic }
     }
 
     /// A NIC that libfabric says is on a bus, or one of `devices`.
@@ -50,12 +50,12 @@ impl Entry<'_> {
     }
 }
 
-fn decide(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
+fn decide(version: &str, entries: &[RdmEntry<'_>], devices: &[String]) -> Found {
     // Libfabric's first is the one that is opened.
     let rdma = entries.first().is_some_and(|entry| entry.is_rdma(devices));
     let description = match entries.first() {
         None => format!("{version}: no RDMA device"),
-        Some(Entry { provider, domain, .. }) if rdma => {
+        Some(RdmEntry { provider, domain, .. }) if rdma => {
             format!("{version}: {provider} on {domain}")
         }
         Some(_) => {

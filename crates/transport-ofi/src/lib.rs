@@ -1,12 +1,11 @@
 //! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and everything else for which it
-//! has a provider. One build serves all of them: what a provider needs and offers is looked up when
-//! it is opened.
+//! has a provider. One build serves all of them, since a provider's needs and capabilities are
+//! queried when it is opened.
 //!
-//! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint,
-//! carried out by the target's CPU: those of libfabric are made by devices, or by software that
-//! reads, computes and compares, and neither is atomic with respect to the CPU's operations on the
-//! same word, which PEs with shared memory need. If the job leaves them to the network
-//! (`SHMEM_AMOS`), all of them are libfabric's.
+//! Puts and gets are operations of libfabric. Atomic operations are messages to a service endpoint,
+//! which the target's CPU carries out, because operations of a device are not atomic with respect
+//! to those of the CPUs of a node on the same word. If `SHMEM_AMOS` leaves them to the network, all
+//! of them are operations of libfabric.
 //!
 //! - `endpoint` and `transport` implement the traits of `rushmem-transport`; `origin` starts
 //!   operations and waits for them;
@@ -18,8 +17,8 @@
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;
-//! - `wish` is what the user requests and `hints` what a job requires of a provider; `diagnosis` says
-//!   of each one whether it can be used, or by `refusals` and `relaxations` what it refuses;
+//! - `wish` is what the user requests and `hints` what a job requires of a provider; `diagnosis`
+//!   says of each one whether it can be used, or by `refusals` and `relaxations` what it refuses;
 //! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
 //!   memory that libfabric uses.
 //!

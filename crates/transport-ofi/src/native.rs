@@ -8,14 +8,14 @@ use rushmem_transport::{AmoOp, AmoWidth, mem};
 
 /// An operation on a word of a peer's.
 #[derive(Clone, Copy)]
-pub(crate) struct Amo {
+pub(crate) struct NativeAmo {
     pub(crate) op: AmoOp,
     pub(crate) width: AmoWidth,
     pub(crate) operand: u64,
     pub(crate) condition: u64,
 }
 
-impl Amo {
+impl NativeAmo {
     /// Its name at libfabric.
     pub(crate) fn name(&self) -> fi::fi_op {
         match self.op {
@@ -71,7 +71,7 @@ impl Native {
         let mut native = Native(0);
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                let amo = Amo { op, width, operand: 0, condition: 0 };
+                let amo = NativeAmo { op, width, operand: 0, condition: 0 };
                 let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
                 let mut most = 0;
                 let code = match op {
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn a_word_of_four_bytes_wraps_within_them() {
-        let amo = |width| Amo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
+        let amo = |width| NativeAmo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
         assert_eq!(amo(AmoWidth::Four).applied(0), u64::from(u32::MAX));
         assert_eq!(amo(AmoWidth::Eight).applied(0), u64::MAX);
-        let set = Amo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
+        let set = NativeAmo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
         assert_eq!(set.applied(9), 7);
     }
 }

@@ -5,10 +5,10 @@ mod requests;
 mod transfers;
 mod waits;
 
-use crate::ep::{Failure, FiEndpoint, Post};
+use crate::ep::{EpFailure, FiEndpoint, Post};
 use crate::progress::Progress;
 use crate::replies::Due;
-use crate::shared::{Shared, SharedEp};
+use crate::shared::{SharedEp, SharedState};
 use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;
@@ -44,8 +44,8 @@ pub(crate) struct OfiEndpoint {
 }
 
 /// The ep was closed.
-fn given_up() -> Failure {
-    Failure { pe: None, why: "it was given up after another loss".to_owned() }
+fn given_up() -> EpFailure {
+    EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
 }
 
 impl OfiEndpoint {
@@ -74,7 +74,7 @@ impl OfiEndpoint {
         }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 
@@ -85,7 +85,7 @@ impl OfiEndpoint {
     }
 
     /// Something failed: returns the first loss.
-    fn give_up(&mut self, failure: &Failure) -> Error {
+    fn give_up(&mut self, failure: &EpFailure) -> Error {
         self.close();
         self.shared().lose(failure)
     }
@@ -111,21 +111,23 @@ impl OfiEndpoint {
     #[inline]
     pub(crate) fn with_ep<T>(
         &mut self,
-        work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
+        work: impl FnOnce(&mut FiEndpoint) -> Result<T, EpFailure>,
     ) -> Result<T, Error> {
         let done = lock(&self.ep.ep).as_mut().map(work);
         done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
     }
 
-    /// Starts something towards a PE as soon as there is room.
+    /// Starts something towards a PE as soon as there is room. If the call waits until it is
+    /// complete (`awaited`), no other thread need poll the ep for it.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
         pe: u32,
+        awaited: bool,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
-        match self.post(pe, &mut post)? {
-            Post::Later => self.start_later(pe, post).map(|_| ()),
+        match self.post(pe, awaited, &mut post)? {
+            Post::Later => self.start_later(pe, awaited, post).map(|_| ()),
             Post::Started => Ok(()),
         }
     }
@@ -135,12 +137,13 @@ impl OfiEndpoint {
     fn post(
         &mut self,
         pe: u32,
+        awaited: bool,
         post: &mut (impl FnMut(&mut FiEndpoint) -> Result<Post, i32> + ?Sized),
     ) -> Result<Post, Error> {
         let mut ep = lock(&self.ep.ep);
         match ep.as_mut().map(post) {
             Some(Ok(posted)) => {
-                if posted != Post::Later {
+                if !awaited && posted != Post::Later {
                     self.progress.shared.note(&self.ep);
                 }
                 Ok(posted)
@@ -156,7 +159,7 @@ impl OfiEndpoint {
     #[cold]
     fn refused(&mut self, pe: u32, code: Option<i32>) -> Error {
         let why = |code| self.shared().fabric.library.strerror(code);
-        let failure = code.map(|code| Failure { pe: Some(pe), why: why(code) });
+        let failure = code.map(|code| EpFailure { pe: Some(pe), why: why(code) });
         self.give_up(&failure.unwrap_or_else(given_up))
     }
 
@@ -165,12 +168,13 @@ impl OfiEndpoint {
     fn start_later(
         &mut self,
         pe: u32,
+        awaited: bool,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<Post, Error> {
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait_for(Some(pe), |this| {
             let polled = this.poll_ep()?;
-            match this.post(pe, &mut *post)? {
+            match this.post(pe, awaited, &mut *post)? {
                 Post::Later => Ok(polled),
                 posted => Ok(Attempt::Done(posted)),
             }

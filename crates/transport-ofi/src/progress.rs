@@ -13,10 +13,10 @@ use crate::ep::FiEndpoint;
 use crate::fabric::WaitObject;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, LIMITS};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::Amos;
 use rushmem_transport::Error;
-use rushmem_transport::descriptors::Watch;
+use rushmem_transport::descriptors::DescriptorWatch;
 use rushmem_transport::kit::engine::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper, flush_or_request,
 };
@@ -31,12 +31,12 @@ const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 
 /// One PE's share in the fabric, with what serves its peers, which is dropped last.
 pub(crate) struct Progress {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
     service: Mutex<Service>,
 }
 
 impl Progress {
-    pub(crate) fn new(shared: Shared, service: Service) -> Progress {
+    pub(crate) fn new(shared: SharedState, service: Service) -> Progress {
         Progress { shared, service: Mutex::new(service) }
     }
 
@@ -153,7 +153,7 @@ impl Driver for Progress {
 
     fn checks(&self) -> impl FnMut() {
         let shared = &self.shared;
-        let mut descriptors = Watch::default();
+        let mut descriptors = DescriptorWatch::default();
         move || {
             // Over sockets, libfabric lets peers that connect wait forever if it has none left.
             if shared.fabric.facts.sockets && descriptors.is_over(shared.state.timer()) {

@@ -40,9 +40,9 @@ impl RawKey {
 
 /// The keys that are mapped in a domain.
 #[derive(Default)]
-pub(crate) struct Mapped(Mutex<Vec<u64>>);
+pub(crate) struct MappedKeys(Mutex<Vec<u64>>);
 
-impl Mapped {
+impl MappedKeys {
     /// Maps one; the key for operations.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Why providers of libfabric do not fit a job: all of them for users, and one message when a start
 //! fails.
 
-use crate::choice::{self, List};
-use crate::facts::Facts;
+use crate::choice::{self, InfoList};
+use crate::facts::InfoFacts;
 use crate::hints::Hints;
 use crate::relaxations;
 use crate::settings::{DOMAIN, PROVIDER};
@@ -20,7 +20,7 @@ const LAYERS: &str = "ofi_";
 pub(crate) fn candidates(
     library: &'static Libfabric,
     wish: &Wish,
-) -> Result<Vec<(List, Facts)>, String> {
+) -> Result<Vec<(InfoList, InfoFacts)>, String> {
     match choice::fitting(library, wish)? {
         none if none.is_empty() => Err(nothing_fits(library, wish)),
         found => Ok(found),
@@ -99,7 +99,7 @@ fn refusal(library: &'static Libfabric, wish: &Wish, name: &str) -> Diagnosis {
     }
     let hints = Hints { provider: Some(name.to_owned()), ..Hints::of(wish, false) };
     let offered = |hints: &Hints| choice::list(library, hints).ok().flatten();
-    let named = |facts: &Facts| facts.provider == name;
+    let named = |facts: &InfoFacts| facts.provider == name;
     if let Some(list) = offered(&hints)
         && let Some(facts) = list.iter().map(|entry| choice::facts(entry, false)).find(named)
         && let Some(why) = choice::why_not(&facts, wish)

@@ -4,14 +4,14 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
-use crate::ep::{Failure, FiEndpoint, Post};
-use crate::message::{Message, NBYTES, Reply, Request};
-use crate::shared::Shared;
-use rushmem_transport::kit::acks::Ack;
-use rushmem_transport::kit::carried_out::{CarriedOut, Turn};
-use rushmem_transport::kit::stream::{MAX_ORIGINS, Stream};
+use crate::ep::{EpFailure, FiEndpoint, Post};
+use crate::message::{Data, Message, NBYTES};
+use crate::shared::SharedState;
+use rushmem_transport::kit::carried_out::Turn;
+use rushmem_transport::kit::message::{Reply, Request};
+use rushmem_transport::kit::streams::Streams;
 use rushmem_transport::{Error, Pe};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
@@ -22,7 +22,7 @@ pub(crate) struct Service {
     /// Buffers that wait for messages, at most.
     receives: usize,
     /// What peers ask, by their streams.
-    streams: HashMap<Stream, CarriedOut<Request>>,
+    streams: Streams<(Request, Data)>,
     /// What could not be sent yet, and to whom.
     backlog: VecDeque<(u32, Message)>,
     /// Messages that came in a turn.
@@ -30,9 +30,9 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// `ep` has room for `receives` receives and for [`SENDS`].
-    pub(crate) fn new(ep: FiEndpoint, receives: usize) -> Service {
-        let (streams, backlog, arrivals) = (HashMap::new(), VecDeque::new(), Vec::new());
+    /// That of PE `me`. `ep` has room for `receives` receives and for [`SENDS`].
+    pub(crate) fn new(me: Pe, ep: FiEndpoint, receives: usize) -> Service {
+        let (streams, backlog, arrivals) = (Streams::new(me), VecDeque::new(), Vec::new());
         Service { ep, receives, streams, backlog, arrivals }
     }
 
@@ -53,7 +53,7 @@ impl Service {
     ///
     /// # Errors
     /// When the fabric says that something failed.
-    pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
+    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, EpFailure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let taken = self.ep.poll(|message| arrivals.push(message));
         for message in arrivals.drain(..) {
@@ -65,7 +65,7 @@ impl Service {
         let worked = taken? > 0;
         self.receive().map_err(|code| {
             let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
-            Failure { pe: None, why }
+            EpFailure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
             self.flush(shared)?;
@@ -74,9 +74,9 @@ impl Service {
     }
 
     /// Takes a request of a peer, or a reply.
-    fn take(&mut self, shared: &Shared, message: Message) {
-        let request = match message {
-            Message::Request(request) => request,
+    fn take(&mut self, shared: &SharedState, message: Message) {
+        let (request, data) = match message {
+            Message::Request(request, data) => (request, data),
             Message::Reply(Reply { pe, ack, old }) => {
                 shared.acks.acknowledge(pe, ack);
                 if let Some((slot, value)) = old {
@@ -85,44 +85,42 @@ impl Service {
                 return;
             }
         };
-        let Request { stream, place, ack, .. } = request;
-        if stream.pe.index() >= shared.peers.n_pes() || stream.origin >= MAX_ORIGINS {
-            return;
-        }
-        if let Some(ack) = ack {
-            shared.acks.acknowledge(stream.pe, ack);
-        }
-        let carried = self.streams.entry(stream).or_default();
-        match carried.turn(place) {
-            Turn::Now => {
-                let mut next = Some(request);
-                while let Some(request) = next {
-                    self.backlog.extend(carry_out(shared, carried, &request));
-                    next = carried.take_early();
+        if self.streams.arrived(&shared.acks, &request, || (request, data)) == Turn::Now {
+            let mut next = Some((request, data));
+            while let Some((request, data)) = next {
+                if let Some(reply) = self.carry_out(shared, &request, &data) {
+                    self.backlog.push_back((request.stream.pe.0, Message::Reply(reply)));
                 }
+                next = self.streams.take_early(request.stream);
             }
-            Turn::Later => carried.keep(place, request),
-            // No PE of this job sent it.
-            Turn::Never => {}
         }
+    }
+
+    /// Carries out a request; returns the reply, if one is due.
+    fn carry_out(&mut self, shared: &SharedState, request: &Request, data: &Data) -> Option<Reply> {
+        let (segments, bytes) = (&shared.segments, data.bytes());
+        // No PE of this job requests memory that does not exist.
+        let is_stored = bytes.is_empty() || segments.write(request.dest, bytes);
+        let old = is_stored.then(|| request.apply(segments))??;
+        self.streams.carried_out(&shared.acks, request, old)
     }
 
     /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
     /// none.
-    fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.peers.get(Pe(pe)) {
                 Ok(peer) => self.ep.send(pe, peer.at, &message.encode(shared.tag)),
                 Err(Error::Unreachable(_)) => Ok(Post::Later),
-                Err(error) => return Err(Failure { pe: Some(pe), why: error.to_string() }),
+                Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
                 Ok(Post::Started) => {}
                 Ok(Post::Later) => self.backlog.push_back((pe, message)),
                 Err(code) => {
-                    return Err(Failure { pe: Some(pe), why: self.ep.strerror(code) });
+                    return Err(EpFailure { pe: Some(pe), why: self.ep.strerror(code) });
                 }
             }
         }
@@ -133,29 +131,4 @@ impl Service {
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty() || self.ep.in_flight() > 0
     }
-}
-
-/// Carries out a request of a stream, of which so much is carried out; returns what is to be
-/// answered, and to whom.
-fn carry_out(
-    shared: &Shared,
-    carried: &mut CarriedOut<Request>,
-    request: &Request,
-) -> Option<(u32, Message)> {
-    let Request { stream, place, slot, data, update, .. } = *request;
-    // No PE of this job requests memory that does not exist.
-    let is_stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
-    let mut value = is_stored.then_some(0)?;
-    if let Some(update) = update {
-        value = shared.segments.apply(&update.at_target())?;
-    }
-    carried.carried_out(place.number);
-    let count = carried.count();
-    if !place.asks && slot.is_none() {
-        shared.acks.carried_out(stream, count);
-        return None;
-    }
-    let ack = Ack { origin: stream.origin, count };
-    let old = slot.map(|slot| (slot, value));
-    Some((stream.pe.0, Message::Reply(Reply { pe: shared.me, ack, old })))
 }

@@ -1,12 +1,13 @@
 //! What all endpoints of a PE and its service thread share: the peers, the eps, and the
 //! acknowledgments.
 //!
-//! Locking: an endpoint waits for the lock of its ep; all other threads try it. No thread waits for
-//! a lock while it holds another, except that of the list of what is unfinished, which is held for
-//! a few instructions. This module does not know what peers request, nor who polls.
+//! Locking: an endpoint waits for the lock of its ep, as does a thread that closes it after a loss;
+//! all other threads try it. No thread waits for a lock while it holds another, except that of the
+//! list of what is unfinished, which is held for a few instructions. This module does not know what
+//! peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
-use crate::ep::{Failure, FiEndpoint, Remote};
+use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
 use crate::native::Native;
@@ -61,8 +62,14 @@ impl SharedEp {
         self.acks.all() != self.requests.load(Ordering::Relaxed)
     }
 
+    /// Whether it is among what is unfinished.
+    #[cfg(test)]
+    pub(crate) fn is_noted(&self) -> bool {
+        self.noted.load(Ordering::Relaxed)
+    }
+
     /// Lets it work, if nobody else does; whether something is in flight on it.
-    fn poll(&self, shared: &Shared) -> bool {
+    fn poll(&self, shared: &SharedState) -> bool {
         let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
@@ -74,17 +81,19 @@ impl SharedEp {
             Some(Err(_)) | None => false,
         };
         self.noted.store(in_flight, Ordering::Relaxed);
+        drop(ep);
         if let Some(Err(failure)) = polled {
-            // Recorded before the ep is closed: its endpoint reports this loss at its next call.
+            // Reported without the lock, since that may take long, and before the ep is closed: its
+            // endpoint returns this loss at its next call.
             shared.lose(&failure);
-            *ep = None;
+            *lock(&self.ep) = None;
         }
         in_flight
     }
 }
 
 /// One PE's share in the fabric. Registrations and eps are dropped before the fabric.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// Of the segments. The service's ep outlives them.
     pub(crate) registrations: Mutex<Vec<Fid<fi::fid_mr>>>,
     /// Eps that no context has.
@@ -125,7 +134,7 @@ pub(crate) struct Shared {
     pub(crate) loss: Loss,
 }
 
-impl Shared {
+impl SharedState {
     /// Of a PE whose service has this ep and this address.
     pub(crate) fn new(
         open: &Open,
@@ -134,11 +143,11 @@ impl Shared {
         native: Native,
         service: &FiEndpoint,
         address: Address,
-    ) -> io::Result<Shared> {
+    ) -> io::Result<SharedState> {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let pins_copies = service.fabric().facts.asks(fi::FI_MR_LOCAL);
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
-        Ok(Shared {
+        Ok(SharedState {
             registrations: Mutex::default(),
             spare: Mutex::default(),
             eps: RwLock::default(),
@@ -173,7 +182,7 @@ impl Shared {
     }
 
     /// Something failed: from now on everything does. Returns the first loss.
-    pub(crate) fn lose(&self, failure: &Failure) -> Error {
+    pub(crate) fn lose(&self, failure: &EpFailure) -> Error {
         let provider = &self.address.provider;
         match failure.pe {
             Some(pe) => {
@@ -228,13 +237,13 @@ impl Shared {
     }
 
     /// A PE has been silent for long: an error when its process has ended.
-    pub(crate) fn confirm(&self, pe: u32) -> Result<(), Failure> {
+    pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self.address_of(pe).and_then(|address| unconfirmed::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
         // The own one shows whether the provider's names are such addresses.
         if unconfirmed::listens(there) == Some(false) && unconfirmed::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
-            return Err(Failure { pe: Some(pe), why });
+            return Err(EpFailure { pe: Some(pe), why });
         }
         Ok(())
     }
@@ -336,7 +345,7 @@ impl Shared {
 
     /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        self.unfinished.finish(|ep| ep.poll(self))
+        self.unfinished.finish(|ep| ep.poll(self)) > 0
     }
 
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel

@@ -1,11 +1,11 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::choice::List;
+use crate::choice::InfoList;
 use crate::connect::{self, Address, Offered, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
-use crate::facts::Facts;
+use crate::facts::InfoFacts;
 use crate::native::Native;
 use crate::origin::OfiEndpoint;
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use crate::raw::RawKey;
 use crate::refusals;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::wish::Wish;
 use libfabric_sys as fi;
 use rushmem_transport::kit::engine::ServiceThread;
@@ -63,8 +63,8 @@ impl Opened {
 pub(crate) fn opened(
     with: &Open,
     tuning: &Tuning,
-    list: List,
-    facts: Facts,
+    list: InfoList,
+    facts: InfoFacts,
 ) -> Result<Opened, String> {
     let [_, random] = words(&with.secret);
     let first_key = match facts.secret_keys() {
@@ -78,7 +78,7 @@ pub(crate) fn opened(
         false => {
             let reads_follow = facts.reads_follow || read_back;
             let delivery = facts.delivery && !reads_follow;
-            Facts { delivery, reads_follow, ordered: false, ..facts }
+            InfoFacts { delivery, reads_follow, ordered: false, ..facts }
         }
     };
     if !facts.delivery && !facts.reads_follow {
@@ -136,8 +136,8 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let max_bytes = tuning.max_bytes.min(ep.fabric().facts.max_message);
     let tuning = Tuning { max_bytes, ..tuning };
     let [tag, _] = words(&with.secret);
-    let shared = Shared::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
-    let mut service = Service::new(ep, tuning.receives);
+    let shared = SharedState::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
+    let mut service = Service::new(with.pe, ep, tuning.receives);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
@@ -148,7 +148,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
 }
 
 /// Why memory could not be registered, and what helps.
-fn refusal(facts: &Facts, segment: Segment, nbytes: usize, why: &str) -> Error {
+fn refusal(facts: &InfoFacts, segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
     let library = format!("libfabric ({})", facts.provider);
     Error::refused_memory(&library, segment, nbytes, why, limit)
@@ -230,7 +230,7 @@ impl Transport for Ofi {
 }
 
 impl Ofi {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 

@@ -1,7 +1,7 @@
 //! What a job and its user request of libfabric.
 
 use crate::settings::{DOMAIN, PROVIDER};
-use rushmem_transport::{Amos, Host, Nic};
+use rushmem_transport::{Amos, Host, NicName};
 
 /// The variables of the user, and what the job is.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Wish {
     /// The interfaces that sockets may use; none is any.
     pub(crate) interfaces: Vec<String>,
     /// The NIC that this PE should prefer.
-    pub(crate) near: Option<Nic>,
+    pub(crate) near: Option<NicName>,
 }
 
 impl Wish {

@@ -1,7 +1,7 @@
 //! A PE that dies: each PE that uses it gets an error that names both, and none hangs. (libfabric
 //! does not report the death of a PE that is not used; the launcher does.)
 
-use conformance::loss::{Recorder, Use, one_dies};
+use conformance::loss::{LossCase, Recorder, one_dies};
 use conformance::{Case, LIMIT};
 use rushmem_transport::{Error, Open, Transport};
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
@@ -20,7 +20,7 @@ fn needs() {
 }
 
 fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
-    let body = |member: &_| one_dies(member, &[Use::Puts, Use::Fetches]);
+    let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Fetches]);
     let case = Case { sizes: &[3], heap_bytes: 2 << 20, limit: LIMIT, body };
     let test = "a_pe_that_dies_is_noticed_by_those_who_use_it";
     conformance::run_where(needs, test, recording, case);

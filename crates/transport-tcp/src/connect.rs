@@ -1,7 +1,7 @@
 //! Connecting to a peer: to which of its addresses, how often, and for how long.
 
 use crate::found;
-use crate::proto::{Address, Answer, CLAIM, Connector, GREETING, Violation, WELCOME};
+use crate::proto::{Address, CLAIM, Connector, GREETING, HandshakeAnswer, Violation, WELCOME};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
 use rushmem_transport::Pe;
@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ConnectRefusal {
     /// This PE lacks what it takes.
     Own(String),
     /// The peer, or the path to it.
@@ -35,50 +35,52 @@ pub(crate) enum Refusal {
 }
 
 /// Why an attempt failed.
-enum Failure {
+enum ConnectFailure {
     Socket(io::Error),
     Peer(Violation),
     /// Its host took the connection, but the PE does not speak: it may be stopped.
     Silent,
 }
 
-impl Failure {
+impl ConnectFailure {
     /// Closed while it had not read all, a connection is reset.
     fn is_hang_up(&self) -> bool {
-        let Failure::Socket(error) = self else { return false };
+        let ConnectFailure::Socket(error) = self else { return false };
         matches!(
             error.kind(),
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
         )
     }
 
-    fn refusal(&self, at: SocketAddr) -> Refusal {
+    fn refusal(&self, at: SocketAddr) -> ConnectRefusal {
         match self {
-            Failure::Socket(error) if ran_out(error) => Refusal::Own(DESCRIPTORS.explain(error)),
-            other => Refusal::Peer(format!("{at}: {other}")),
+            ConnectFailure::Socket(error) if ran_out(error) => {
+                ConnectRefusal::Own(DESCRIPTORS.explain(error))
+            }
+            other => ConnectRefusal::Peer(format!("{at}: {other}")),
         }
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Socket(error)
+impl From<io::Error> for ConnectFailure {
+    fn from(error: io::Error) -> ConnectFailure {
+        ConnectFailure::Socket(error)
     }
 }
 
-impl From<Violation> for Failure {
-    fn from(violation: Violation) -> Failure {
-        Failure::Peer(violation)
+impl From<Violation> for ConnectFailure {
+    fn from(violation: Violation) -> ConnectFailure {
+        ConnectFailure::Peer(violation)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             hang_up if hang_up.is_hang_up() => f.write_str("it hung up during the handshake"),
-            Failure::Socket(error) => f.write_str(&DESCRIPTORS.explain(error)),
-            Failure::Peer(violation) => violation.fmt(f),
-            Failure::Silent => f.write_str("it is silent"),
+            ConnectFailure::Socket(error) => f.write_str(&DESCRIPTORS.explain(error)),
+            ConnectFailure::Peer(violation) => violation.fmt(f),
+            ConnectFailure::Silent => f.write_str("it is silent"),
         }
     }
 }
@@ -92,11 +94,11 @@ pub(crate) fn connect(
     address: &Address,
     tuning: &Tuning,
     may_stop: impl Fn() -> bool,
-) -> Result<Option<TcpStream>, Refusal> {
+) -> Result<Option<TcpStream>, ConnectRefusal> {
     let deadline = Instant::now() + tuning.connect_limit;
     let order = found::by_route(&address.sockets);
     let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
-    let mut why = Refusal::Peer(no_route);
+    let mut why = ConnectRefusal::Peer(no_route);
     let mut pause = PAUSE;
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut rounds = 0;
@@ -106,7 +108,7 @@ pub(crate) fn connect(
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(met) => return Ok(met),
                 Err(failure) => {
-                    silent |= matches!(failure, Failure::Silent);
+                    silent |= matches!(failure, ConnectFailure::Silent);
                     hung_up |= failure.is_hang_up();
                     why = failure.refusal(socket);
                 }
@@ -140,7 +142,7 @@ fn attempt(
     socket: SocketAddr,
     limit: Duration,
     tuning: &Tuning,
-) -> Result<Option<TcpStream>, Failure> {
+) -> Result<Option<TcpStream>, ConnectFailure> {
     let mut stream = TcpStream::connect_timeout(&socket, limit)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(limit))?;
@@ -152,7 +154,7 @@ fn attempt(
     stream.write_all(&claim)?;
     let mut answer = [0; WELCOME];
     stream.read_exact(&mut answer).map_err(or_silent)?;
-    if connector.check(&answer)? == Answer::Deferral {
+    if connector.check(&answer)? == HandshakeAnswer::Deferral {
         return Ok(None);
     }
     prepare(&stream, tuning)?;
@@ -160,10 +162,10 @@ fn attempt(
 }
 
 /// A read that ran out of time met a silent peer.
-fn or_silent(error: io::Error) -> Failure {
+fn or_silent(error: io::Error) -> ConnectFailure {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Silent,
-        _ => Failure::Socket(error),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => ConnectFailure::Silent,
+        _ => ConnectFailure::Socket(error),
     }
 }
 

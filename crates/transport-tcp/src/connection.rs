@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::bounce::BounceBuffers;
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::PeerHeartbeat;
 use crate::origin::Origin;
 use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
 use crate::send_queue::UpTo;
@@ -25,12 +25,14 @@ use std::sync::atomic::{Ordering, fence};
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
 const BUFFER: usize = 16 << 10;
+/// The violation of a peer that goes on after it has said that it leaves.
+const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
 
 /// How a connection ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// The peer said so.
     Bye,
     /// It broke; the text says how.
@@ -41,28 +43,28 @@ pub(crate) enum End {
     Fault(Fault),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            End::Bye => "it has left the job",
-            End::Broken(why) | End::Own(why) => why,
-            End::Fault(fault) => return fault.fmt(f),
+            ConnectionEnd::Bye => "it has left the job",
+            ConnectionEnd::Broken(why) | ConnectionEnd::Own(why) => why,
+            ConnectionEnd::Fault(fault) => return fault.fmt(f),
         })
     }
 }
 
-impl From<Violation> for End {
-    fn from(violation: Violation) -> End {
-        End::Broken(violation.to_string())
+impl From<Violation> for ConnectionEnd {
+    fn from(violation: Violation) -> ConnectionEnd {
+        ConnectionEnd::Broken(violation.to_string())
     }
 }
 
 /// How a connection ends by an error of the kernel, which accessed this memory.
-fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> End {
+fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEnd {
     match error.raw_os_error() {
-        Some(libc::EFAULT) => End::Fault(Fault::new(access, memory)),
-        _ if is_of_peer(error) => End::Broken(error.to_string()),
-        _ => End::Own(format!("the kernel refused to send or receive: {error}")),
+        Some(libc::EFAULT) => ConnectionEnd::Fault(Fault::new(access, memory)),
+        _ if is_of_peer(error) => ConnectionEnd::Broken(error.to_string()),
+        _ => ConnectionEnd::Own(format!("the kernel refused to send or receive: {error}")),
     }
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
-    pub(crate) heartbeat: Heartbeat,
+    pub(crate) heartbeat: PeerHeartbeat,
 }
 
 impl Connection {
@@ -100,7 +102,7 @@ impl Connection {
             blocked: false,
             watches_room: false,
             noted: false,
-            heartbeat: Heartbeat::default(),
+            heartbeat: PeerHeartbeat::default(),
         }
     }
 
@@ -125,7 +127,7 @@ impl Connection {
     }
 
     /// Sends what the kernel takes.
-    pub(crate) fn flush(&mut self) -> Result<(), End> {
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
         self.blocked = false;
         while self.has_unsent() {
             let (requests, replies) = (&mut self.origin.requests, &mut self.target.replies);
@@ -151,7 +153,7 @@ impl Connection {
         &mut self,
         segments: &Segments,
         buffers: &BounceBuffers,
-    ) -> Result<bool, End> {
+    ) -> Result<bool, ConnectionEnd> {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
@@ -178,6 +180,7 @@ impl Connection {
     /// until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
+            Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
             Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), done)) => {
                 range(segments, dest, nbytes as usize)?.skip(done)
             }
@@ -195,7 +198,7 @@ impl Connection {
         segments: &Segments,
         direct: LocalBuf,
         buffer: &mut [MaybeUninit<u8>],
-    ) -> Result<Received, End> {
+    ) -> Result<Received, ConnectionEnd> {
         let body = self.reader.body();
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
@@ -206,13 +209,13 @@ impl Connection {
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {
-            Ok(0) if self.bye => return Err(End::Bye),
-            Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+            Ok(0) if self.bye => return Err(ConnectionEnd::Bye),
+            Ok(0) => return Err(ConnectionEnd::Broken("its connection was closed".to_owned())),
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
             // Closed by a peer to which something was on its way, it is reset.
-            Err(_) if self.bye => return Err(End::Bye),
+            Err(_) if self.bye => return Err(ConnectionEnd::Bye),
             Err(e) => return Err(end(&e, LocalAccess::Write, direct)),
         };
         let to_place = nbytes.min(direct.nbytes);
@@ -231,7 +234,7 @@ impl Connection {
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
         self.reader.feed(bytes, |piece| match piece.addressed() {
-            Addressed::Target(_) if *bye => Err(Violation::Unknown("request after its farewell")),
+            Addressed::Target(_) if *bye => Err(AFTER_FAREWELL),
             Addressed::Target(piece) => target.take(segments, piece),
             Addressed::Origin(piece) => origin.take(piece),
             Addressed::Bye => {

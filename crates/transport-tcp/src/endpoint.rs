@@ -4,11 +4,11 @@
 //! each PE, so that its quiet waits for its own operations alone.
 #![allow(unsafe_code)]
 
-use crate::connection::{Connection, End};
+use crate::connection::{Connection, ConnectionEnd};
 use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
@@ -73,7 +73,7 @@ impl TcpEndpoint {
         TcpEndpoint { progress, in_parts, routes, touched: Vec::new(), held: Vec::new(), seen: 0 }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 
@@ -96,7 +96,7 @@ impl TcpEndpoint {
     fn until<T>(
         &mut self,
         pe: Pe,
-        mut step: impl FnMut(&mut Connection, &Shared) -> Result<Option<T>, End>,
+        mut step: impl FnMut(&mut Connection, &SharedState) -> Result<Option<T>, ConnectionEnd>,
     ) -> Result<T, Error> {
         // When PEs outnumber the CPUs, the peer may need this one to answer.
         let polls = if self.shared().state.oversubscribed() { 1 } else { POLLS };
@@ -114,7 +114,7 @@ impl TcpEndpoint {
     /// Does `look` until it yields something; peers are served meanwhile.
     fn wait_for<T>(
         &mut self,
-        mut look: impl FnMut(&Shared) -> Result<Option<T>, Error>,
+        mut look: impl FnMut(&SharedState) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         let done = wait(self, |this| {
             this.seen = this.shared().events();

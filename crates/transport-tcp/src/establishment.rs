@@ -8,7 +8,7 @@
 //! connection is open here, too. A deferred PE waits for the connection of the other one, and
 //! claims again if none comes: the other PE may have ended.
 
-use crate::proto::Answer;
+use crate::proto::HandshakeAnswer;
 use rushmem_transport::Pe;
 use std::time::Instant;
 
@@ -40,12 +40,12 @@ impl Establishment {
     }
 
     /// Decides on the claim of PE `peer` at PE `me`.
-    pub(crate) fn answer(&mut self, me: Pe, peer: Pe) -> Answer {
+    pub(crate) fn answer(&mut self, me: Pe, peer: Pe) -> HandshakeAnswer {
         if self.connecting && me < peer {
-            return Answer::Deferral;
+            return HandshakeAnswer::Deferral;
         }
         self.reserved = true;
-        Answer::Welcome
+        HandshakeAnswer::Welcome
     }
 
     /// The peer has closed the connection that was reserved for it.

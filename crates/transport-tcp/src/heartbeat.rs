@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// Since when every look found that an answer is owed.
 #[derive(Default)]
-pub(crate) struct Heartbeat(Option<Instant>);
+pub(crate) struct PeerHeartbeat(Option<Instant>);
 
-impl Heartbeat {
+impl PeerHeartbeat {
     /// Looks again: `silence` is what the kernel says, `None` when it awaits nothing. Returns for
     /// how long the host has been silent although an answer is due.
     pub(crate) fn look(&mut self, silence: Option<Duration>, now: Instant) -> Duration {
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn only_silence_that_was_seen_counts() {
         let second = Duration::from_secs(1);
-        let (mut heartbeat, start) = (Heartbeat::default(), Instant::now());
+        let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
         assert_eq!(heartbeat.look(Some(60 * second), start), Duration::ZERO, "idle, then probed");
         assert_eq!(heartbeat.look(None, start + second), Duration::ZERO);
         assert_eq!(heartbeat.look(Some(60 * second), start + 2 * second), Duration::ZERO);

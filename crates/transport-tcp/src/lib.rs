@@ -1,4 +1,4 @@
-//! Rushmem over sockets: the provider that works wherever there is an Ethernet.
+//! Rushmem over TCP sockets: the provider that needs no library and no special hardware.
 //!
 //! Each PE listens, connects to a peer at its first use, and serves its peers' requests in
 //! software: puts and gets are copies, atomic operations are the CPU's. A thread that waits polls
@@ -21,7 +21,7 @@
 //!   order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
-//! connection that breaks ends the job); it sends no page without a copy by the kernel. A child
+//! connection that breaks ends the job); it does not use the kernel's zero-copy sends. A child
 //! of `fork` that executes no other program inherits the sockets: it must not use the library, and
 //! while it lives only the launcher reports its parent's death to peers.
 

@@ -1,12 +1,12 @@
 //! Operations of a PE on its own memory: carried out at once, without a connection.
 #![allow(unsafe_code)]
 
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::{AmoRequest, Error, Get, OldValue, Put, RemoteAddr};
 
 /// # Safety
 /// The source is valid for reads.
-pub(crate) unsafe fn put(shared: &Shared, put: &Put) -> Result<(), Error> {
+pub(crate) unsafe fn put(shared: &SharedState, put: &Put) -> Result<(), Error> {
     // SAFETY: valid by contract.
     let is_within = unsafe { shared.segments.write_from(put.dest, put.source) };
     shared.host.arrived();
@@ -15,7 +15,7 @@ pub(crate) unsafe fn put(shared: &Shared, put: &Put) -> Result<(), Error> {
 
 /// # Safety
 /// The destination is valid for writes.
-pub(crate) unsafe fn get(shared: &Shared, get: &Get) -> Result<(), Error> {
+pub(crate) unsafe fn get(shared: &SharedState, get: &Get) -> Result<(), Error> {
     // SAFETY: valid by contract.
     let is_within = unsafe { shared.segments.read_into(get.source, get.dest) };
     if is_within { Ok(()) } else { Err(beyond(get.source)) }
@@ -25,7 +25,7 @@ pub(crate) unsafe fn get(shared: &Shared, get: &Get) -> Result<(), Error> {
 ///
 /// # Safety
 /// Where the old value goes is valid for writes of a word of the request's width.
-pub(crate) unsafe fn amo(shared: &Shared, request: &AmoRequest) -> Result<u64, Error> {
+pub(crate) unsafe fn amo(shared: &SharedState, request: &AmoRequest) -> Result<u64, Error> {
     let old = shared.segments.apply(request).ok_or_else(|| beyond(request.dest))?;
     shared.host.arrived();
     if let OldValue::AtQuiet(to) = request.old {

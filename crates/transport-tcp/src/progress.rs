@@ -4,7 +4,7 @@
 //! Locking: the service is only ever tried, except when this PE leaves.
 
 use crate::service::Service;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::{Driver, Served, Sleeper, flush_or_request};
@@ -20,12 +20,12 @@ const POLLS_PER_MESSAGE: u64 = 8;
 
 /// One PE's share in the network, with what serves its peers.
 pub(crate) struct Progress {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
     service: Mutex<Service>,
 }
 
 impl Progress {
-    pub(crate) fn new(shared: Shared, service: Service) -> Progress {
+    pub(crate) fn new(shared: SharedState, service: Service) -> Progress {
         Progress { shared, service: Mutex::new(service) }
     }
 

@@ -7,7 +7,7 @@
 //! answered in that order, so the n-th answer needs no name, and an answer to one request
 //! acknowledges all before it.
 //!
-//! Nothing here allocates by what a peer says. This module must never know a socket or a pointer.
+//! No length that a peer sends decides how much is allocated here.
 
 mod address;
 mod frame;
@@ -17,7 +17,7 @@ mod reader;
 
 pub(crate) use address::Address;
 pub(crate) use frame::{AMO_BODY, Frame, Head, MAX_BODY, Reply, Request, Violation};
-pub(crate) use handshake::{Acceptor, Answer, CLAIM, Connector, GREETING, WELCOME};
+pub(crate) use handshake::{Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, WELCOME};
 pub(crate) use ledger::{Ledger, Want};
 pub(crate) use reader::{Addressed, Piece, Reader};
 

@@ -44,6 +44,8 @@ pub(crate) struct SendQueue {
     /// How much of it is sent.
     copy_sent: usize,
     unsent: VecDeque<Unsent>,
+    /// How much of the first memory that is unsent was sent before.
+    memory_sent: usize,
     appended: u64,
     sent: u64,
 }
@@ -56,6 +58,7 @@ impl SendQueue {
             copy: Vec::new(),
             copy_sent: 0,
             unsent: VecDeque::new(),
+            memory_sent: 0,
             appended: 0,
             sent: 0,
         }
@@ -136,10 +139,13 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
-    /// The next memory that is sent by reference.
+    /// The next memory that is sent by reference, as it was appended.
     pub(crate) fn next_memory(&self) -> LocalBuf {
         let memory = self.unsent.iter().find_map(|part| match part {
-            Unsent::Memory(range) => Some(*range),
+            Unsent::Memory(LocalBuf { base, nbytes }) => Some(LocalBuf {
+                base: base.wrapping_sub(self.memory_sent),
+                nbytes: nbytes + self.memory_sent,
+            }),
             Unsent::Own(_) | Unsent::Shared(_) => None,
         });
         memory.unwrap_or(LocalBuf::EMPTY)
@@ -231,6 +237,7 @@ impl SendQueue {
                 Unsent::Own(_) => self.own_sent += taken,
                 Unsent::Memory(range) => {
                     range.base = range.base.wrapping_add(taken);
+                    self.memory_sent = if gone { 0 } else { self.memory_sent + taken };
                     ended |= gone;
                 }
                 Unsent::Shared(range) => {

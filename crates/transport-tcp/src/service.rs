@@ -5,9 +5,9 @@
 //! module does not know which thread polls.
 
 use crate::expected::Expected;
-use crate::proto::{Acceptor, Answer};
+use crate::proto::{Acceptor, HandshakeAnswer};
 use crate::settings::DESCRIPTORS;
-use crate::shared::{Link, Shared, Token};
+use crate::shared::{PeerLink, SharedState, Token};
 use crate::socket::{is_of_peer, nonce, prepare};
 use crate::sys;
 use crate::unauthenticated::{Claim, Unauthenticated};
@@ -75,7 +75,7 @@ impl Service {
     }
 
     /// A quick look; returns whether there was work.
-    pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
+    pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
         let turns = if shared.state.oversubscribed() { TURNS_OVERSUBSCRIBED } else { TURNS };
         self.idle += 1;
         let worked = match self.expected.next() {
@@ -89,7 +89,7 @@ impl Service {
     }
 
     /// Looks at everything. Events of a link on which another thread works are left to that thread.
-    pub(crate) fn poll_all(&mut self, shared: &Shared) -> Served {
+    pub(crate) fn poll_all(&mut self, shared: &SharedState) -> Served {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];
         let now = timespec(Duration::ZERO);
@@ -119,7 +119,7 @@ impl Service {
         }
     }
 
-    fn serve(&mut self, shared: &Shared, pe: Pe) -> bool {
+    fn serve(&mut self, shared: &SharedState, pe: Pe) -> bool {
         let worked = shared.try_link(pe, |connection| {
             let was_blocked = connection.is_blocked();
             if was_blocked {
@@ -133,7 +133,7 @@ impl Service {
         worked == Some(true)
     }
 
-    fn accept(&mut self, shared: &Shared, number: u32) {
+    fn accept(&mut self, shared: &SharedState, number: u32) {
         for _ in 0..ACCEPTS {
             match self.listeners[number as usize].accept() {
                 Ok((socket, _)) => {
@@ -169,7 +169,7 @@ impl Service {
         }
     }
 
-    fn greet(&mut self, shared: &Shared, socket: TcpStream) {
+    fn greet(&mut self, shared: &SharedState, socket: TcpStream) {
         let here = self.unauthenticated.iter().flatten().count();
         if here >= shared.tuning.max_unauthenticated {
             self.drop_oldest(Duration::ZERO);
@@ -201,7 +201,7 @@ impl Service {
         }
     }
 
-    fn listen(&mut self, shared: &Shared, number: u32) {
+    fn listen(&mut self, shared: &SharedState, number: u32) {
         let Some(entry) = self.unauthenticated.get_mut(number as usize) else {
             return;
         };
@@ -220,9 +220,9 @@ impl Service {
     }
 
     /// Answers a peer that has proved itself.
-    fn answer(&mut self, shared: &Shared, pe: Pe, connection: Unauthenticated) {
+    fn answer(&mut self, shared: &SharedState, pe: Pe, connection: Unauthenticated) {
         let Some(answer) = shared.answer(pe) else { return };
-        let is_reserved = answer == Answer::Welcome;
+        let is_reserved = answer == HandshakeAnswer::Welcome;
         if is_reserved {
             // A peer that claims again has given up the connection before.
             let is_older = |entry: &mut Reserved| entry.pe == pe;
@@ -248,7 +248,7 @@ impl Service {
     }
 
     /// The peer uses the connection that was reserved for it, or has given it up.
-    fn look_at_reserved(&mut self, shared: &Shared, number: u32) {
+    fn look_at_reserved(&mut self, shared: &SharedState, number: u32) {
         let Some(entry) = self.reserved.get_mut(number as usize) else { return };
         let looked = entry.as_ref().map(|reserved| sys::look(&reserved.socket));
         if matches!(looked, None | Some(Ok(None))) {
@@ -263,7 +263,7 @@ impl Service {
         }
     }
 
-    fn mute(&mut self, shared: &Shared) {
+    fn mute(&mut self, shared: &SharedState) {
         self.muted = true;
         for listener in &self.listeners {
             // It is watched.
@@ -272,7 +272,7 @@ impl Service {
     }
 
     /// Accepts connections, at the start and after a failure.
-    pub(crate) fn unmute(&mut self, shared: &Shared) -> rustix::io::Result<()> {
+    pub(crate) fn unmute(&mut self, shared: &SharedState) -> rustix::io::Result<()> {
         if self.muted {
             for (number, listener) in self.listeners.iter().enumerate() {
                 let token = EventData::new_u64(Token::Listener(number as u32).into());
@@ -289,7 +289,7 @@ impl Service {
 
     /// Every round: unauthenticated connections that took too long are dropped, and hosts that went
     /// silent are lost.
-    pub(crate) fn look_around(&mut self, shared: &Shared) {
+    pub(crate) fn look_around(&mut self, shared: &SharedState) {
         let now = Instant::now();
         for entry in &mut self.unauthenticated {
             let limit = shared.tuning.handshake_limit;
@@ -299,7 +299,7 @@ impl Service {
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
-            if let Some(Link::Open(connection)) = link.as_deref_mut() {
+            if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
                 // Also where no answer is due: what is not acknowledged by the kernel there never
                 // arrives if the host is gone.
                 let silence = sys::silence(&connection.socket);
@@ -327,13 +327,13 @@ fn is_waiting(listener: &TcpListener) -> bool {
 
 /// A connection that the peer may use was closed by an error. If this PE is the cause, it reports
 /// it: the peer would report a loss.
-fn lose_by(shared: &Shared, pe: Pe, error: &io::Error) {
+fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {error}"));
     }
 }
 
-fn lose_if_silent(shared: &Shared, pe: Pe, silence: Duration) {
+fn lose_if_silent(shared: &SharedState, pe: Pe, silence: Duration) {
     if silence > shared.tuning.silence_limit {
         shared.lose(pe, &format!("its host has been silent for {:.0} s", silence.as_secs_f64()));
     }

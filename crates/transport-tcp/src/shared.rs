@@ -7,11 +7,11 @@
 //! link is held while it is connected.
 
 use crate::bounce::BounceBuffers;
-use crate::connect::{self, Refusal};
-use crate::connection::{Connection, End};
+use crate::connect::{self, ConnectRefusal};
+use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::events::Events;
-use crate::proto::{Address, Answer};
+use crate::proto::{Address, HandshakeAnswer};
 use crate::settings::{LIMITS, Tuning};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
@@ -34,7 +34,7 @@ const DEFERRED: Duration = Duration::from_millis(100);
 pub(crate) struct Peer {
     /// Bytes of its segments.
     pub(crate) sizes: [u64; Segment::COUNT],
-    pub(crate) link: Mutex<Link>,
+    pub(crate) link: Mutex<PeerLink>,
 }
 
 impl Peer {
@@ -61,7 +61,7 @@ pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error>
 }
 
 /// The connection to a PE.
-pub(crate) enum Link {
+pub(crate) enum PeerLink {
     /// None yet.
     Unconnected(Establishment),
     Open(Box<Connection>),
@@ -73,21 +73,21 @@ pub(crate) enum Link {
     },
 }
 
-impl Default for Link {
-    fn default() -> Link {
-        Link::Unconnected(Establishment::default())
+impl Default for PeerLink {
+    fn default() -> PeerLink {
+        PeerLink::Unconnected(Establishment::default())
     }
 }
 
-impl Link {
+impl PeerLink {
     /// Gone.
-    pub(crate) fn closed(why: String) -> Link {
-        Link::Closed { why, _unused: None }
+    pub(crate) fn closed(why: String) -> PeerLink {
+        PeerLink::Closed { why, _unused: None }
     }
 }
 
 /// One PE's share in the network.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) me: Pe,
     pub(crate) secret: [u8; 32],
     pub(crate) tuning: Tuning,
@@ -106,9 +106,9 @@ pub(crate) struct Shared {
     unfinished: Unfinished<Pe>,
 }
 
-impl Shared {
-    pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<Shared> {
-        Ok(Shared {
+impl SharedState {
+    pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<SharedState> {
+        Ok(SharedState {
             me: open.pe,
             secret: open.secret,
             tuning,
@@ -143,23 +143,23 @@ impl Shared {
             let mut link = lock(&peer.link);
             self.loss.check()?;
             match &mut *link {
-                Link::Unconnected(establishment) => {
+                PeerLink::Unconnected(establishment) => {
                     if !establishment.begin(Instant::now()) {
                         return Ok(false);
                     }
                 }
-                Link::Open(_) | Link::Closed { .. } => return Ok(true),
+                PeerLink::Open(_) | PeerLink::Closed { .. } => return Ok(true),
             }
         }
         let may_stop = || match &*lock(&peer.link) {
-            Link::Unconnected(establishment) => establishment.is_reserved(),
-            Link::Open(_) | Link::Closed { .. } => true,
+            PeerLink::Unconnected(establishment) => establishment.is_reserved(),
+            PeerLink::Open(_) | PeerLink::Closed { .. } => true,
         };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected =
             connect::connect(self.secret, self.me, pe, &address, &self.tuning, may_stop);
         let mut link = lock(&peer.link);
-        let Link::Unconnected(establishment) = &mut *link else { return Ok(true) };
+        let PeerLink::Unconnected(establishment) = &mut *link else { return Ok(true) };
         establishment.defer(Instant::now() + DEFERRED);
         match connected {
             Ok(Some(socket)) => {
@@ -173,29 +173,29 @@ impl Shared {
             }
             Ok(None) => Ok(false),
             Err(_) if establishment.is_reserved() => Ok(false),
-            Err(Refusal::Own(why)) => {
+            Err(ConnectRefusal::Own(why)) => {
                 Err(self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
             }
-            Err(Refusal::Peer(why)) => Err(self.lose(pe, &why)),
+            Err(ConnectRefusal::Peer(why)) => Err(self.lose(pe, &why)),
         }
     }
 
     /// From now on this connection is used, which is watched.
-    fn open(&self, link: &mut Link, socket: TcpStream) {
-        *link = Link::Open(Box::new(Connection::new(socket)));
+    fn open(&self, link: &mut PeerLink, socket: TcpStream) {
+        *link = PeerLink::Open(Box::new(Connection::new(socket)));
         // Other threads may wait for it.
         self.wake_sleepers();
     }
 
     /// What to answer to a peer that proved to be this PE; nothing if there will be no connection
     /// any more.
-    pub(crate) fn answer(&self, pe: Pe) -> Option<Answer> {
+    pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
         // One that this PE has not heard of yet comes again.
-        let Ok(peer) = self.peers.get(pe) else { return Some(Answer::Deferral) };
+        let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
         match &mut *lock(&peer.link) {
-            Link::Unconnected(establishment) => Some(establishment.answer(self.me, pe)),
-            Link::Open(_) => Some(Answer::Deferral),
-            Link::Closed { .. } => None,
+            PeerLink::Unconnected(establishment) => Some(establishment.answer(self.me, pe)),
+            PeerLink::Open(_) => Some(HandshakeAnswer::Deferral),
+            PeerLink::Closed { .. } => None,
         }
     }
 
@@ -203,7 +203,7 @@ impl Shared {
     pub(crate) fn settle_reserved(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
-        let Link::Unconnected(establishment) = &mut *link else { return };
+        let PeerLink::Unconnected(establishment) = &mut *link else { return };
         match socket {
             Some(socket) => {
                 self.watch(&socket, Token::Link(pe.0), false);
@@ -220,35 +220,39 @@ impl Shared {
     pub(crate) fn with_link<T>(
         &self,
         pe: Pe,
-        work: impl FnOnce(&mut Connection) -> Result<T, End>,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionEnd>,
     ) -> Result<T, Error> {
         let peer = self.peers.get(pe)?;
         let mut link = lock(&peer.link);
         self.loss.check()?;
         let done = match &mut *link {
-            Link::Open(connection) => work(connection).inspect(|_| self.follow_up(pe, connection)),
-            Link::Closed { why, .. } => Err(End::Broken(why.clone())),
-            Link::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
+            PeerLink::Open(connection) => {
+                work(connection).inspect(|_| self.follow_up(pe, connection))
+            }
+            PeerLink::Closed { why, .. } => Err(ConnectionEnd::Broken(why.clone())),
+            PeerLink::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
         };
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
     /// A link has ended, and with it the job unless the peer said that it leaves. Returns the first
     /// loss.
-    fn close(&self, pe: Pe, link: &mut Link, end: &End) -> Error {
+    fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
         let error = match end {
-            End::Bye | End::Broken(_) => self.lose(pe, &why),
-            End::Own(why) => self.loss.of_self(&format!("at the connection to PE {pe} {why}")),
-            End::Fault(fault) => self.loss.of_memory(*fault),
+            ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
+            ConnectionEnd::Own(why) => {
+                self.loss.of_self(&format!("at the connection to PE {pe} {why}"))
+            }
+            ConnectionEnd::Fault(fault) => self.loss.of_memory(*fault),
         };
         *link = match (std::mem::take(link), end) {
             // The peer must not take this PE for lost, which has the cause and reports it.
-            (Link::Open(connection), End::Own(_) | End::Fault(_)) => {
+            (PeerLink::Open(connection), ConnectionEnd::Own(_) | ConnectionEnd::Fault(_)) => {
                 self.unwatch(&connection.socket);
-                Link::Closed { why, _unused: Some(connection) }
+                PeerLink::Closed { why, _unused: Some(connection) }
             }
-            _ => Link::closed(why),
+            _ => PeerLink::closed(why),
         };
         error
     }
@@ -296,9 +300,9 @@ impl Shared {
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
         *link = match std::mem::take(&mut *link) {
-            Link::Open(connection) => {
+            PeerLink::Open(connection) => {
                 self.unwatch(&connection.socket);
-                Link::Closed { why, _unused: Some(connection) }
+                PeerLink::Closed { why, _unused: Some(connection) }
             }
             other => other,
         };
@@ -306,14 +310,15 @@ impl Shared {
 
     /// Sends what was held back, unless another thread works on the link; returns whether one does.
     pub(crate) fn send_held_back(&self) -> bool {
-        self.unfinished.finish(|&mut pe| {
+        let left = self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.noted = false;
                 connection.flush().map(|()| false)
             });
             // The other thread may be done with sending.
             sent.is_none()
-        })
+        });
+        left > 0
     }
 
     /// Works on a link if no other thread does, and returns what the work says of itself; `None`
@@ -321,11 +326,11 @@ impl Shared {
     pub(crate) fn try_link(
         &self,
         pe: Pe,
-        work: impl FnOnce(&mut Connection) -> Result<bool, End>,
+        work: impl FnOnce(&mut Connection) -> Result<bool, ConnectionEnd>,
     ) -> Option<bool> {
         let Some(peer) = self.peers.known(pe) else { return Some(false) };
         let mut link = try_lock(&peer.link)?;
-        let Link::Open(connection) = &mut *link else { return Some(false) };
+        let PeerLink::Open(connection) = &mut *link else { return Some(false) };
         match work(connection) {
             Ok(worked) => {
                 self.follow_up(pe, connection);
@@ -333,7 +338,7 @@ impl Shared {
             }
             Err(end) => {
                 match end {
-                    End::Bye => *link = Link::closed(end.to_string()),
+                    ConnectionEnd::Bye => *link = PeerLink::closed(end.to_string()),
                     _ => drop(self.close(pe, &mut link, &end)),
                 }
                 self.wake_sleepers();

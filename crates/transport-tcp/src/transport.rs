@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
-use crate::shared::{Link, Peer, Shared, address_of};
+use crate::shared::{Peer, PeerLink, SharedState, address_of};
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
@@ -55,7 +55,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}")));
     }
     let address = Address { host: host_name(), sockets };
-    let shared = Shared::new(open, tuning, address).map_err(refused)?;
+    let shared = SharedState::new(open, tuning, address).map_err(refused)?;
     let mut service = Service::new(listeners);
     service.unmute(&shared).map_err(|e| refused(e.into()))?;
     let progress = Arc::new(Progress::new(shared, service));
@@ -131,7 +131,7 @@ impl Transport for Tcp {
 }
 
 impl Tcp {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 }
@@ -143,10 +143,10 @@ impl Drop for Tcp {
         self.thread.end();
         for (_, peer) in self.shared().peers.iter() {
             let mut link = lock(&peer.link);
-            if let Link::Open(connection) = &mut *link {
+            if let PeerLink::Open(connection) = &mut *link {
                 connection.leave();
             }
-            *link = Link::closed("this PE has left the job".to_owned());
+            *link = PeerLink::closed("this PE has left the job".to_owned());
         }
         self.progress.leave();
     }

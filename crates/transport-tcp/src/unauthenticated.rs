@@ -5,7 +5,7 @@
 //! connects and sends nothing cannot keep a peer out, which proves itself at once or connects
 //! again.
 
-use crate::proto::{Acceptor, Answer, CLAIM};
+use crate::proto::{Acceptor, CLAIM, HandshakeAnswer};
 use crate::sys;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -63,7 +63,7 @@ impl Unauthenticated {
     }
 
     /// Answers a claim that was right; the connection is authenticated now.
-    pub(crate) fn answer(self, answer: Answer) -> io::Result<TcpStream> {
+    pub(crate) fn answer(self, answer: HandshakeAnswer) -> io::Result<TcpStream> {
         (&self.socket).write_all(&self.acceptor.answer(answer))?;
         Ok(self.socket)
     }

@@ -1,7 +1,7 @@
 //! A PE that dies: each PE that uses it, waits or computes gets an error that names both, and none
 //! hangs. A PE that cannot connect, or cannot accept a connection, says why.
 
-use conformance::loss::{Recorder, Use, losses, one_dies, one_leaves, open_beside};
+use conformance::loss::{LossCase, Recorder, losses, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
@@ -17,7 +17,8 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
 
 #[test]
 fn a_pe_that_dies_is_noticed_by_all() {
-    let body = |member: &_| one_dies(member, &[Use::Puts, Use::Waits, Use::Computes]);
+    let body =
+        |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Waits, LossCase::Computes]);
     let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
     conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
 }

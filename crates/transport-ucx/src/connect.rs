@@ -5,11 +5,11 @@ use rushmem_transport::kit::peers::check_range;
 use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
 /// Where the segments of a PE are in its process.
-pub(crate) struct Peer([Option<Place>; Segment::COUNT]);
+pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
 
 /// A segment.
 #[derive(Clone, Copy)]
-struct Place {
+struct PeerSegment {
     base: u64,
     nbytes: u64,
 }
@@ -50,7 +50,7 @@ impl Peer {
         let mut places = [None; Segment::COUNT];
         for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
             let MemoryKey { base, nbytes, .. } = MemoryKey::decode(key).map_err(invalid(pe))?;
-            *place = Some(Place { base, nbytes });
+            *place = Some(PeerSegment { base, nbytes });
         }
         Ok(Peer(places))
     }

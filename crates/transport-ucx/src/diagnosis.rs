@@ -4,7 +4,7 @@
 use crate::defaults::library;
 use crate::found::{changes, is_one_sided};
 use crate::settings::TLS;
-use crate::ucp::{Context, Worker};
+use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;
 
@@ -61,17 +61,17 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
 ///
 /// # Errors
 /// Why UCX cannot be initialized, and without which restriction it could.
-pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Context, String> {
+pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
     let changes = changes(host, one_machine);
-    let reaches = |context: &Context| context.resources().iter().any(|(name, _)| name != ITSELF);
-    let refused = match Context::open(n_pes, &changes) {
+    let reaches = |context: &UcpContext| context.resources().iter().any(|(name, _)| name != ITSELF);
+    let refused = match UcpContext::open(n_pes, &changes) {
         Ok(context) if reaches(&context) => return Ok(context),
         Ok(_) => "UCX has no transport to another process".to_owned(),
         Err(refused) => refused,
     };
     let culprit = RESTRICTIONS.iter().find_map(|(name, variables)| {
         let all = [changes.as_slice(), &[(*name, "all".to_owned())]].concat();
-        let context = Context::open(n_pes, &all).ok().filter(reaches)?;
+        let context = UcpContext::open(n_pes, &all).ok().filter(reaches)?;
         let variable = variables.iter().find_map(|name| Some((name, host.variable(name)?)));
         let ours = || changes.iter().rev().find(|(changed, _)| changed == name);
         let restriction = match variable {
@@ -90,7 +90,7 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Con
 }
 
 /// The transports or devices that UCX has, once each.
-fn has(name: &str, context: &Context) -> String {
+fn has(name: &str, context: &UcpContext) -> String {
     let resources = context.resources().into_iter();
     let mut names: Vec<String> = resources
         .filter(|(transport, _)| transport != ITSELF)

@@ -5,9 +5,9 @@
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
-use crate::origin::transfers::Transfer;
+use crate::origin::transfers::TransferKind;
 use crate::progress::Progress;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Follows, Get, LocalBuf, OldValue, Pe,
@@ -32,13 +32,13 @@ impl UcxEndpoint {
         UcxEndpoint { progress, issuer }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         &self.progress.shared
     }
 
     fn with<T: Send>(
         &self,
-        work: impl FnOnce(&mut Origin, &Shared) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin, &SharedState) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.progress.with_origin(&self.issuer, work)
     }
@@ -75,7 +75,7 @@ impl UcxEndpoint {
     unsafe fn transfer(
         &mut self,
         pe: Pe,
-        kind: Transfer,
+        kind: TransferKind,
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
@@ -84,9 +84,13 @@ impl UcxEndpoint {
             let segments = &self.shared().segments;
             return self.expect(match kind {
                 // SAFETY: the local memory is valid by contract.
-                Transfer::Put | Transfer::PutNbi => unsafe { segments.write_from(at, local) },
+                TransferKind::Put | TransferKind::PutNbi => unsafe {
+                    segments.write_from(at, local)
+                },
                 // SAFETY: the local memory is valid by contract.
-                Transfer::Get | Transfer::GetNbi => unsafe { segments.read_into(at, local) },
+                TransferKind::Get | TransferKind::GetNbi => unsafe {
+                    segments.read_into(at, local)
+                },
             });
         }
         // SAFETY: the same contract.
@@ -148,8 +152,8 @@ impl UcxEndpoint {
 impl Endpoint for UcxEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         let kind = match put.completion {
-            Completion::Now => Transfer::Put,
-            Completion::AtQuiet => Transfer::PutNbi,
+            Completion::Now => TransferKind::Put,
+            Completion::AtQuiet => TransferKind::PutNbi,
         };
         // SAFETY: the same contract.
         unsafe { self.transfer(pe, kind, put.dest, put.source) }
@@ -157,8 +161,8 @@ impl Endpoint for UcxEndpoint {
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
         let kind = match get.completion {
-            Completion::Now => Transfer::Get,
-            Completion::AtQuiet => Transfer::GetNbi,
+            Completion::Now => TransferKind::Get,
+            Completion::AtQuiet => TransferKind::GetNbi,
         };
         // SAFETY: the same contract.
         unsafe { self.transfer(pe, kind, get.source, get.dest) }

@@ -3,8 +3,8 @@
 
 use crate::defaults::library;
 use crate::settings::TLS;
-use crate::ucp::{Context, Worker};
-use rushmem_transport::{Found, Host, Nic, device};
+use crate::ucp::{UcpContext, Worker};
+use rushmem_transport::{Found, Host, NicName, device};
 use std::sync::Arc;
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable
@@ -32,7 +32,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     if devices.is_empty() {
         return Ok(decide(&version, &[], &[], &devices));
     }
-    let context = Arc::new(Context::open(1, &changes(host, false))?);
+    let context = Arc::new(UcpContext::open(1, &changes(host, false))?);
     let atomics = Worker::new(&context)?.atomics();
     Ok(decide(&version, &context.resources(), &atomics, &devices))
 }
@@ -77,7 +77,7 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, 
 }
 
 /// UCX's name of a NIC; it finds those without ports by itself.
-fn name_of(nic: &Nic) -> Option<String> {
+fn name_of(nic: &NicName) -> Option<String> {
     Some(format!("{}:{}", nic.name, nic.port?))
 }
 

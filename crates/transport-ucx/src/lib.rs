@@ -1,10 +1,10 @@
-//! Rushmem over UCX: InfiniBand, RoCE, shared memory and Ethernet, as far as UCX has them.
+//! Rushmem over UCX: InfiniBand, RoCE, shared memory and Ethernet, as far as UCX supports them.
 //!
 //! The library is opened at run time. Each PE has a service worker, to which its peers send
 //! requests, and workers for its contexts, which issue requests. A thread that waits polls them;
-//! while none does, a service thread polls. Puts and gets are UCX's. Atomic operations are sent as
-//! messages and carried out by the target's CPU, since those of UCX have been seen to be wrong, and
-//! are not atomic with respect to the CPU's if a NIC makes them (`SHMEM_AMOS` selects).
+//! while none does, a service thread polls. Puts and gets are operations of UCX. Atomic operations
+//! are messages, which the target's CPU carries out, because operations of a NIC are not atomic
+//! with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, they are UCX's.
 //!
 //! - `endpoint` and `transport` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
@@ -15,15 +15,14 @@
 //! - `proto` is the format of messages, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `diagnosis` says what UCX can do here, and what keeps it from it;
-//! - `found` lists what of UCX this machine has, `probe` tests whether UCX's atomic operations are
-//!   right;
+//! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations;
 //! - `settings` has the limits and variables, `defaults` UCX's own variables, `sys` the calls of
 //!   the C library;
 //! - `abort` prints a message if UCX ends the process.
 //!
-//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and
-//! it does not authenticate peers, for UCX does not: where the job is on one machine its sockets
-//! are kept to loopback.
+//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and similar variables
+//! do), and it does not authenticate peers, since UCX does not. If the job is on one machine, UCX's
+//! sockets are restricted to the loopback interface if they work there.
 
 mod abort;
 #[cfg(test)]

@@ -13,10 +13,10 @@ mod waits;
 
 use crate::connect;
 use crate::pending::{Connection, Pending, broken, replied};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
-use crate::ucp::{Context, UcpRequest, Worker, said};
-use route::{Open, Route};
+use crate::ucp::{UcpContext, UcpRequest, Worker, said};
+use route::{OpenRoute, Route};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::requests::IssuedRequests;
@@ -35,7 +35,7 @@ pub(crate) struct Origin {
     /// The PEs towards which UCX may have something to do, or an old value is due.
     touched: Vec<u32>,
     /// Endpoints that were closed by force after a loss; UCX may still call back for them.
-    closed: Vec<Open>,
+    closed: Vec<OpenRoute>,
     /// Requests whose callers got an error for a loss, or that no thread waits for: UCX may not be
     /// done with them.
     given_up: Vec<UcpRequest>,
@@ -46,7 +46,11 @@ unsafe impl Send for Origin {}
 
 impl Origin {
     /// At most `window` requests to a PE are not acknowledged.
-    pub(crate) fn new(context: &Arc<Context>, acks: &Acks, window: u32) -> Result<Origin, String> {
+    pub(crate) fn new(
+        context: &Arc<UcpContext>,
+        acks: &Acks,
+        window: u32,
+    ) -> Result<Origin, String> {
         let worker = Worker::new(context)?;
         let (number, counts) = acks.origin();
         let pending = Rc::new(Pending::new(Arc::clone(&counts)));
@@ -85,7 +89,11 @@ impl Origin {
 
     /// Connects to a PE, unless that was done before; returns the endpoint and the connection.
     #[inline]
-    fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
+    fn connection(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+    ) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
         if pe.index() >= self.routes.n_pes() || self.routes[pe].open.is_none() {
             self.connect(shared, pe)?;
@@ -107,20 +115,20 @@ impl Origin {
     }
 
     #[cold]
-    fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
         let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
-        self.routes[pe].open = Some(Open { endpoint, connection });
+        self.routes[pe].open = Some(OpenRoute { endpoint, connection });
         Ok(())
     }
 
     /// The key to a segment of a PE that is connected.
     #[inline]
-    fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+    fn key(&mut self, shared: &SharedState, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let open = self.routes[pe].open.as_ref();
         match open.map(|open| open.endpoint.keys[segment as usize]) {
             Some(key) if !key.is_null() => Ok(key),
@@ -129,7 +137,12 @@ impl Origin {
     }
 
     #[cold]
-    fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+    fn unpack(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        segment: Segment,
+    ) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe].open.as_mut().ok_or(Error::Unreachable(pe))?;
         let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
@@ -140,7 +153,7 @@ impl Origin {
     }
 
     /// Lets the worker work; returns whether there was anything to do.
-    pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
+    pub(crate) fn progress(&mut self, shared: &SharedState) -> Result<bool, Error> {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
             for (pe, route) in self.routes.iter() {
@@ -154,7 +167,7 @@ impl Origin {
         shared.loss.check().map(|()| worked)
     }
 
-    fn fails(&self, shared: &Shared, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+    fn fails(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
         move |status| shared.lose(pe, &said(ucp, status))
     }

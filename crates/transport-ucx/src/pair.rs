@@ -8,8 +8,8 @@ use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::Tuning;
-use crate::shared::Shared;
-use crate::ucp::{Context, Memory};
+use crate::shared::SharedState;
+use crate::ucp::{UcpContext, UcpMemory};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
@@ -48,7 +48,7 @@ pub(crate) struct Pair {
 /// Over some of UCX's transports; `None` where UCX does not have them.
 pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
-    let context = Context::open(2, &changes).map_err(|why| println!("skipped: {why}"));
+    let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
     let open = Open {
         pe: ME,
@@ -64,7 +64,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     // SAFETY: never freed.
     unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
     // SAFETY: never freed.
-    let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
+    let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
     let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
@@ -75,7 +75,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let acks = Arc::new(Acks::new(2));
     let service = Service::new(&context, ME, Arc::clone(&segments), acks).expect("a worker");
     let tuning = Tuning { abandon_limit, ..Tuning::default() };
-    let shared = Shared::new(&open, tuning, host.clone(), context, service, segments);
+    let shared = SharedState::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
     let address = Address { host, worker }.encode();

@@ -5,9 +5,9 @@
 //! lock is in a call of UCX, so nothing here is touched by two threads at once.
 #![allow(unsafe_code)]
 
-use crate::proto::{Due, REQUEST, Reply};
 use crate::ucp::{UcpRequest, started};
 use rushmem_transport::kit::acks::AckCounts;
+use rushmem_transport::kit::message::{REQUEST, Reply};
 use rushmem_transport::{AmoWidth, LocalBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
@@ -130,14 +130,13 @@ impl Pending {
 
     /// A reply, or what a peer takes for one.
     fn answer(&self, reply: Reply) {
-        self.acks.acknowledge(reply.pe, reply.count);
-        let Some(Due { slot, turn }) = reply.due else { return };
+        self.acks.acknowledge(reply.pe, reply.ack.count);
+        let Some((slot, old)) = reply.old else { return };
         let slot = self.slots.borrow().get(slot as usize).cloned();
-        let awaited = |slot: &Rc<Slot>| slot.due.get() && slot.turn.get() == turn;
-        let Some(slot) = slot.filter(awaited) else { return };
+        let Some(slot) = slot.filter(|slot| slot.due.get()) else { return };
         // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
         let Some(connection) = (unsafe { slot.connection.get().as_ref() }) else { return };
-        slot.write(reply.old);
+        slot.write(old);
         slot.due.set(false);
         change(&self.due, -1);
         change(&connection.due, -1);
@@ -225,11 +224,11 @@ impl Slot {
         }
     }
 
-    /// This use of the slot.
-    pub(crate) fn as_due(&self) -> Due {
-        Due { slot: self.number, turn: self.turn.get() }
+    pub(crate) fn number(&self) -> u32 {
+        self.number
     }
 
+    /// This use of the slot.
     pub(crate) fn turn(&self) -> u32 {
         self.turn.get()
     }

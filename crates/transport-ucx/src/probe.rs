@@ -4,7 +4,7 @@
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 #![allow(unsafe_code)]
 
-use crate::ucp::{Atomic, Context, Endpoint, Memory, Worker, plain, said, started};
+use crate::ucp::{UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 ///
 /// # Errors
 /// A sentence that names the first that is wrong.
-pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
+pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     // Leaked, since an operation that does not end may write to it.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
     // SAFETY: never freed.
-    let memory = unsafe { Memory::register(context, word.cast(), 24) }?;
+    let memory = unsafe { UcpMemory::register(context, word.cast(), 24) }?;
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
     // SAFETY: there is no handler.
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, &memory.key()?)?;
     endpoint.keys[0] = key;
     match try_all(context, (&from, &to), &endpoint, word) {
-        Err(Fault::Endless(why)) => {
+        Err(ProbeFault::Endless(why)) => {
             // UCX aborts when workers end before their operations.
             std::mem::forget((from, to, endpoint, memory));
             Err(why)
@@ -40,13 +40,13 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
         tried => {
             // UCX complains of keys that are left, whatever came of it.
             endpoint.forget_keys(context.ucp);
-            tried.map_err(|(Fault::Wrong(why) | Fault::Endless(why))| why)
+            tried.map_err(|(ProbeFault::Wrong(why) | ProbeFault::Endless(why))| why)
         }
     }
 }
 
 /// What is wrong with an operation.
-enum Fault {
+enum ProbeFault {
     /// It came to another result, or was refused.
     Wrong(String),
     /// It is in flight forever.
@@ -55,11 +55,11 @@ enum Fault {
 
 /// Every operation on the first of three words that are never freed.
 fn try_all(
-    context: &Context,
+    context: &UcpContext,
     (from, to): (&Worker, &Worker),
-    endpoint: &Endpoint,
+    endpoint: &UcpEndpoint,
     word: *mut u64,
-) -> Result<(), Fault> {
+) -> Result<(), ProbeFault> {
     let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
@@ -69,7 +69,7 @@ fn try_all(
         let mut expected = OLD;
         // SAFETY: an aligned local.
         let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
-        let atomic = Atomic::new(op, OPERAND, OLD);
+        let atomic = UcpAtomic::new(op, OPERAND, OLD);
         // SAFETY: the first of three words that are never freed.
         unsafe { word.write_volatile(OLD) };
         // SAFETY: room for a word of this width.
@@ -92,7 +92,7 @@ fn try_all(
             format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
         };
         if let Some(request) =
-            started(begun).map_err(|status| Fault::Wrong(wrong(&said(context.ucp, status))))?
+            started(begun).map_err(|status| ProbeFault::Wrong(wrong(&said(context.ucp, status))))?
         {
             let ended = loop {
                 if !from.progress() && !to.progress() {
@@ -107,9 +107,11 @@ fn try_all(
             request.free(context.ucp);
             match ended {
                 Some(Ok(())) => {}
-                Some(Err(status)) => return Err(Fault::Wrong(wrong(&said(context.ucp, status)))),
+                Some(Err(status)) => {
+                    return Err(ProbeFault::Wrong(wrong(&said(context.ucp, status))));
+                }
                 None => {
-                    return Err(Fault::Endless(wrong(&format!(
+                    return Err(ProbeFault::Endless(wrong(&format!(
                         "it has not ended after {} s",
                         LIMIT.as_secs()
                     ))));
@@ -127,7 +129,7 @@ fn try_all(
             AmoWidth::Eight => fetched,
         };
         if (now, fetched) != (expected, old) {
-            return Err(Fault::Wrong(wrong(&format!(
+            return Err(ProbeFault::Wrong(wrong(&format!(
                 "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
             ))));
         }

@@ -7,9 +7,9 @@
 
 use crate::issuer::Issuer;
 use crate::origin::Origin;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use rushmem_transport::Error;
-use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::kit::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::kit::engine::{Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     /// Counts the polls of threads that wait.
     polls: AtomicU32,
     issuers: Mutex<Vec<Arc<Issuer>>>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
 }
 
 /// An issuer that its owner left unfinished.
@@ -52,7 +52,7 @@ enum By {
 }
 
 impl Progress {
-    pub(crate) fn new(shared: Shared) -> Progress {
+    pub(crate) fn new(shared: SharedState) -> Progress {
         Progress {
             unfinished: Unfinished::default(),
             polls: AtomicU32::new(0),
@@ -89,7 +89,7 @@ impl Progress {
     pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
-        work: impl FnOnce(&mut Origin, &Shared) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin, &SharedState) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut origin = lock(&issuer.origin);
         issuer.is_used();
@@ -121,10 +121,10 @@ impl Progress {
     fn finish(&self, by: By) -> bool {
         let shared = &self.shared;
         let by_service = by == By::Service;
-        let mut is_busy = false;
+        let (mut is_busy, mut n_kept) = (false, 0);
         let looks_at_all =
             by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
-        self.unfinished.finish(|left| {
+        let mut finish = |left: &mut Left| {
             if !looks_at_all && left.issuer.rests() {
                 return true;
             }
@@ -145,8 +145,14 @@ impl Progress {
             let stays = left.issuer.stays(origin.is_unfinished(), origin.is_owed());
             is_busy |= stays && by_service && !origin.worker().arm();
             stays && shared.loss.check().is_ok()
+        };
+        let n = self.unfinished.finish(|left| {
+            let stays = finish(left);
+            n_kept += usize::from(stays);
+            stays
         });
-        is_busy
+        // Nothing is known of those that another thread is finishing.
+        is_busy || n > n_kept
     }
 
     /// Some issuer was left with transfers in flight.
@@ -201,6 +207,8 @@ impl Driver for Progress {
             sleeper.briefly(&[service], at_most);
         } else {
             let issuers = self.unfinished.map(|left| Arc::clone(&left.issuer));
+            // Another thread is finishing some, and may keep them.
+            let Some(issuers) = issuers else { return sleeper.briefly(&[service], FLUSH_DELAY) };
             let efds = issuers.iter().map(|issuer| issuer.efd());
             let efds: Vec<BorrowedFd<'_>> = [service].into_iter().chain(efds).collect();
             sleeper.until(&efds, MAX_SLEEP);

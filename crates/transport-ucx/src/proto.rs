@@ -1,11 +1,9 @@
-//! What PEs send each other: addresses and keys when they connect, requests and replies later.
+//! What PEs send each other over UCX besides requests and replies (`kit::message`): addresses and
+//! keys before they connect, and small puts that travel together.
 //!
 //! Bytes in, values out; nothing here knows UCX or does I/O. All numbers are little-endian.
 
 mod address;
 pub(crate) mod batch;
-mod bytes;
-mod message;
 
 pub(crate) use address::{Address, MemoryKey};
-pub(crate) use message::{Due, REPLY, REQUEST, Reply, Request};

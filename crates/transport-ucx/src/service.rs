@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};
-use crate::ucp::{Context, Worker};
+use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::segments::Segments;
@@ -25,7 +25,7 @@ unsafe impl Send for Service {}
 impl Service {
     /// That of PE `me`.
     pub(crate) fn new(
-        context: &Arc<Context>,
+        context: &Arc<UcpContext>,
         me: Pe,
         segments: Arc<Segments>,
         acks: Arc<Acks>,

@@ -6,7 +6,7 @@
 use crate::connect::{self, Peer};
 use crate::service::Service;
 use crate::settings::{LIMITS, Tuning};
-use crate::ucp::{Context, Worker};
+use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// One PE's share in the network. Fields are dropped in this order: the worker before the memory
 /// that it serves.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) me: Pe,
     pub(crate) tuning: Tuning,
     pub(crate) amos: Amos,
@@ -39,19 +39,19 @@ pub(crate) struct Shared {
     /// The descriptor of its worker.
     service_efd: OwnedFd,
     pub(crate) segments: Arc<Segments>,
-    pub(crate) context: Arc<Context>,
+    pub(crate) context: Arc<UcpContext>,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
         own_host: String,
-        context: Arc<Context>,
+        context: Arc<UcpContext>,
         service: Service,
         segments: Arc<Segments>,
-    ) -> io::Result<Shared> {
-        Ok(Shared {
+    ) -> io::Result<SharedState> {
+        Ok(SharedState {
             me: open.pe,
             tuning,
             amos: open.amos,

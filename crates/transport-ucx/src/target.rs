@@ -4,15 +4,16 @@
 //! A peer that sends what no PE would send gets no reply and does no harm.
 #![allow(unsafe_code)]
 
-use crate::proto::{REPLY, Reply, Request, batch};
+use crate::proto::batch;
 use crate::ucp::{callback, plain, started};
 use rushmem_transport::kit::acks::Acks;
-use rushmem_transport::kit::carried_out::{CarriedOut, Turn};
+use rushmem_transport::kit::carried_out::Turn;
+use rushmem_transport::kit::message::{REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::stream::{MAX_ORIGINS, Stream};
+use rushmem_transport::kit::stream::Stream;
+use rushmem_transport::kit::streams::Streams;
 use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null;
 use std::sync::Arc;
@@ -34,11 +35,10 @@ pub(crate) const REPLY_KIND: u32 = 2;
 pub(crate) struct Target {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
-    me: Pe,
     segments: Arc<Segments>,
     pub(crate) acks: Arc<Acks>,
-    /// What peers ask, by their streams. It is not borrowed while UCX is called.
-    streams: RefCell<HashMap<Stream, CarriedOut<Early>>>,
+    /// What peers request. It is not borrowed while UCX is called.
+    streams: RefCell<Streams<Early>>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
@@ -97,8 +97,9 @@ impl Target {
         segments: Arc<Segments>,
         acks: Arc<Acks>,
     ) -> Target {
-        let (streams, spare, worked) = (RefCell::default(), RefCell::default(), Cell::new(false));
-        Target { ucp, worker, me, segments, acks, streams, spare, worked }
+        let streams = RefCell::new(Streams::new(me));
+        let (spare, worked) = (RefCell::default(), Cell::new(false));
+        Target { ucp, worker, segments, acks, streams, spare, worked }
     }
 
     /// Whether requests were carried out since the last call.
@@ -108,36 +109,24 @@ impl Target {
 
     /// A request came, with or without data; returns what UCX is to do with the data.
     fn take(&self, incoming: Incoming, data: Data<'_>) -> ucs_status_t {
-        let Request { stream, place, ack, data: at, .. } = incoming.request;
-        let (taken, refused, has_place) = match data {
-            Data::There(_, nbytes) => {
-                let has_place = self.segments.bytes(at, nbytes).is_some();
-                (UCS_INPROGRESS, UCS_ERR_INVALID_PARAM, has_place)
-            }
-            Data::Here(_) | Data::Puts(_) => (UCS_OK, UCS_OK, true),
+        let request = &incoming.request;
+        let (taken, refused) = match data {
+            Data::There(..) => (UCS_INPROGRESS, UCS_ERR_INVALID_PARAM),
+            Data::Here(_) | Data::Puts(_) => (UCS_OK, UCS_OK),
         };
-        let is_known = stream.pe.index() < self.acks.n_pes() && stream.origin < MAX_ORIGINS;
-        if !is_known || !has_place {
+        if let Data::There(_, nbytes) = data
+            && self.segments.bytes(request.dest, nbytes).is_none()
+        {
             return refused;
         }
-        if let Some(ack) = ack {
-            self.acks.acknowledge(stream.pe, ack);
-        }
-        let turn = {
-            let mut streams = self.streams.borrow_mut();
-            let carried = streams.entry(stream).or_default();
-            let turn = carried.turn(place);
-            if turn == Turn::Later {
-                carried.keep(place, Early { incoming, kept: data.keep() });
-            }
-            turn
-        };
+        let early = || Early { incoming, kept: data.keep() };
+        let turn = self.streams.borrow_mut().arrived(&self.acks, request, early);
         match turn {
             Turn::Never => refused,
             Turn::Later => taken,
             Turn::Now if !self.carry_out(incoming, data) => refused,
             Turn::Now => {
-                self.carry_out_early(stream);
+                self.carry_out_early(request.stream);
                 taken
             }
         }
@@ -146,7 +135,7 @@ impl Target {
     /// Carries out the requests that came early, as far as their turn has come.
     fn carry_out_early(&self, stream: Stream) {
         loop {
-            let next = self.streams.borrow_mut().get_mut(&stream).and_then(CarriedOut::take_early);
+            let next = self.streams.borrow_mut().take_early(stream);
             let Some(Early { incoming, kept }) = next else { return };
             self.carry_out(
                 incoming,
@@ -161,7 +150,7 @@ impl Target {
 
     /// Carries out a request, or begins to; false if no PE would send such a one.
     fn carry_out(&self, incoming: Incoming, data: Data<'_>) -> bool {
-        let at = incoming.request.data;
+        let at = incoming.request.dest;
         match data {
             Data::Here(bytes) => {
                 (bytes.is_empty() || self.segments.write(at, bytes)) && self.finish(incoming)
@@ -186,25 +175,11 @@ impl Target {
 
     /// Carries out the update of a request whose data is in place, and answers as it asks.
     fn finish(&self, Incoming { request, reply_to }: Incoming) -> bool {
-        let Request { stream, place, due, update, .. } = request;
-        let mut old = 0;
-        if let Some(update) = update {
-            match self.segments.apply(&update.at_target()) {
-                Some(value) => old = value,
-                None => return false,
-            }
-        }
+        let Some(old) = request.apply(&self.segments) else { return false };
         self.worked.set(true);
-        let count = {
-            let mut streams = self.streams.borrow_mut();
-            let carried = streams.entry(stream).or_default();
-            carried.carried_out(place.number);
-            carried.count()
-        };
-        if place.asks || due.is_some() {
-            self.reply(reply_to, Reply { pe: self.me, count, due, old });
-        } else {
-            self.acks.carried_out(stream, count);
+        let reply = self.streams.borrow_mut().carried_out(&self.acks, &request, old);
+        if let Some(reply) = reply {
+            self.reply(reply_to, reply);
         }
         true
     }

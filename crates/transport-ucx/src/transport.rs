@@ -10,8 +10,8 @@ use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
-use crate::shared::Shared;
-use crate::ucp::Memory;
+use crate::shared::SharedState;
+use crate::ucp::UcpMemory;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
@@ -28,7 +28,7 @@ struct Ucx {
     thread: ServiceThread<Progress>,
     address: Vec<u8>,
     progress: Arc<Progress>,
-    memory: Vec<Memory>,
+    memory: Vec<UcpMemory>,
 }
 
 /// Opens the transport with limits other than the usual ones.
@@ -57,7 +57,7 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();
-    let shared = Shared::new(open, tuning, own_host, context, service, segments)
+    let shared = SharedState::new(open, tuning, own_host, context, service, segments)
         .map_err(|e| format!("the kernel refused a descriptor: {e}"))?;
     Ok((Progress::new(shared), address))
 }
@@ -90,8 +90,9 @@ impl Transport for Ucx {
         let mut packed = Vec::new();
         if nbytes > 0 {
             // SAFETY: valid until this transport is dropped by contract, and the memory with it.
-            let memory = unsafe { Memory::register(&self.progress.shared.context, base, nbytes) }
-                .map_err(|why| refusal(segment, nbytes, &why))?;
+            let memory =
+                unsafe { UcpMemory::register(&self.progress.shared.context, base, nbytes) }
+                    .map_err(|why| refusal(segment, nbytes, &why))?;
             packed = memory.key().map_err(|why| refusal(segment, nbytes, &why))?;
             self.memory.push(memory);
         }

@@ -9,8 +9,8 @@ mod request;
 mod status;
 mod worker;
 
-pub(crate) use atomic::Atomic;
-pub(crate) use context::{Context, Memory};
+pub(crate) use atomic::UcpAtomic;
+pub(crate) use context::{UcpContext, UcpMemory};
 pub(crate) use request::{UcpRequest, callback, plain, started};
 pub(crate) use status::said;
-pub(crate) use worker::{Endpoint, Worker};
+pub(crate) use worker::{UcpEndpoint, Worker};

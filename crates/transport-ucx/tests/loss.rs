@@ -1,7 +1,7 @@
 //! A PE that dies: each PE that uses it gets an error that names both, and none hangs. A PE that
 //! leaves is no loss.
 
-use conformance::loss::{Recorder, Use, one_dies, one_leaves, open_beside};
+use conformance::loss::{LossCase, Recorder, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{Error, Open, Transport};
 use rushmem_transport_ucx::{Tuning, open};
@@ -28,7 +28,7 @@ fn needs() {
 }
 
 fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
-    let body = |member: &_| one_dies(member, &[Use::Puts, Use::Gets, Use::PutsNbi]);
+    let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Gets, LossCase::PutsNbi]);
     let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
     let test = "a_pe_that_dies_is_noticed_by_those_who_use_it";
     conformance::run_where(needs, test, recording, case);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
-/// How often [`Watch`] checks whether a descriptor is left.
+/// How often [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -101,13 +101,13 @@ pub fn ran_out(error: &io::Error) -> bool {
 /// Checks from time to time whether a descriptor is left, for a library that does not report that
 /// it lacks one while peers wait.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct DescriptorWatch {
     next: Option<Instant>,
     /// Since when every check found none.
     none_since: Option<Instant>,
 }
 
-impl Watch {
+impl DescriptorWatch {
     /// Checks, if the last check is long enough ago; `any` is any open descriptor. Returns whether
     /// none has been left for longer than peers should wait.
     pub fn is_over(&mut self, any: impl AsFd) -> bool {

@@ -10,6 +10,7 @@
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
+//! | [`message`] | requests and replies as bytes |
 //! | [`pe_map`] | a table with an entry for each PE that one thread uses |
 //! | [`peers`] | the peers that were used; checks of addresses |
 //! | [`progress_state`] | what threads that wait and the service thread know of each other |
@@ -17,6 +18,7 @@
 //! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
 //! | [`shared_pe_map`] | a table with an entry for each PE that threads use without a lock |
 //! | [`stream`] | what a request says of itself |
+//! | [`streams`] | what a target has carried out of all streams, and what it replies |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`wait`] | how a thread waits for operations of its own |
@@ -29,8 +31,8 @@
 //! [`Driver`](engine::Driver) for its service thread and [`Waiter`](wait::Waiter) for its
 //! endpoints. `transport-tcp` is an example: see its `shared.rs`, `progress.rs` and `endpoint.rs`.
 //!
-//! The kit must never know a network library, a wire format or the runtime. What differs between
-//! providers (how often to poll, how long to sleep) is a constant that the provider supplies.
+//! What differs between providers (how often to poll, how long to sleep) is a constant that the
+//! provider supplies.
 
 pub mod acks;
 pub mod alone;
@@ -39,6 +41,7 @@ pub mod carried_out;
 pub mod engine;
 pub mod lock;
 pub mod loss;
+pub mod message;
 pub mod pe_map;
 pub mod peers;
 mod primitive;
@@ -47,6 +50,7 @@ pub mod requests;
 pub mod segments;
 pub mod shared_pe_map;
 pub mod stream;
+pub mod streams;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;

@@ -13,7 +13,7 @@
 //! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!
-//! This crate must never know teams, collectives, heaps, launchers or any network library.
+//! This crate imports no other crate of this repository.
 
 mod amos;
 pub mod descriptors;
@@ -39,7 +39,7 @@ pub use directory::{Directory, PeRecord};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use fault::{Fault, LocalAccess};
-pub use nic::Nic;
+pub use nic::NicName;
 pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, Found, Host, Open, Provider, Transport};
 pub use setting::Setting;

@@ -8,7 +8,7 @@ use std::fmt;
 /// Its text is the form of `SHMEM_NIC`, such as `mlx5_0:1,ib0`: the name, then a colon and the port
 /// if it has ports, then a comma and the interface if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nic {
+pub struct NicName {
     /// The name of the device, and of its domain in libfabric: `mlx5_0`, `cxi0`.
     pub name: String,
     /// The port that is up. UCX calls a device with its port `mlx5_0:1`.
@@ -17,9 +17,9 @@ pub struct Nic {
     pub interface: Option<String>,
 }
 
-impl Nic {
+impl NicName {
     /// Reads the form of `SHMEM_NIC`; `None` for anything else.
-    pub fn parse(text: &str) -> Option<Nic> {
+    pub fn parse(text: &str) -> Option<NicName> {
         let (device, interface) = match text.trim().split_once(',') {
             Some((device, interface)) => (device, Some(interface.to_owned())),
             None => (text.trim(), None),
@@ -29,7 +29,7 @@ impl Nic {
             None => (device, None),
         };
         let is_name = |name: &str| !name.is_empty() && !name.contains([',', ':', ' ']);
-        (is_name(name) && interface.as_deref().is_none_or(is_name)).then(|| Nic {
+        (is_name(name) && interface.as_deref().is_none_or(is_name)).then(|| NicName {
             name: name.to_owned(),
             port,
             interface,
@@ -37,7 +37,7 @@ impl Nic {
     }
 }
 
-impl fmt::Display for Nic {
+impl fmt::Display for NicName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if let Some(port) = self.port {
@@ -57,10 +57,10 @@ mod tests {
     #[test]
     fn the_form_of_the_variable() {
         for text in ["mlx5_0:1,ib0", "cxi2,hsn2", "hfi1_0:1", "eth0"] {
-            assert_eq!(Nic::parse(text).map(|nic| nic.to_string()).as_deref(), Some(text));
+            assert_eq!(NicName::parse(text).map(|nic| nic.to_string()).as_deref(), Some(text));
         }
         for text in ["", ":1", "mlx5_0:", "mlx5_0:one", "mlx5_0,", "a,b,c", "a b"] {
-            assert_eq!(Nic::parse(text), None, "{text}");
+            assert_eq!(NicName::parse(text), None, "{text}");
         }
     }
 }

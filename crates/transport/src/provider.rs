@@ -3,7 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
-use crate::{Amos, Diagnosis, Directory, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
+use crate::{Amos, Diagnosis, Directory, Endpoint, Error, Key, NicName, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub trait Host: Send + Sync {
     /// The NIC of this machine that the PE should prefer if there are several: one near it, shared
     /// with as few PEs as possible. `None` if there is no choice, or if the user leaves it to the
     /// provider (`SHMEM_NIC=any`).
-    fn nic(&self) -> Option<Nic> {
+    fn nic(&self) -> Option<NicName> {
         None
     }
 
@@ -178,12 +178,13 @@ pub trait Transport: Send + Sync {
     /// A new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
-    /// When the network has no more; then contexts share endpoints.
+    /// When the network has no more; then contexts share endpoints, and perhaps the runtime's.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
     /// The endpoint of the runtime itself. The runtime announces what it transfers by signals, and
     /// no other thread or PE accesses the data before, on either side, so that its words need not
-    /// be whole.
+    /// be whole. A provider that makes use of this has an endpoint for every context: where
+    /// [`endpoint`](Transport::endpoint) fails, a context may share this one.
     ///
     /// # Errors
     /// As [`endpoint`](Transport::endpoint).

@@ -47,24 +47,24 @@ impl Setting {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
         by_oshrun: &str,
-    ) -> Option<(String, Origin)> {
+    ) -> Option<(String, ValueSource)> {
         match self.set(lookup) {
             Some((name, value)) if by_oshrun.split(' ').any(|set| set == name) => {
-                Some((value, Origin::Oshrun(name)))
+                Some((value, ValueSource::Oshrun(name)))
             }
-            Some((name, value)) => Some((value, Origin::Environment(name))),
-            None => self.default.map(|default| (default.to_owned(), Origin::Default)),
+            Some((name, value)) => Some((value, ValueSource::Environment(name))),
+            None => self.default.map(|default| (default.to_owned(), ValueSource::Default)),
         }
     }
 
     /// The same as text.
     pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
         match self.now(lookup, by_oshrun) {
-            Some((value, Origin::Oshrun(name))) => {
+            Some((value, ValueSource::Oshrun(name))) => {
                 format!("\"{value}\" from {name}, set by oshrun")
             }
-            Some((value, Origin::Environment(name))) => format!("\"{value}\" from {name}"),
-            Some((value, Origin::Default)) => format!("{value}, the default"),
+            Some((value, ValueSource::Environment(name))) => format!("\"{value}\" from {name}"),
+            Some((value, ValueSource::Default)) => format!("{value}, the default"),
             None => "not set".to_owned(),
         }
     }
@@ -72,7 +72,7 @@ impl Setting {
 
 /// Where the value of a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueSource {
     /// The variable of this name.
     Environment(&'static str),
     /// The variable of this name, which `oshrun` has set.
@@ -81,7 +81,7 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Environment(_) => "environment",

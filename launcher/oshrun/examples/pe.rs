@@ -9,12 +9,12 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rushmem_bootstrap::{Aborter, Protocol, Session, env};
+use rushmem_bootstrap::{Aborter, JobSession, Protocol, env};
 
 /// The state of the steps.
 #[derive(Default)]
 struct Pe {
-    session: Option<Session>,
+    session: Option<JobSession>,
     aborter: Option<Aborter>,
     /// A thread that aborts the job.
     aborting: Option<JoinHandle<bool>>,
@@ -36,7 +36,7 @@ impl Pe {
     fn perform(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match Session::open(Protocol::Any, |_, _| ()) {
+            "init" => match JobSession::open(Protocol::Any, |_, _| ()) {
                 Ok(session) => {
                     self.aborter = Some(session.aborter());
                     self.session = Some(session);
@@ -122,7 +122,7 @@ impl Pe {
         }
     }
 
-    fn session(&mut self) -> &mut Session {
+    fn session(&mut self) -> &mut JobSession {
         self.session.as_mut().expect("after init")
     }
 

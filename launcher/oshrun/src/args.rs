@@ -15,7 +15,7 @@ use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
 use crate::doctor::Examined;
-use crate::failure::Failure;
+use crate::failure::StartFailure;
 use crate::hosts::HostOptions;
 use crate::placement::PlacementRequest;
 
@@ -56,7 +56,7 @@ struct Flags {
     /// Command that starts daemons on other hosts, called with the host and a command line; by
     /// default ssh, or srun in a Slurm allocation
     #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true)]
-    launch_agent: Option<Words>,
+    launch_agent: Option<AgentCommand>,
 
     /// Folder that contains bin/oshrun on other hosts, if it is not the same as here
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
@@ -207,7 +207,7 @@ pub fn command() -> clap::Command {
 
 /// Parses a command line, including the program name. Returns `None` after printing help or
 /// version.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, Failure> {
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, StartFailure> {
     let command = Flags::command();
     let (own, rest) = split(&command, words.into_iter().collect());
     let flags = match command
@@ -221,7 +221,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             return error
                 .print()
                 .map(|()| None)
-                .map_err(|error| Failure::general(format!("cannot print: {error}")));
+                .map_err(|error| StartFailure::general(format!("cannot print: {error}")));
         }
         Err(error) => return Err(usage(&error.to_string())),
     };
@@ -232,7 +232,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         None if doctor.is_some() => OsString::new(),
         None => {
             let example = "no program is given; for example: oshrun -n 2 ./program";
-            return Err(Failure::usage(example.to_string()));
+            return Err(StartFailure::usage(example.to_string()));
         }
     };
     // PEs get the same limit.
@@ -313,19 +313,19 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
 }
 
 /// Converts the first line of a message of clap.
-fn usage(text: &str) -> Failure {
+fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
-    Failure::usage(format!("{line}; oshrun --help lists the options"))
+    StartFailure::usage(format!("{line}; oshrun --help lists the options"))
 }
 
 /// A command with arguments, separated by spaces.
 #[derive(Clone, Debug)]
-struct Words(Vec<OsString>);
+struct AgentCommand(Vec<OsString>);
 
-fn words(text: &str) -> Result<Words, String> {
+fn words(text: &str) -> Result<AgentCommand, String> {
     let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
-    if words.is_empty() { Err("no command is given".to_string()) } else { Ok(Words(words)) }
+    if words.is_empty() { Err("no command is given".to_string()) } else { Ok(AgentCommand(words)) }
 }
 
 fn n_pes(text: &str) -> Result<u32, String> {
@@ -341,17 +341,17 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// The limit from the environment, or the default.
-fn default_host_limit(set: Option<OsString>) -> Result<Duration, Failure> {
+fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
     let text = text.to_string_lossy();
     host_limit::parse(&text).ok_or_else(|| {
         let value = if text.is_empty() { "empty" } else { &text };
         let (name, expected) = (host_limit::VARIABLE, host_limit::EXPECTED);
-        Failure::usage(format!("{name} is {value}, but it must be {expected}"))
+        StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })
 }
 
-fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
+fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let bytes = word.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
         Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
@@ -360,10 +360,10 @@ fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
     let shown = word.to_string_lossy();
     match value {
         _ if name.is_empty() => {
-            Err(Failure::usage(format!("-x {shown}: the name of the variable is missing")))
+            Err(StartFailure::usage(format!("-x {shown}: the name of the variable is missing")))
         }
         Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
-        None => Err(Failure::usage(format!(
+        None => Err(StartFailure::usage(format!(
             "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
         ))),
     }
@@ -373,7 +373,7 @@ fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Options, Failure> {
+    fn parsed(line: &str) -> Result<Options, StartFailure> {
         let words = std::iter::once("oshrun").chain(line.split_whitespace()).map(OsString::from);
         parse(words).map(|options| options.expect("neither help nor version"))
     }

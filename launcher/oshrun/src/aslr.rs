@@ -3,10 +3,10 @@
 
 use std::io;
 
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 
 /// Disables ASLR for programs that this process executes from now on.
-pub fn disable() -> Result<(), Failure> {
+pub fn disable() -> Result<(), StartFailure> {
     const QUERY: libc::c_ulong = 0xffff_ffff;
     // SAFETY: the call only returns a value.
     let now = unsafe { libc::personality(QUERY) };
@@ -15,7 +15,7 @@ pub fn disable() -> Result<(), Failure> {
     if now != -1 && unsafe { libc::personality(wanted) } != -1 {
         return Ok(());
     }
-    Err(Failure::general(format!(
+    Err(StartFailure::general(format!(
         "--no-aslr is refused by the kernel, as in some containers ({}); start the job without it",
         reason(&io::Error::last_os_error())
     )))

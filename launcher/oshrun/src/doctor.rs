@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::failure::{Failure, cannot};
+use crate::failure::{StartFailure, cannot};
 use crate::program;
 
 /// The job that is examined.
@@ -18,7 +18,7 @@ pub struct Examined {
 }
 
 /// Replaces this process by `shmem-info`; returns only if that fails.
-pub fn run(examined: &Examined) -> Failure {
+pub fn run(examined: &Examined) -> StartFailure {
     let own = program::own();
     let doctor = own.with_file_name("shmem-info");
     let error = Command::new(&doctor)

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rushmem_bootstrap::env;
 
-use crate::spawn::Launch;
+use crate::spawn::PreparedStart;
 use crate::tree::LaunchPlan;
 use crate::tree::agent::quoted;
 use crate::tree::orders::{HostPes, JobSpec, TreeConfig, distribute};
@@ -49,7 +49,7 @@ pub fn describe(plan: &LaunchPlan, spec: &JobSpec, tree: &TreeConfig) -> Vec<u8>
 }
 
 /// The placement, variables and debugger of each PE of this host.
-fn own_pes(part: &HostPes, launch: &Launch, lines: &mut Lines) {
+fn own_pes(part: &HostPes, launch: &PreparedStart, lines: &mut Lines) {
     for notice in &launch.placements.notices {
         lines.add([OsStr::new("  "), OsStr::new(notice)]);
     }

@@ -1,10 +1,10 @@
 //! The event loop of oshrun and of its daemons.
 
-use crate::failure::{Failure, cannot};
+use crate::failure::{StartFailure, cannot};
 use crate::limits;
 
 /// Runs a future on this thread.
-pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
     limits::make_room(0, 0, false)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

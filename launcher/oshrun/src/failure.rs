@@ -4,22 +4,22 @@ use std::io::Write;
 
 /// Why a job could not be started.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct StartFailure {
     /// Exit status of oshrun.
     pub status: i32,
     /// What to print after `oshrun: `.
     pub sentence: String,
 }
 
-impl Failure {
+impl StartFailure {
     /// An error that is not caused by the command line or the program.
-    pub fn general(sentence: String) -> Failure {
-        Failure { status: 1, sentence }
+    pub fn general(sentence: String) -> StartFailure {
+        StartFailure { status: 1, sentence }
     }
 
     /// An invalid command line; status 2, as in shells.
-    pub fn usage(sentence: String) -> Failure {
-        Failure { status: 2, sentence }
+    pub fn usage(sentence: String) -> StartFailure {
+        StartFailure { status: 2, sentence }
     }
 }
 
@@ -29,8 +29,8 @@ pub fn complain(text: &str) {
 }
 
 /// The failure of an operation of oshrun itself.
-pub fn cannot(what: &str, error: &std::io::Error) -> Failure {
-    Failure::general(format!("cannot {what}: {}", reason(error)))
+pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
+    StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 
 /// The error without its number.

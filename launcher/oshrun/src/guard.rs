@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::mark::{self, Mark};
+use crate::mark::{self, JobMark};
 use crate::{descendants, leftovers, program};
 
 /// The program name that selects the role of a guard.
@@ -54,7 +54,7 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard for processes with this mark.
-    pub fn start(mark: &Mark) -> io::Result<Guard> {
+    pub fn start(mark: &JobMark) -> io::Result<Guard> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new(program::own());
         command.arg0(NAME).env(mark::VARIABLE, mark.value()).current_dir("/");
@@ -158,7 +158,7 @@ fn kill(groups: &[Pid]) {
 
 /// Ends the processes of the job that left these groups, and all their descendants.
 fn end_marked(groups: &[Pid]) {
-    let Some(mark) = Mark::inherited() else { return };
+    let Some(mark) = JobMark::inherited() else { return };
     let own = rustix::process::getpid();
     let is_of_job = |process: &descendants::Descendant| {
         process.pid != own

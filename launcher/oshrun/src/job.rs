@@ -14,12 +14,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::Options;
-use crate::failure::{Failure, cannot, complain};
+use crate::failure::{StartFailure, cannot, complain};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
 use crate::progress_line::ProgressLine;
-use crate::signals::{Request, Signals};
+use crate::signals::{SignalRequest, Signals};
 use crate::timings::Timings;
 use crate::tree::orders::{JobSpec, TreeConfig, n_children};
 use crate::tree::wire::Up;
@@ -44,7 +44,7 @@ const MAX_WITH_FILES: u32 = 128;
 const TIMED_OUT: i32 = 124;
 
 /// Runs a job and returns its exit status.
-pub async fn run(options: &Options) -> Result<i32, Failure> {
+pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut timings = Timings::new();
     let hosts = hosts::find(&options.hosts, options.n_pes)?;
     let nodes = hosts.nodes()?;
@@ -78,7 +78,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         server: Server::new(nodes, names),
         subtree,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
-        end: End::Open,
+        end: Termination::Open,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
@@ -90,7 +90,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
-    while !job.subtree.is_idle() && job.end != End::GivenUp {
+    while !job.subtree.is_idle() && job.end != Termination::GivenUp {
         let deadline = job.end.deadline().or(limit.map(|(_, at)| at));
         let window = job.input_window.clone();
         tokio::select! {
@@ -104,7 +104,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
                 }
             }
             () = until(deadline) => match (job.end, limit) {
-                (End::Open, Some((limit, _))) => job.time_out(limit),
+                (Termination::Open, Some((limit, _))) => job.time_out(limit),
                 _ => job.escalate(),
             },
         }
@@ -118,7 +118,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
 }
 
 /// PEs on other hosts get the environment that local PEs inherit.
-fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, Failure> {
+fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
     let folder = has_other_hosts.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
     Ok(JobSpec {
@@ -136,7 +136,7 @@ fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, Failure
     })
 }
 
-fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, Failure> {
+fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, StartFailure> {
     let oshrun = match &options.prefix {
         Some(prefix) => prefix.join("bin/oshrun"),
         None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
@@ -155,7 +155,7 @@ fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, Failure> 
 
 /// Divides the job among this process and others. Detects errors on this host before any process
 /// is started.
-fn plan(hosts: Hosts, spec: &JobSpec, tree: &TreeConfig) -> Result<LaunchPlan, Failure> {
+fn plan(hosts: Hosts, spec: &JobSpec, tree: &TreeConfig) -> Result<LaunchPlan, StartFailure> {
     let mut others = hosts.parts;
     let Some(own) = hosts.own.map(|own| others.remove(own)) else {
         limits::make_room(0, n_children(&[], &others, tree.fan_out), false)?;
@@ -192,7 +192,7 @@ async fn next_piece(
 
 /// How far the job has been terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum Termination {
     /// The job runs.
     Open,
     /// The PEs got SIGTERM, and will be killed at this time.
@@ -203,11 +203,11 @@ enum End {
     GivenUp,
 }
 
-impl End {
+impl Termination {
     fn deadline(self) -> Option<Instant> {
         match self {
-            End::Terminating(at) | End::Killed(at) => Some(at),
-            End::Open | End::GivenUp => None,
+            Termination::Terminating(at) | Termination::Killed(at) => Some(at),
+            Termination::Open | Termination::GivenUp => None,
         }
     }
 }
@@ -218,7 +218,7 @@ struct Job {
     server: Server,
     subtree: Subtree,
     output: Output,
-    end: End,
+    end: Termination,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
@@ -234,7 +234,7 @@ impl Job {
                 self.progress_line.started();
                 self.timings.started();
             }
-            Up::Frames { pe, bytes } if self.end == End::Open => {
+            Up::Frames { pe, bytes } if self.end == Termination::Open => {
                 let decisions = self.server.received(pe, &bytes);
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
@@ -277,26 +277,26 @@ impl Job {
                     self.subtree.signal(Signal::TERM);
                     // A stopped process handles SIGTERM only after SIGCONT.
                     self.subtree.signal(Signal::CONT);
-                    self.end = End::Terminating(Instant::now() + GRACE_PERIOD);
+                    self.end = Termination::Terminating(Instant::now() + GRACE_PERIOD);
                 }
             }
         }
     }
 
-    async fn request(&mut self, request: Request) {
+    async fn request(&mut self, request: SignalRequest) {
         // The effect of a signal may depend on which PEs have started.
         for event in self.subtree.take_events() {
             self.handle(event);
         }
         match request {
-            Request::Forward(libc::SIGINT) if self.interrupted => {
+            SignalRequest::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
                 let decision =
                     self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
                 self.execute(decision);
                 self.kill();
             }
-            Request::Forward(number) => {
+            SignalRequest::Forward(number) => {
                 self.interrupted |= number == libc::SIGINT;
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.subtree.signal(signal);
@@ -306,8 +306,8 @@ impl Job {
                     self.execute(decision);
                 }
             }
-            Request::Stop => stop(&self.subtree).await,
-            Request::Continue => self.subtree.resume(),
+            SignalRequest::Stop => stop(&self.subtree).await,
+            SignalRequest::Continue => self.subtree.resume(),
         }
     }
 
@@ -323,9 +323,9 @@ impl Job {
     /// Handles the end of the grace period, or of the time limit of killed PEs.
     fn escalate(&mut self) {
         match self.end {
-            End::Terminating(_) => self.kill(),
-            End::Killed(_) => {
-                self.end = End::GivenUp;
+            Termination::Terminating(_) => self.kill(),
+            Termination::Killed(_) => {
+                self.end = Termination::GivenUp;
                 let (pes, hosts) = self.subtree.remains();
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
@@ -334,18 +334,20 @@ impl Job {
                         .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
             }
-            End::Open | End::GivenUp => {}
+            Termination::Open | Termination::GivenUp => {}
         }
     }
 
     fn kill(&mut self) {
         self.subtree.signal(Signal::KILL);
-        self.end = End::Killed(Instant::now() + KILL_LIMIT);
+        self.end = Termination::Killed(Instant::now() + KILL_LIMIT);
     }
 
     /// Ends the remaining processes, forwards the remaining output, and returns the exit status.
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
-        self.subtree.clear(if self.end == End::GivenUp { FINAL_LIMIT } else { KILL_LIMIT }).await;
+        self.subtree
+            .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
+            .await;
         let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
         let lost = {
             let mut written = std::pin::pin!(self.output.finish());
@@ -358,10 +360,10 @@ impl Job {
                         fail_late(&mut self.server, status, &sentence);
                     },
                     request = signals.request() => match request {
-                        Request::Stop => stop(&self.subtree).await,
-                        Request::Continue => self.subtree.resume(),
-                        Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
-                        Request::Forward(_) => {}
+                        SignalRequest::Stop => stop(&self.subtree).await,
+                        SignalRequest::Continue => self.subtree.resume(),
+                        SignalRequest::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
+                        SignalRequest::Forward(_) => {}
                     },
                     () = until(limit) => {
                         let status = self.server.status();

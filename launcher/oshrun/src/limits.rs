@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::Failure;
+use crate::failure::StartFailure;
 
 /// The lowest number of an inherited descriptor, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;
@@ -26,7 +26,11 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
 /// Ensures that the limit permits `n_pes` PEs, with or without output files, and `n_daemons`
 /// daemons. Returns the inherited limit, which PEs must get, if it was changed.
-pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<Rlimit>, Failure> {
+pub fn make_room(
+    n_pes: u32,
+    n_daemons: u32,
+    has_files: bool,
+) -> Result<Option<Rlimit>, StartFailure> {
     let now = getrlimit(Resource::Nofile);
     let inherited = *INHERITED.get_or_init(|| now);
     let needed = needed(n_pes, n_daemons, has_files);
@@ -46,7 +50,7 @@ pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<R
         }
         (n_pes, _) => (format!("a job of {n_pes} PEs"), ", or start fewer PEs"),
     };
-    Err(Failure::general(format!(
+    Err(StartFailure::general(format!(
         "{who} needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}{remedy}"
     )))
 }

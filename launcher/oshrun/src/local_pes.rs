@@ -10,12 +10,12 @@ use std::sync::Arc;
 use rushmem_bootstrap::Exit;
 use tokio::sync::mpsc;
 
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::pe_socket::PeSocket;
 use crate::processes::{Child, Processes};
-use crate::spawn::Launch;
+use crate::spawn::PreparedStart;
 use crate::tree::wire::Up;
 
 /// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the
@@ -43,13 +43,13 @@ impl LocalPes {
     /// from [`LocalPes::send_input`], and each consumed piece is reported to this sender.
     pub fn start(
         &mut self,
-        launch: &Launch,
+        launch: &PreparedStart,
         pes: std::ops::Range<u32>,
         consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
         output: &mut Output,
         events: &mut VecDeque<Up>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         self.first = pes.start;
         for pe in pes {
             let started = self.start_one(launch, pe, consumed, processes, output);
@@ -61,7 +61,7 @@ impl LocalPes {
 
     fn start_one(
         &mut self,
-        launch: &Launch,
+        launch: &PreparedStart,
         pe: u32,
         consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
@@ -166,7 +166,7 @@ fn unreachable(pe: u32, what: &str, error: &io::Error) -> Up {
 }
 
 /// Why a PE cannot be started, with the exit status that a shell would return.
-fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
+fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
         io::ErrorKind::PermissionDenied => 126,
@@ -181,5 +181,5 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
         }
         _ => "",
     };
-    Failure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
+    StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }
 }

@@ -2,7 +2,8 @@
 //! its processes is left.
 //!
 //! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
-//! - Checks before the start: `prepare`, `capacity`. Start: `aslr`, `limits`, `spawn`.
+//! - Checks before the start: `prepare`, `capacity`; what they report: `failure`. Start: `aslr`,
+//!   `limits`, `spawn`.
 //! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
@@ -47,7 +48,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use failure::{Failure, complain};
+use failure::{StartFailure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     std::process::exit(status)
 }
 
-fn start() -> Result<i32, Failure> {
+fn start() -> Result<i32, StartFailure> {
     if documents::printed(args::command) {
         return Ok(0);
     }

@@ -18,18 +18,18 @@ const AGENT: &str = "agent";
 
 /// The value of the variable for the PEs of this process.
 #[derive(Debug)]
-pub struct Mark(OsString);
+pub struct JobMark(OsString);
 
-impl Mark {
+impl JobMark {
     /// A mark that is unique on this host.
-    pub fn new() -> Mark {
+    pub fn new() -> JobMark {
         let now = rustix::time::clock_gettime(ClockId::Boottime);
-        Mark(appended(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
+        JobMark(appended(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
     }
 
     /// The mark that this process inherited.
-    pub fn inherited() -> Option<Mark> {
-        std::env::var_os(VARIABLE).map(Mark)
+    pub fn inherited() -> Option<JobMark> {
+        std::env::var_os(VARIABLE).map(JobMark)
     }
 
     /// The value of the variable.
@@ -78,8 +78,8 @@ fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 mod tests {
     use super::*;
 
-    fn mark(value: &str) -> Mark {
-        Mark(value.into())
+    fn mark(value: &str) -> JobMark {
+        JobMark(value.into())
     }
 
     #[test]
@@ -101,6 +101,6 @@ mod tests {
 
     #[test]
     fn marks_differ() {
-        assert_ne!(Mark::new().0, Mark::new().0);
+        assert_ne!(JobMark::new().0, JobMark::new().0);
     }
 }

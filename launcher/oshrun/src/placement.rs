@@ -11,7 +11,7 @@ use rushmem_topology::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::StartFailure;
 
 /// The variable that selects the NICs of UCX.
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
@@ -65,7 +65,7 @@ pub fn place(
     node: Range<u32>,
     request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
-) -> Result<Placements, Failure> {
+) -> Result<Placements, StartFailure> {
     let places = request.binds() || topology::has_choice();
     if !places && !request.report {
         return Ok(Placements::default());
@@ -83,7 +83,7 @@ fn on(
     at_once: usize,
     request: PlacementRequest,
     is_set: impl Fn(&str) -> bool,
-) -> Result<Placements, Failure> {
+) -> Result<Placements, StartFailure> {
     let n_pes = node.len() as u32;
     let map_by = request.map_by.unwrap_or_default();
     let bind_to = request.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
@@ -136,11 +136,11 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
 }
 
 /// Converts a set for the system call.
-fn kernel_set(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
+fn kernel_set(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, StartFailure> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
-            return Err(Failure::general(format!(
+            return Err(StartFailure::general(format!(
                 "processes cannot be bound to CPU {cpu} on this system; use --bind-to none"
             )));
         }

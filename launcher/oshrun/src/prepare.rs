@@ -3,9 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 
-use crate::failure::{Failure, cannot};
+use crate::failure::{StartFailure, cannot};
 use crate::output::Files;
-use crate::spawn::Launch;
+use crate::spawn::PreparedStart;
 use crate::tree::orders::{HostPes, JobSpec, TreeConfig};
 use crate::{aslr, capacity, debugger, limits, placement, program, spawn};
 
@@ -19,7 +19,7 @@ pub fn prepare(
     part: &HostPes,
     n_daemons: u32,
     memory: Option<OwnedFd>,
-) -> Result<Launch, Failure> {
+) -> Result<PreparedStart, StartFailure> {
     let variable = |name: &str| {
         let set = spec.forwarded.iter().chain(&spec.exported);
         let last = set.rev().find(|(set, _)| set == name);
@@ -62,7 +62,7 @@ pub fn prepare(
         None => spawn::node_memory()
             .map_err(|error| cannot("make the shared memory of the job", &error))?,
     };
-    Ok(Launch {
+    Ok(PreparedStart {
         file,
         program: spec.program.clone(),
         arguments: spec.arguments.clone(),

@@ -19,7 +19,7 @@ use crate::descendants;
 use crate::guard::Guard;
 use crate::leftovers;
 use crate::liveness::Liveness;
-use crate::mark::{self, Mark};
+use crate::mark::{self, JobMark};
 use crate::spawn::Ties;
 
 /// A child process of oshrun.
@@ -32,7 +32,7 @@ pub enum Child {
 }
 
 #[derive(Debug)]
-struct Process {
+struct ProcessEntry {
     child: Child,
     pid: Pid,
     exit: Option<Exit>,
@@ -40,7 +40,7 @@ struct Process {
     is_gone: bool,
 }
 
-impl Process {
+impl ProcessEntry {
     fn is_pe(&self) -> bool {
         matches!(self.child, Child::Pe(_))
     }
@@ -49,11 +49,11 @@ impl Process {
 /// The processes that this process has started, and its guard.
 #[derive(Debug)]
 pub struct Processes {
-    list: Vec<Process>,
+    list: Vec<ProcessEntry>,
     /// Present until all groups are empty.
     guard: Option<Guard>,
     liveness: Liveness,
-    mark: Mark,
+    mark: JobMark,
     /// Children from before the start of oshrun, such as background jobs of a shell that executed
     /// oshrun by `exec`. They do not belong to the job.
     foreign: HashSet<Pid>,
@@ -68,7 +68,7 @@ impl Processes {
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
         let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
-        let (liveness, mark) = (Liveness::new()?, Mark::new());
+        let (liveness, mark) = (Liveness::new()?, JobMark::new());
         let guard = Some(Guard::start(&mark)?);
         Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign, is_ending: false })
     }
@@ -91,7 +91,7 @@ impl Processes {
 
     /// Adds a started process.
     pub fn add(&mut self, child: Child, pid: Pid) {
-        self.list.push(Process { child, pid, exit: None, is_gone: false });
+        self.list.push(ProcessEntry { child, pid, exit: None, is_gone: false });
     }
 
     /// Reaps all processes that have ended. Returns the children among them, the lowest PE first.
@@ -99,7 +99,7 @@ impl Processes {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
-            let alive = |process: &&mut Process| process.pid == pid && process.exit.is_none();
+            let alive = |process: &&mut ProcessEntry| process.pid == pid && process.exit.is_none();
             if let Some(process) = self.list.iter_mut().find(alive) {
                 let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
                 let exit = status.exit_status().map_or_else(signal, Exit::Status);
@@ -135,7 +135,7 @@ impl Processes {
 
     /// The PEs that have not exited.
     pub fn alive(&self) -> Vec<u32> {
-        let alive = |process: &Process| match process.child {
+        let alive = |process: &ProcessEntry| match process.child {
             Child::Pe(pe) if process.exit.is_none() => Some(pe),
             _ => None,
         };
@@ -152,7 +152,7 @@ impl Processes {
 
     /// Kills the group of a child.
     pub fn kill(&self, child: Child) {
-        let is_it = |process: &&Process| process.child == child && !process.is_gone;
+        let is_it = |process: &&ProcessEntry| process.child == child && !process.is_gone;
         if let Some(process) = self.list.iter().find(is_it) {
             let _ = rustix::process::kill_process_group(process.pid, Signal::KILL);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 
 /// The soname of the library.
 const LIBRARY: &str = "librushmem.so.1";
@@ -15,16 +15,19 @@ const LIBRARY: &str = "librushmem.so.1";
 ///
 /// # Errors
 /// Status 127 if there is no such file, 126 if it cannot be executed.
-pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
+pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailure> {
     let shown = program.to_string_lossy();
     if program.as_bytes().contains(&b'/') {
         let file = PathBuf::from(program);
         return match std::fs::metadata(&file) {
             Err(error) => {
                 let status = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-                Err(Failure { status, sentence: format!("cannot run {shown}: {}", reason(&error)) })
+                Err(StartFailure {
+                    status,
+                    sentence: format!("cannot run {shown}: {}", reason(&error)),
+                })
             }
-            Ok(meta) if meta.is_dir() => Err(Failure {
+            Ok(meta) if meta.is_dir() => Err(StartFailure {
                 status: 126,
                 sentence: format!("{shown} is a folder, not a program"),
             }),
@@ -44,7 +47,7 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
             } else {
                 String::new()
             };
-            Err(Failure {
+            Err(StartFailure {
                 status: 127,
                 sentence: format!("the program {shown} was not found in PATH{here}"),
             })
@@ -63,9 +66,9 @@ fn is_executable(file: &Path) -> bool {
     rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }
 
-fn not_executable(file: &Path) -> Failure {
+fn not_executable(file: &Path) -> StartFailure {
     let shown = file.display();
-    Failure {
+    StartFailure {
         status: 126,
         sentence: format!("{shown} is not executable; chmod +x {shown} if it is a program"),
     }

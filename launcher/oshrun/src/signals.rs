@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 /// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum SignalRequest {
     /// Forward this signal to the PEs.
     Forward(i32),
     /// Stop the PEs, then oshrun (Ctrl-Z).
@@ -19,12 +19,12 @@ pub enum Request {
     Continue,
 }
 
-impl Request {
+impl SignalRequest {
     /// Whether the signal ends the job.
     pub fn is_end(self) -> bool {
         matches!(
             self,
-            Request::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
+            SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
         )
     }
 }
@@ -35,7 +35,7 @@ const FORWARDED: [i32; 6] =
 /// Receives the signals.
 #[derive(Debug)]
 pub struct Signals {
-    requests: mpsc::UnboundedReceiver<Request>,
+    requests: mpsc::UnboundedReceiver<SignalRequest>,
 }
 
 impl Signals {
@@ -44,9 +44,12 @@ impl Signals {
     pub fn listen() -> std::io::Result<Signals> {
         unblock();
         let (sender, requests) = mpsc::unbounded_channel();
-        let others = [(libc::SIGTSTP, Request::Stop), (libc::SIGCONT, Request::Continue)];
-        for (number, request) in
-            FORWARDED.map(|number| (number, Request::Forward(number))).into_iter().chain(others)
+        let others =
+            [(libc::SIGTSTP, SignalRequest::Stop), (libc::SIGCONT, SignalRequest::Continue)];
+        for (number, request) in FORWARDED
+            .map(|number| (number, SignalRequest::Forward(number)))
+            .into_iter()
+            .chain(others)
         {
             if is_ignored(number) {
                 continue;
@@ -61,7 +64,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub async fn request(&mut self) -> Request {
+    pub async fn request(&mut self) -> SignalRequest {
         match self.requests.recv().await {
             Some(request) => request,
             // All signals are ignored.

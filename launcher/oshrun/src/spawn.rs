@@ -17,13 +17,13 @@ use crate::debugger::Debugged;
 use crate::guard::{self, Guard, pid_of};
 use crate::limits::INHERITED_FROM;
 use crate::liveness::Liveness;
-use crate::mark::{self, Mark};
+use crate::mark::{self, JobMark};
 use crate::output::Files;
 use crate::placement::{Placement, Placements};
 
 /// A prepared start: what is the same for all PEs that this process starts.
 #[derive(Debug)]
-pub struct Launch {
+pub struct PreparedStart {
     /// The file to run.
     pub file: PathBuf,
     /// The program as the user named it.
@@ -48,7 +48,7 @@ pub struct Launch {
 
 /// A started PE.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedPe {
     /// The process, and its process group.
     pub pid: Pid,
     /// The connection to oshrun.
@@ -65,7 +65,7 @@ pub struct Ties<'a> {
     /// Makes the kernel kill the PE.
     pub liveness: &'a Liveness,
     /// Identifies processes outside the group.
-    pub mark: &'a Mark,
+    pub mark: &'a JobMark,
 }
 
 /// Creates the node's memory; PEs set its size. It has no name, so it cannot remain after the job.
@@ -76,9 +76,9 @@ pub fn node_memory() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&memory, INHERITED_FROM)?)
 }
 
-impl Launch {
+impl PreparedStart {
     /// Starts a PE, and waits until it has executed the program.
-    pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<Started> {
+    pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<StartedPe> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
         let liveness = ties.liveness.for_pe()?;
@@ -107,7 +107,7 @@ impl Launch {
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
         let child = command.spawn()?;
         let streams = [stdout.into(), stderr.into()];
-        Ok(Started { pid: pid_of(child.id()), socket, streams })
+        Ok(StartedPe { pid: pid_of(child.id()), socket, streams })
     }
 
     /// The command of a PE: the program, or a debugger that runs it.

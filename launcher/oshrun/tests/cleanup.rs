@@ -36,7 +36,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn a_killed_oshrun_leaves_nothing() {
-    let wrapped = format!("{} init pid barrier sleep:60000; true", pe());
+    let wrapped = format!("{} init pid barrier sleep:600000; true", pe());
     let nested = format!("sh -c '{wrapped}'; true");
     let background = format!("trap '' TERM HUP INT; sleep 600 & {wrapped}");
     for script in [wrapped, nested, background] {
@@ -82,7 +82,7 @@ fn shared_memory_of_killed_pes_is_removed() {
 
 #[test]
 fn a_killed_oshrun_leaves_no_shared_memory() {
-    let script = format!(": > {SHARED}; echo pid $$; exec sleep 60");
+    let script = format!(": > {SHARED}; echo pid $$; exec sleep 600");
     let mut job = Job::new(&["-n", "2", "sh", "-c", &script]).start();
     let pids = pids(&mut job.stdout(), 2);
     assert_eq!(shared(&pids).len(), 2);
@@ -108,7 +108,7 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
 
 #[test]
 fn the_guard_ignores_what_can_be_ignored() {
-    let mut job = Job::steps(2, &["init", "pid", "barrier", "sleep:60000"]).start();
+    let mut job = Job::steps(2, &["init", "pid", "barrier", "sleep:600000"]).start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
     let named_guard = |pid: &u32| {
@@ -180,7 +180,7 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
     let mut random = Random::seeded();
     for round in 0..rounds {
         let n_pes = 1 + random.below(6) as usize;
-        let script = format!("{} pid init exchange:50 pid barrier sleep:60000; exit $?", pe());
+        let script = format!("{} pid init exchange:50 pid barrier sleep:600000; exit $?", pe());
         let wrapped = random.below(2) == 0;
         let steps = [
             pe(),
@@ -189,7 +189,7 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
             "exchange:50".into(),
             "pid".into(),
             "barrier".into(),
-            "sleep:60000".into(),
+            "sleep:600000".into(),
         ];
         let program: Vec<&str> = if wrapped {
             vec!["sh", "-c", &script]

@@ -47,7 +47,7 @@ fn many_pes_of_one_machine_are_held_by_several_processes() {
     };
     run(&["init", "exchange:3", "memory", "finalize"]).expect(0, "");
     let message = "oshrun: PE 11 (pid PID, host HOST) was killed by SIGKILL\n";
-    run(&["init", "barrier", "11?kill:9", "sleep:60000"]).expect(137, message);
+    run(&["init", "barrier", "11?kill:9", "sleep:600000"]).expect(137, message);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn listening_sockets() -> std::collections::HashSet<String> {
 #[test]
 fn a_time_limit_ends_all_hosts() {
     let agent = agent();
-    let job = agent.steps("a,b,c", "--fan-out 1 --timeout 1", &["init", "sleep:60000"]).start();
+    let job = agent.steps("a,b,c", "--fan-out 1 --timeout 1", &["init", "sleep:600000"]).start();
     let mark = job.mark();
     let outcome = job.wait();
     assert_eq!(outcome.status, 124);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Plan, Topology, plan};
+use rushmem_topology::{BindTo, CpuSet, Level, MapBy, PlacementPlan, Topology, plan};
 use support::{Job, Outcome};
 use testkit::absent;
 
@@ -24,7 +24,7 @@ fn allowed(outcome: &Outcome) -> Vec<CpuSet> {
     lines.into_iter().map(|(_, cpus)| cpus).collect()
 }
 
-fn bindings(plan: &Plan) -> Vec<CpuSet> {
+fn bindings(plan: &PlacementPlan) -> Vec<CpuSet> {
     plan.places.iter().filter_map(|place| place.binding.clone()).collect()
 }
 

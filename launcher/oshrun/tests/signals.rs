@@ -16,7 +16,7 @@ use testkit::eventually;
 /// Starts a job whose PEs have run `shell`, printed their process IDs, and sleep.
 fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
     let mut job =
-        Job::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:60000"]).start();
+        Job::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:600000"]).start();
     let pids = pids(&mut job.stdout(), n_pes as usize);
     (job, pids)
 }
@@ -96,7 +96,7 @@ fn what_was_ignored_stays_ignored() {
 #[test]
 fn what_was_blocked_is_listened_to() {
     let words =
-        ["--block-signal", oshrun(), "-n", "2", &pe(), "init", "pid", "barrier", "sleep:60000"];
+        ["--block-signal", oshrun(), "-n", "2", &pe(), "init", "pid", "barrier", "sleep:600000"];
     let mut job = Job::by("env", &words).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::TERM);
@@ -158,7 +158,7 @@ fn read_to(screen: &mut BufReader<File>, text: &str) -> String {
 
 #[test]
 fn a_terminal_controls_the_job() {
-    let steps = ["init", "pid", "barrier", "0?cat", "0?print:has read", "sleep:60000"];
+    let steps = ["init", "pid", "barrier", "0?cat", "0?print:has read", "sleep:600000"];
     let (job, mut keyboard, mut screen) = at_terminal(&steps);
     let pids = pids(&mut screen, 2);
 
@@ -204,7 +204,7 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
         [("a,b", ""), ("b,a", ""), ("a:2,b,c", "--fan-out 1"), ("localhost:2,b", "")]
     {
         for goes_on in [false, true] {
-            let job = agent.steps(hosts, options, &["init", "barrier", "sleep:60000"]).start();
+            let job = agent.steps(hosts, options, &["init", "barrier", "sleep:600000"]).start();
             let mark = job.mark();
             eventually("host b is called", || called.exists());
             job.signal(Signal::INT);
@@ -226,7 +226,7 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
 fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
     let agent = Agent::new("");
     for n_processes in 0..8 {
-        let steps = ["init", "barrier", "sleep:60000"];
+        let steps = ["init", "barrier", "sleep:600000"];
         let mut job = agent.steps("a:1,b:2", "--fan-out 1", &steps).start();
         let mark = job.mark();
         eventually("processes start", || job.processes().len() >= n_processes || job.has_ended());

@@ -21,7 +21,7 @@ fn send(pid: u32, signal: Signal) {
 /// Starts a job of one PE on each of three hosts; c is below b. Returns its PEs, in any order, and
 /// its stdout. `before` and `after` surround the PE in the script that each host runs.
 fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Vec<u32>, Stdout) {
-    let script = format!("{before} {} init pid barrier sleep:60000 {after}", support::pe());
+    let script = format!("{before} {} init pid barrier sleep:600000 {after}", support::pe());
     let options = format!("--fan-out 1 {options}");
     let mut job = agent.job("localhost,b,c", &options, &["sh", "-c", &script]).start();
     let mut stdout = job.stdout();

@@ -23,7 +23,7 @@ use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
 use crate::args::Flags;
-use crate::map::Map;
+use crate::map::MachineMap;
 
 fn main() -> ExitCode {
     if documents::printed(Flags::command) {
@@ -136,7 +136,7 @@ fn topology(flags: &Flags) -> Result<String, String> {
     let at_once = at_once.unwrap_or(machine.usable.len());
     let bind_to = flags.bind_to.unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
     let plan = plan(&machine, n_pes, map_by, bind_to);
-    let map = Map::new(&machine, &plan, map_by, bind_to);
+    let map = MachineMap::new(&machine, &plan, map_by, bind_to);
     let Some(file) = &flags.svg else { return Ok(text::draw(&map)) };
     let drawn = svg::draw(&map);
     if file.as_os_str() == "-" {

@@ -1,21 +1,21 @@
 //! A machine with its PEs as nested boxes, independent of how they are drawn.
 
-use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, Plan, Topology};
+use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, PlacementPlan, Topology};
 
 /// A machine and its PEs.
-pub struct Map {
+pub struct MachineMap {
     /// Lines above it.
     pub head: Vec<String>,
     /// Lines below it.
     pub notes: Vec<String>,
     /// Its sockets.
-    pub sockets: Vec<Socket>,
+    pub sockets: Vec<PackageMap>,
     /// NICs that belong to none of them.
     pub nics: Vec<NicBox>,
 }
 
 /// A socket.
-pub struct Socket {
+pub struct PackageMap {
     pub title: String,
     pub nodes: Vec<Node>,
     /// NICs that are near all of its nodes.
@@ -25,19 +25,19 @@ pub struct Socket {
 /// A NUMA node, or the part of one that lies in a socket.
 pub struct Node {
     pub title: String,
-    pub groups: Vec<Group>,
+    pub groups: Vec<CacheGroup>,
     pub nics: Vec<NicBox>,
 }
 
 /// Cores that share an L3 cache.
-pub struct Group {
+pub struct CacheGroup {
     /// `None` where the caches are not known.
     pub title: Option<String>,
-    pub cores: Vec<Core>,
+    pub cores: Vec<CoreMap>,
 }
 
 /// A core.
-pub struct Core {
+pub struct CoreMap {
     pub cpus: CpuSet,
     pub pes: Vec<u32>,
     /// The NIC of its first PE, as an index into [`Topology::choice`].
@@ -54,9 +54,14 @@ pub struct NicBox {
     near: CpuSet,
 }
 
-impl Map {
+impl MachineMap {
     /// The map of what was planned for a machine.
-    pub fn new(machine: &Topology, plan: &Plan, map_by: MapBy, bind_to: BindTo) -> Map {
+    pub fn new(
+        machine: &Topology,
+        plan: &PlacementPlan,
+        map_by: MapBy,
+        bind_to: BindTo,
+    ) -> MachineMap {
         let mut nics: Vec<NicBox> =
             machine.nics.iter().map(|nic| nic_box(machine, plan, nic)).collect();
         let counts = [
@@ -76,7 +81,7 @@ impl Map {
         let sockets = (0..).zip(machine.places(Level::Package));
         let sockets =
             sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics)).collect();
-        Map { head, notes, sockets, nics }
+        MachineMap { head, notes, sockets, nics }
     }
 }
 
@@ -90,7 +95,7 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn nic_box(machine: &Topology, plan: &Plan, nic: &Nic) -> NicBox {
+fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
     let choice = machine.choice().iter().position(|other| *other == nic);
     let uses = |(pe, place): (u32, &rushmem_topology::Place)| {
         (choice.is_some() && place.nic == choice).then_some(pe)
@@ -113,11 +118,11 @@ fn nic_box(machine: &Topology, plan: &Plan, nic: &Nic) -> NicBox {
 
 fn socket(
     machine: &Topology,
-    plan: &Plan,
+    plan: &PlacementPlan,
     at: usize,
     cpus: &CpuSet,
     nics: &mut Vec<NicBox>,
-) -> Socket {
+) -> PackageMap {
     let mut nodes: Vec<Node> = Vec::new();
     for numa in machine.numa.iter().filter(|numa| numa.cpus.meets(cpus)) {
         nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), nics));
@@ -126,7 +131,7 @@ fn socket(
         let groups = groups(machine, plan, cpus);
         nodes.push(Node { title: "memory of the machine".to_owned(), groups, nics: Vec::new() });
     }
-    Socket { title: format!("socket {at}"), nodes, nics: take(nics, cpus) }
+    PackageMap { title: format!("socket {at}"), nodes, nics: take(nics, cpus) }
 }
 
 /// Takes those NICs that are near CPUs of `cpus` alone.
@@ -136,7 +141,7 @@ fn take(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
 
 fn node(
     machine: &Topology,
-    plan: &Plan,
+    plan: &PlacementPlan,
     numa: &Numa,
     cpus: &CpuSet,
     nics: &mut Vec<NicBox>,
@@ -153,28 +158,28 @@ fn node(
     }
 }
 
-fn groups(machine: &Topology, plan: &Plan, cpus: &CpuSet) -> Vec<Group> {
+fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheGroup> {
     let all = machine.places(Level::Core);
-    let cores = |within: &CpuSet| -> Vec<Core> {
+    let cores = |within: &CpuSet| -> Vec<CoreMap> {
         let inside = all.iter().filter(|core| core.meets(within) && core.meets(cpus));
         inside.map(|core| self::core(plan, core)).collect()
     };
     if machine.l3.is_empty() {
-        return vec![Group { title: None, cores: cores(cpus) }];
+        return vec![CacheGroup { title: None, cores: cores(cpus) }];
     }
     let l3 = machine.places(Level::L3).into_iter().filter(|group| group.meets(cpus));
-    l3.map(|group| Group {
+    l3.map(|group| CacheGroup {
         title: Some(format!("L3, CPUs {}", group.and(cpus))),
         cores: cores(&group),
     })
     .collect()
 }
 
-fn core(plan: &Plan, cpus: &CpuSet) -> Core {
+fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
     let here = |(pe, place): (u32, &rushmem_topology::Place)| (place.home == *cpus).then_some(pe);
     let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
     let nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
-    Core { cpus: cpus.clone(), pes, nic }
+    CoreMap { cpus: cpus.clone(), pes, nic }
 }
 
 /// Numbers of PEs in short: `0-3,8`.

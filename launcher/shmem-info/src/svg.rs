@@ -1,6 +1,6 @@
 //! The map as an SVG drawing: nested boxes, and cores in the color of the NIC that their PEs use.
 
-use crate::map::{Core, Group, Map, NicBox, Node, Socket, named, short};
+use crate::map::{CacheGroup, CoreMap, MachineMap, NicBox, Node, PackageMap, named, short};
 
 /// Colors of NICs, and of the cores whose PEs use them; further NICs begin again.
 const COLORS: [&str; 10] = [
@@ -24,7 +24,7 @@ struct Drawn {
 }
 
 /// The whole map.
-pub fn draw(map: &Map) -> String {
+pub fn draw(map: &MachineMap) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
     parts.extend(nics(&map.nics, parts.last().map_or(0, |above| above.width)));
@@ -42,7 +42,7 @@ pub fn draw(map: &Map) -> String {
     )
 }
 
-fn socket(socket: &Socket) -> Drawn {
+fn socket(socket: &PackageMap) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
     let nics = nics(&socket.nics, nodes.width);
     frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(nics).collect())
@@ -56,7 +56,7 @@ fn node(node: &Node) -> Drawn {
     frame(&node.title, "#fffbe8", [groups].into_iter().chain(nics).collect())
 }
 
-fn group(group: &Group, columns: usize) -> Drawn {
+fn group(group: &CacheGroup, columns: usize) -> Drawn {
     let cores = grid(group.cores.iter().map(core).collect(), columns);
     match &group.title {
         Some(title) => frame(title, "#eef4ff", vec![cores]),
@@ -64,7 +64,7 @@ fn group(group: &Group, columns: usize) -> Drawn {
     }
 }
 
-fn core(core: &Core) -> Drawn {
+fn core(core: &CoreMap) -> Drawn {
     const WIDTH: usize = 60;
     const HEIGHT: usize = 36;
     let fill = match (core.pes.is_empty(), core.nic) {

@@ -1,9 +1,9 @@
 //! The map as lines of text.
 
-use crate::map::{Group, Map, NicBox, named};
+use crate::map::{CacheGroup, MachineMap, NicBox, named};
 
 /// The whole map.
-pub fn draw(map: &Map) -> String {
+pub fn draw(map: &MachineMap) -> String {
     let mut lines = map.head.clone();
     for socket in &map.sockets {
         lines.push(socket.title.clone());
@@ -21,7 +21,7 @@ pub fn draw(map: &Map) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn groups(group: &Group) -> Vec<String> {
+fn groups(group: &CacheGroup) -> Vec<String> {
     let mut lines: Vec<String> = group.title.iter().map(|title| format!("    {title}")).collect();
     let used = group.cores.iter().filter(|core| !core.pes.is_empty());
     lines

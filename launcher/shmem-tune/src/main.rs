@@ -1,13 +1,11 @@
 //! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs
 //! in, and writes a file for `SHMEM_COLL_TUNING`.
 //!
-//! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of
-//! other work meets all algorithms; the other PEs wait meanwhile.
+//! It measures on teams of the first 2, 4, 8, ... PEs and of all; the other PEs wait meanwhile. The
+//! algorithms of a size take turns, so that other load on the machine affects all of them.
 //!
-//! It has a loop of its own, not shmem-perf's: it changes the table of algorithms between two
-//! collectives of one job, which no routine of OpenSHMEM can, measures all algorithms of a size in
-//! turn, where shmem-perf measures one operation after the other, and keeps only the best time, so
-//! that it has no use for statistics.
+//! It does not use the loop of shmem-perf, because it changes the table of algorithms within a job,
+//! which no routine of OpenSHMEM can, and keeps only the best time, which needs no statistics.
 
 mod args;
 mod measure;
@@ -23,7 +21,7 @@ use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
 use crate::args::Flags;
 use crate::measure::{Arrays, CALL};
-use crate::rows::Measured;
+use crate::rows::MeasuredRow;
 
 /// How often each algorithm is measured at a size; the best time counts.
 const PASSES: usize = 5;
@@ -65,13 +63,13 @@ fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
     })?;
     let mut text = format!(
-        "# Measured by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
+        "# MeasuredRow by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
          # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
         env!("CARGO_PKG_VERSION")
     );
     let mut least = 2;
     for size in sizes(n) {
-        let config = team::Config::default();
+        let config = team::TeamConfig::default();
         let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config);
         let team = team.ok_or("no team is left")?;
         if team != TeamHandle::INVALID {
@@ -79,7 +77,7 @@ fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
             for &operation in Table::OPERATIONS {
                 let times = times(flags, &arrays, operation, team, &facts);
                 if !times.is_empty() {
-                    let measured = Measured { operation, facts, times };
+                    let measured = MeasuredRow { operation, facts, times };
                     text += "\n";
                     text += &measured.rows(least, size == n);
                 }

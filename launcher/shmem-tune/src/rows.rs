@@ -7,7 +7,7 @@ use std::fmt::Write;
 use rushmem_collectives::choice::{Facts, Table};
 
 /// What was measured of an operation on a team.
-pub struct Measured {
+pub struct MeasuredRow {
     pub operation: &'static str,
     pub facts: Facts,
     /// For a number of bytes, the seconds by each algorithm.
@@ -17,7 +17,7 @@ pub struct Measured {
 /// So much slower than the fastest is as fast: the algorithm then changes less often with the size.
 const AS_FAST: f64 = 1.05;
 
-impl Measured {
+impl MeasuredRow {
     /// The rows for teams from `least` members up to those that were measured, or for all larger
     /// ones, too; times are comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
@@ -76,7 +76,7 @@ impl Measured {
 mod tests {
     use super::*;
 
-    fn measured(times: &[(usize, f64, f64)]) -> Measured {
+    fn measured(times: &[(usize, f64, f64)]) -> MeasuredRow {
         let facts = Facts {
             members: 4,
             per_node: 4,
@@ -87,7 +87,7 @@ mod tests {
         let times = times.iter().map(|&(nbytes, bruck, ring)| {
             (nbytes, vec![("bruck", bruck * 1e-6), ("ring", ring * 1e-6)])
         });
-        Measured { operation: "collect", facts, times: times.collect() }
+        MeasuredRow { operation: "collect", facts, times: times.collect() }
     }
 
     fn rows(text: &str) -> Vec<Vec<&str>> {

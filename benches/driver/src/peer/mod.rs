@@ -22,8 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Error, Result, bail};
-use lexopt::{Arg, ValueExt};
+use anyhow::{Context, Error, Result};
 use shmem_perf::{compile, report};
 use workbench::workspace::{Install, Workspace};
 use workbench::{needs, process};
@@ -32,38 +31,30 @@ use crate::ours;
 use contender::Contender;
 use table::Row;
 
-const RUNS: usize = 15;
+const RUNS: u32 = 15;
 /// The load below which nothing else is at work.
 const QUIET: f64 = 0.5;
 
-/// As a task, with its arguments.
-///
-/// # Errors
-/// What failed, or an argument that there is not.
-pub fn run(args: &[String], install: Install) -> Result<()> {
-    let mut runs = RUNS;
-    let mut ours = None;
-    let mut peers = Vec::new();
-    let mut suite = &suites::ON_NODE;
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("runs") => runs = parser.value()?.parse()?,
-            Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("peer") => peers.push(PathBuf::from(parser.value()?)),
-            Arg::Long("suite") => {
-                let name = parser.value()?.string()?;
-                suite = suites::named(&name).with_context(|| {
-                    let names: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
-                    format!("there is no suite {name}: it is one of {}", names.join(", "))
-                })?;
-            }
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    if runs == 0 {
-        bail!("--runs 0 measures nothing");
-    }
+/// Flags of the task.
+#[derive(clap::Args)]
+pub struct PeerFlags {
+    /// What is compared
+    #[arg(long, value_name = "NAME", default_value = "on-node", value_parser = suites::ALL.map(|suite| suite.name))]
+    suite: String,
+    /// Runs of each
+    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// The folder of the programs of another library, instead of the system's Open MPI
+    #[arg(long = "peer", value_name = "DIR")]
+    peers: Vec<PathBuf>,
+    /// The folder of our own programs, instead of a fresh installation
+    #[arg(long, value_name = "DIR")]
+    ours: Option<PathBuf>,
+}
+
+/// As a task.
+pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Install) -> Result<()> {
+    let suite = suites::named(&suite).context("a suite of this name")?;
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-peer");
     if peers.is_empty() {
@@ -92,9 +83,9 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     let ended = loop {
         eprint!("\rrun {} of {runs} ", done + 1);
         // None is always the one that finds the machine as the same other one left it.
-        let (later, first) = all.split_at_mut((done + 1) % (peers.len() + 1));
+        let (later, first) = all.split_at_mut((done as usize + 1) % (peers.len() + 1));
         let ended = first.iter_mut().chain(later).try_for_each(Contender::measure);
-        done += usize::from(ended.is_ok());
+        done += u32::from(ended.is_ok());
         if ended.is_err() || done == runs {
             break ended;
         }

@@ -1,7 +1,5 @@
 //! Of what a comparison consists: the programs, the environment in which they run, the rows and
 //! their aims.
-//!
-//! It must never know which suites there are, nor how anything is measured.
 
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
@@ -34,13 +32,11 @@ pub struct Measured {
     pub title: &'static str,
     pub pes: usize,
     pub operations: &'static str,
-    /// Its other flags.
     pub words: &'static str,
 }
 
 /// A launch that is timed from outside.
 pub struct Launch {
-    /// The row.
     pub row: &'static str,
     /// A source or any program's path.
     pub program: &'static str,

@@ -14,7 +14,6 @@ use super::suite::Suite;
 /// All there are; the first is the usual one.
 pub const ALL: [&Suite; 7] = [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP];
 
-/// The suite of a name.
 pub fn named(name: &str) -> Option<&'static Suite> {
     ALL.into_iter().find(|suite| suite.name == name)
 }

@@ -62,7 +62,6 @@ pub enum Unit {
 /// What ours has to reach: at most this, or at least, where more is better.
 #[derive(Clone, Copy)]
 pub enum Aim {
-    /// This share of theirs.
     OfTheirs(f64),
     /// This share of the bare row.
     OfBare(f64),

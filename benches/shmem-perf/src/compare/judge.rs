@@ -3,7 +3,6 @@
 //!
 //! A side is one run or several. Of several, each figure has one value for each run, its median, so
 //! that the test knows how runs differ; of one it has those of its batches, which do not know it.
-//! This file must never know how a verdict is printed.
 
 use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Point, Record, Series};
@@ -61,7 +60,6 @@ pub enum Verdict {
 pub struct Compared<'a> {
     /// The series, of a run before.
     pub series: &'a Series,
-    /// Bytes.
     pub nbytes: u64,
     /// The medians of the values that were tested, before and after.
     pub medians: (f64, f64),
@@ -154,7 +152,6 @@ fn contains(all: &[&Series], series: &Series) -> bool {
     all.iter().any(|one| is_same(one, series))
 }
 
-/// What each of some runs has of a series.
 fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
     let all = runs.iter().flat_map(|run| &run.series);
     all.filter(|one| is_same(one, series)).map(|one| one.points.as_slice()).collect()

@@ -1,7 +1,5 @@
 //! The NIC that a PE prefers, by the variable in which `oshrun` passes it on: a floor goes over the
 //! same one as the library.
-//!
-//! This file must never know which networks there are.
 
 use std::env;
 
@@ -12,12 +10,10 @@ pub struct Preference {
     pub port: Option<String>,
     /// The names of the NIC and of its interface.
     names: Vec<String>,
-    /// Whether all PEs are on one host.
     pub is_one_host: bool,
 }
 
 impl Preference {
-    /// That of this PE.
     pub fn of_this_pe(is_one_host: bool) -> Self {
         Self::parse(&env::var("SHMEM_NIC").unwrap_or_default(), is_one_host)
     }

@@ -2,7 +2,7 @@
 //!
 //! The provider is the one that Rushmem's variables name, or else the first that libfabric has,
 //! with the device that the PE prefers. A write completes when it is visible at the target, with
-//! providers that know when. This file must never know what is timed.
+//! providers that know when.
 #![allow(unsafe_code)]
 
 use std::env;

@@ -1,6 +1,4 @@
 //! What each network must be able to do between two PEs, and the memory for it.
-//!
-//! This file must never know which networks there are.
 
 use std::sync::atomic::AtomicU64;
 
@@ -23,7 +21,6 @@ pub struct Contact {
 pub trait Route {
     /// What the other PE needs to connect.
     fn contact(&self) -> Result<Contact, String>;
-    /// Connects to the PE that has this contact.
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
     /// Starts to write `nbytes` of its own bytes from offset `from` to offset `to` at the other PE.
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
@@ -59,17 +56,14 @@ impl Region {
         library.reserve(n_words).map(|words| Self { words })
     }
 
-    /// Where it begins.
     pub fn base(self) -> *mut u8 {
         self.words.as_ptr().cast_mut().cast()
     }
 
-    /// Its bytes.
     pub fn nbytes(self) -> usize {
         size_of_val(self.words)
     }
 
-    /// A word of it.
     pub fn word(self, offset: usize) -> &'static AtomicU64 {
         &self.words[offset / 8]
     }

@@ -1,7 +1,6 @@
 //! UCX: `ucp_put_nbx` with the flush of its endpoint, and `ucp_get_nbx` with its completion.
 //!
-//! UCX chooses its transports by its own variables, and by those of Rushmem that name them. This
-//! file must never know what is timed.
+//! UCX chooses its transports by its own variables, and by those of Rushmem that name them.
 #![allow(unsafe_code)]
 
 use std::env;

@@ -65,7 +65,6 @@ impl Axis {
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Whether a value has a place.
     pub fn has(&self, value: f64) -> bool {
         value.is_finite() && (value > 0.0 || self.scale != Scale::Log)
     }

@@ -25,13 +25,10 @@ const FLOOR_LETTERS: usize = 20;
 /// What the horizontal axis counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Across {
-    /// Bytes of a transfer.
     Bytes,
-    /// Members of a team.
     Team,
 }
 
-/// Draws a chart.
 pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -> Drawing {
     // Floors first, so that they lie below.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =

@@ -13,7 +13,6 @@ use crate::record::{Ended, Measure, Point, Series, Summary};
 pub struct Named<'a> {
     /// The place of its run.
     pub run: usize,
-    /// It.
     pub series: &'a Series,
     /// Its name next to the others.
     pub name: String,
@@ -73,7 +72,6 @@ pub fn colored(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<T
     group.iter().map(|one| curve(one, color(one), runs)).collect()
 }
 
-/// A series as a curve.
 pub fn curve(one: &Named, color: Option<usize>, runs: &[Source]) -> Trace {
     let spot = |point: &Point| Spot {
         x: point.nbytes,

@@ -4,7 +4,6 @@ use maud::{Markup, html};
 
 use super::palette::{GRID, SOFT};
 
-/// A drawing and its size.
 pub struct Drawing {
     pub width: f64,
     pub height: f64,

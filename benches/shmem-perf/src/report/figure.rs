@@ -21,7 +21,6 @@ pub struct Figure {
     pub title: String,
     /// What holds for all of it.
     pub note: String,
-    /// The drawing.
     pub drawing: Drawing,
     /// The meaning of its colors and lines.
     pub legend: Vec<Entry>,

@@ -15,7 +15,6 @@ use crate::record::{Job, Record};
 /// The hosts that are listed by name; the others are counted.
 const MOST_HOSTS: usize = 8;
 
-/// The head of the page.
 pub fn header(runs: &[Source]) -> Markup {
     html! {
         header {
@@ -69,7 +68,6 @@ fn answers(runs: &[Source], run: usize) -> Markup {
     }
 }
 
-/// A column for each run.
 fn facts(runs: &[Source]) -> Markup {
     let clock = |record: &Record| {
         let clock = &record.clock;
@@ -139,7 +137,6 @@ fn again(record: &Record) -> String {
     set.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it.
 fn shell(word: &str) -> String {
     // Only a NUL cannot be quoted, and no argument has one.
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), String::from)

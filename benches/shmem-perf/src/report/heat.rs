@@ -60,7 +60,6 @@ struct Map<'a> {
     matrix: &'a Matrix,
     nodes: Nodes,
     found: Suspects,
-    /// The number of PEs.
     n: usize,
     /// The sides of a cell and of the map.
     cell: f64,
@@ -111,7 +110,6 @@ impl Map<'_> {
         }
     }
 
-    /// The values as text.
     fn values(&self) -> Markup {
         let pairs = (0..self.n * self.n).map(|i| (i / self.n, i % self.n));
         html! {
@@ -270,7 +268,6 @@ impl Map<'_> {
     }
 }
 
-/// A block of the scale of colors.
 fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
     html! {
         rect shape-rendering="crispEdges" x=(px(x)) y=(px(y)) width="16" height=(px(height))

@@ -62,7 +62,6 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     Drawing { width: WIDTH, height: HEIGHT, content, hits }
 }
 
-/// The lower edge of a bar.
 fn edge(bar: i32) -> f64 {
     10f64.powf(f64::from(bar) / BARS)
 }

@@ -1,6 +1,4 @@
 //! Which kinds of operations some series have, and what their charts are called.
-//!
-//! This file must never know how anything is drawn.
 
 use crate::operation::kind_of;
 use crate::record::{Measure, Series};

@@ -1,7 +1,5 @@
 //! The nodes of a job and what they are called: PEs that share memory are one, which may be a part
 //! of a host.
-//!
-//! This file must never know what is drawn or compared by nodes.
 
 use crate::record::Job;
 
@@ -47,7 +45,6 @@ impl Nodes {
         Self { names: keys.iter().map(name).collect(), divide: has_several_pes || are_hosts, of }
     }
 
-    /// What one is called.
     pub fn name(&self, node: usize) -> &str {
         self.names.get(node).map_or("?", String::as_str)
     }

@@ -6,9 +6,7 @@ use super::figure::Figure;
 
 /// A part of the page.
 pub struct Section {
-    /// Its anchor.
     pub id: &'static str,
-    /// Its title.
     pub title: &'static str,
     /// Its charts and tables.
     pub body: Vec<Part>,
@@ -16,7 +14,6 @@ pub struct Section {
 
 /// A piece of a section.
 pub enum Part {
-    /// Text or a table.
     Text(Markup),
     /// Figures side by side.
     Figures(Vec<Figure>),
@@ -35,7 +32,6 @@ impl Part {
         html! { div class=(class) { @for figure in self.figures() { (figure.part()) } } }
     }
 
-    /// The figures in it.
     pub fn figures(&self) -> &[Figure] {
         match self {
             Part::Text(_) => &[],

@@ -68,7 +68,6 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
     Section { id, title: units::name(measures[0]), body }
 }
 
-/// The charts of a measure.
 fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec<Figure> {
     let mut charts = Vec::new();
     let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);

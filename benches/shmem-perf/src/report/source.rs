@@ -6,11 +6,9 @@ use super::drawing::shortened;
 use super::style::letter;
 use crate::record::Record;
 
-/// A run.
 pub struct Source {
     /// The file's name without its ending, or its whole path if another has the same.
     pub name: String,
-    /// What it found.
     pub record: Record,
 }
 

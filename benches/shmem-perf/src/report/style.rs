@@ -15,7 +15,6 @@ pub fn dashes(run: usize) -> Option<&'static str> {
     Some(DASHES[run % DASHES.len()]).filter(|dashes| !dashes.is_empty())
 }
 
-/// The letter of a run.
 pub fn letter(run: usize) -> String {
     let letter = char::from(b'A' + (run % 26) as u8);
     match run / 26 {
@@ -43,18 +42,14 @@ pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> M
 
 /// What a color or a kind of line means.
 pub struct Entry {
-    /// The color of the line.
     pub color: &'static str,
-    /// The dashes of the line, if it has any.
     pub dashes: Option<&'static str>,
     /// The run whose marker the line has, if it stands for one.
     pub run: Option<usize>,
-    /// The meaning.
     pub text: String,
 }
 
 impl Entry {
-    /// The entry of a run.
     pub fn of_run(run: usize, color: &'static str, text: String) -> Self {
         Self { color, dashes: dashes(run), run: Some(run), text }
     }

@@ -30,7 +30,6 @@ pub struct Outlier {
 /// A PE or a node that is slow with all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
-    /// Its number.
     pub which: usize,
     /// How many times as long what it issues takes as what others issue, where that is much.
     pub from: Option<f64>,

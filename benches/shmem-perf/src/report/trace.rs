@@ -25,9 +25,15 @@ pub struct Spot {
     pub is_invalid: bool,
 }
 
+impl Spot {
+    /// A value without a spread.
+    pub fn exact(x: u64, value: f64) -> Self {
+        Self { x, value, spread: (value, value), n: 1, is_late: false, is_invalid: false }
+    }
+}
+
 /// One operation of one run.
 pub struct Trace {
-    /// The operation.
     pub name: String,
     /// The place of its color; a floor is gray.
     pub color: Option<usize>,
@@ -38,7 +44,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Its color.
     pub fn color(&self) -> &'static str {
         self.color.map_or(FLOOR, |color| SERIES[color])
     }
@@ -75,10 +80,8 @@ impl Trace {
 pub mod tests {
     use super::*;
 
-    /// A value with a spread.
     pub fn spot(x: u64, value: f64) -> Spot {
-        let spread = (value * 0.9, value * 2.0);
-        Spot { x, value, spread, n: 1, is_late: false, is_invalid: false }
+        Spot { spread: (value * 0.9, value * 2.0), ..Spot::exact(x, value) }
     }
 
     /// A curve of run B.

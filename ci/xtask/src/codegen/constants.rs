@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::table::Table;
+use super::table::SpecTable;
 
 const SOURCE: &str = include_str!("../../../../crates/runtime/src/base/constants.rs");
 const EXTENSIONS: &str = include_str!("../../../../crates/runtime/src/base/extension_constants.rs");
@@ -15,7 +15,7 @@ pub(super) fn all() -> Result<Vec<Constant<'static>>> {
 }
 
 /// The `#define`s of all constants that the standard has, the deprecated names included.
-pub fn defines(table: &Table) -> Result<String> {
+pub fn defines(table: &SpecTable) -> Result<String> {
     let constants = parse(SOURCE)?;
     let mut text = String::new();
     for constant in &constants {

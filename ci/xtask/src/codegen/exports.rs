@@ -1,7 +1,7 @@
 //! Every symbol that the library exports, for C and for Fortran.
 
 use super::fortran::Fortran;
-use super::table::Table;
+use super::table::SpecTable;
 
 /// What programs call, sorted.
 pub struct Exports {
@@ -12,7 +12,7 @@ pub struct Exports {
 impl Exports {
     /// Reads the tables, which are part of this program.
     pub fn read() -> Self {
-        let table = Table::read();
+        let table = SpecTable::read();
         let c = table.all().map(|function| function.symbol.clone());
         let mut names: Vec<String> = c.chain(Fortran::read().symbols()).collect();
         names.sort();

@@ -67,7 +67,6 @@ impl Fortran {
         fortran
     }
 
-    /// The symbols of the routines.
     pub fn symbols(&self) -> impl Iterator<Item = String> + '_ {
         self.routines.iter().map(|name| format!("{}_", name.to_lowercase()))
     }

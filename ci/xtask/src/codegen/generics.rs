@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
-use super::table::{Function, Table};
+use super::table::{Function, SpecTable};
 
 /// Picks the arguments that decide.
 const PICKERS: &str = "\
@@ -36,7 +36,7 @@ const PICKERS: &str = "\
 ";
 
 /// All type-generic macros of the standard, with those that they are made of.
-pub fn define(table: &Table) -> Result<String> {
+pub fn define(table: &SpecTable) -> Result<String> {
     let mut text = PICKERS.to_owned();
     text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
     let mut done = HashSet::new();
@@ -57,7 +57,7 @@ pub fn define(table: &Table) -> Result<String> {
 }
 
 /// Those of the extensions, made of the same.
-pub fn define_extensions(table: &Table) -> Result<String> {
+pub fn define_extensions(table: &SpecTable) -> Result<String> {
     table.extension_generics().into_iter().map(|name| generic(&table.extensions, name)).collect()
 }
 
@@ -78,7 +78,7 @@ pub(super) fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Fun
 
 /// The macro `name` that selects from the type table of `example`, which all functions of a kind
 /// share.
-fn selector(table: &Table, name: &str, example: &Function) -> Result<String> {
+fn selector(table: &SpecTable, name: &str, example: &Function) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(&table.functions, &example.generic) {
         if function.takes_context() == example.takes_context() {

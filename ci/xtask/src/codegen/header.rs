@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::table::{Function, Table};
+use super::table::{Function, SpecTable};
 use super::{constants, generics, overloads};
 
 const WIDTH: usize = 100;
@@ -160,7 +160,7 @@ extern \"C\" {
 ";
 
 /// `shmem.h`: all that the standard defines for C.
-pub fn shmem(table: &Table) -> Result<String> {
+pub fn shmem(table: &SpecTable) -> Result<String> {
     let body = SHMEM
         .replace("@TYPES@", &types(table)?)
         .replace("@PROTOTYPES@", &prototypes(&table.functions, |function| function.symbol.clone())?)
@@ -170,7 +170,7 @@ pub fn shmem(table: &Table) -> Result<String> {
 }
 
 /// `pshmem.h`: the twins of all functions, with the types they need.
-pub fn pshmem(table: &Table) -> Result<String> {
+pub fn pshmem(table: &SpecTable) -> Result<String> {
     let body = PSHMEM
         .replace("@TYPES@", &types(table)?)
         .replace("@PROTOTYPES@", &prototypes(&table.functions, Function::twin)?);
@@ -178,7 +178,7 @@ pub fn pshmem(table: &Table) -> Result<String> {
 }
 
 /// `shmemx.h`: the extensions, which the standard wants in a header of their own.
-pub fn shmemx(table: &Table) -> Result<String> {
+pub fn shmemx(table: &SpecTable) -> Result<String> {
     let body = SHMEMX
         .replace("@CONSTANTS@", &constants::extensions()?)
         .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?)
@@ -188,7 +188,7 @@ pub fn shmemx(table: &Table) -> Result<String> {
 }
 
 /// `pshmemx.h`: the twins of the extensions.
-pub fn pshmemx(table: &Table) -> Result<String> {
+pub fn pshmemx(table: &SpecTable) -> Result<String> {
     let body = PSHMEMX.replace("@PROTOTYPES@", &prototypes(&table.extensions, Function::twin)?);
     Ok(notice("the entry points of the extensions that profiling tools call.") + &body)
 }
@@ -202,7 +202,7 @@ fn notice(about: &str) -> String {
     NOTICE.replace("@ABOUT@", about)
 }
 
-fn types(table: &Table) -> Result<String> {
+fn types(table: &SpecTable) -> Result<String> {
     Ok(TYPES.replace("@CONSTANTS@", &constants::defines(table)?))
 }
 

@@ -9,10 +9,10 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 
 use super::generics::{named, selected};
-use super::table::{Function, Table};
+use super::table::{Function, SpecTable};
 
 /// Overloads for the same types.
-struct Set<'a> {
+struct OverloadSet<'a> {
     /// The macro of C that selects from their type table.
     selector: &'static str,
     /// The types, with their names in functions.
@@ -25,18 +25,17 @@ struct Set<'a> {
 const EXAMPLES: [&str; 2] = ["long long", "unsigned long long"];
 
 /// The overloads of the standard.
-pub fn define(table: &Table) -> Result<String> {
+pub fn define(table: &SpecTable) -> Result<String> {
     overloads(&table.functions, &table.generics.iter().collect::<Vec<_>>())
 }
 
-/// Those of the extensions.
-pub fn define_extensions(table: &Table) -> Result<String> {
+pub fn define_extensions(table: &SpecTable) -> Result<String> {
     overloads(&table.extensions, &table.extension_generics())
 }
 
 fn overloads(functions: &[Function], names: &[&String]) -> Result<String> {
     let mut text = String::new();
-    let mut sets: Vec<Set> = Vec::new();
+    let mut sets: Vec<OverloadSet> = Vec::new();
     for &name in names {
         let of_name = selected(functions, name);
         if of_name.iter().all(|function| function.type_name.is_empty()) {
@@ -56,10 +55,10 @@ fn overloads(functions: &[Function], names: &[&String]) -> Result<String> {
         let types = types(&of_name, namesake);
         match sets.iter_mut().find(|set| set.selector == selector && set.types == types) {
             Some(set) => set.definitions.extend(definitions),
-            None => sets.push(Set { selector, types, definitions }),
+            None => sets.push(OverloadSet { selector, types, definitions }),
         }
     }
-    for Set { selector, types, definitions } in sets {
+    for OverloadSet { selector, types, definitions } in sets {
         let lines = definitions.join(" \\\n    ");
         writeln!(text, "\n#define {selector}_OVERLOADS(T, N) \\\n    {lines}")?;
         for (c_type, name) in types {

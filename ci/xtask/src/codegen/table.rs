@@ -12,7 +12,7 @@ const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
 const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
 
 /// What the standard defines, or did before it removed it.
-pub struct Table {
+pub struct SpecTable {
     /// The functions, in the order of the standard.
     pub functions: Vec<Function>,
     /// The C11 type-generic macros of the standard.
@@ -26,9 +26,7 @@ pub struct Table {
 /// A C function.
 #[derive(Clone)]
 pub struct Function {
-    /// Its name.
     pub symbol: String,
-    /// The family that it is of.
     pub family: String,
     /// The section that describes it, or the vendor.
     pub section: String,
@@ -46,13 +44,12 @@ pub struct Function {
     pub c_type: String,
     /// Name of the table that the standard takes its types from, or nothing.
     pub type_rule: String,
-    /// The type it returns.
     pub returns: String,
     /// Its parameters, type and name; none for `void`.
     pub parameters: Vec<String>,
 }
 
-impl Table {
+impl SpecTable {
     /// Reads the tables, which are part of this program.
     ///
     /// # Panics
@@ -170,7 +167,6 @@ fn parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
 
-/// The functions of a record of the extensions.
 fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Function> {
     let (family, like) = (&record["family"], &record["like"]);
     let extension = |symbol: String, of: &Function| Function {

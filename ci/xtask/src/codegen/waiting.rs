@@ -82,7 +82,6 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The constants of waiting in a source.
 fn constants(text: &str) -> Vec<WaitConstant> {
     let mut constants = Vec::new();
     let mut comment: Vec<&str> = Vec::new();

@@ -63,7 +63,7 @@ pub fn counted(
     routine: &str,
 ) -> Result<[(String, u64); 2]> {
     let options = [format!("--dump-before={PROVIDER}")];
-    let job = Job { prefix, provider, program, routine, threads: None };
+    let job = CountedJob { prefix, provider, program, routine, threads: None };
     let calls = calls(&job.parts(workspace, &options)?);
     let (until, all) = calls.into_iter().unzip();
     Ok([
@@ -73,7 +73,7 @@ pub fn counted(
 }
 
 /// Of each call the instructions until the provider was called first, and all of them.
-fn calls(parts: &[Part]) -> Vec<(u64, u64)> {
+fn calls(parts: &[CounterPart]) -> Vec<(u64, u64)> {
     let mut calls = Vec::new();
     let (mut until, mut all) = (None, 0);
     for part in parts {
@@ -97,7 +97,7 @@ pub fn in_threads(
     program: &Path,
 ) -> Result<(String, u64)> {
     let routine = "shmem_ctx_putmem_nbi";
-    let job = Job { prefix, provider, program, routine, threads: Some(THREADS) };
+    let job = CountedJob { prefix, provider, program, routine, threads: Some(THREADS) };
     let mut threads: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for part in job.parts(workspace, &["--separate-threads=yes".to_owned()])? {
         // A thread that did not call meanwhile has none.
@@ -115,7 +115,7 @@ pub fn in_threads(
 }
 
 /// A job of two PEs, the first of which calls a routine.
-struct Job<'a> {
+struct CountedJob<'a> {
     prefix: &'a Path,
     provider: &'a Path,
     program: &'a Path,
@@ -124,7 +124,7 @@ struct Job<'a> {
 }
 
 /// What callgrind counted from one dump to the next.
-struct Part {
+struct CounterPart {
     /// It comes after all parts with lower numbers.
     number: u64,
     thread: String,
@@ -134,11 +134,11 @@ struct Part {
     own: u64,
 }
 
-impl Job<'_> {
+impl CountedJob<'_> {
     /// The parts of the first PE in their order, of a run with these options of callgrind's beside
     /// the usual ones.
-    fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<Part>> {
-        let Job { prefix, provider, program, routine, threads } = *self;
+    fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<CounterPart>> {
+        let CountedJob { prefix, provider, program, routine, threads } = *self;
         let folder = workspace.target.join("counts-parts");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
@@ -172,7 +172,7 @@ impl Job<'_> {
             let Some(name) = name.strip_prefix("out.0.") else { continue };
             let (number, thread) = name.split_once('-').unwrap_or((name, ""));
             let text = fs::read_to_string(&file)?;
-            parts.push(Part {
+            parts.push(CounterPart {
                 number: number.parse().with_context(|| format!("callgrind's file {name}"))?,
                 thread: thread.to_owned(),
                 is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_call_ends_where_the_routine_returns() {
-        let part = |is_before_provider, own| Part {
+        let part = |is_before_provider, own| CounterPart {
             number: 0,
             thread: String::new(),
             is_before_provider,

@@ -20,7 +20,6 @@ fn generated(name: &str) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Those of a program in the prefix.
 pub fn of_program(prefix: &mut Prefix, name: &str) -> Result<()> {
     let date = date()?;
     for (what, file) in generated(name) {
@@ -30,7 +29,6 @@ pub fn of_program(prefix: &mut Prefix, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A page from its template.
 pub fn page(prefix: &mut Prefix, file: &str, template: &str) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
         entries(&printed(&prefix.path("bin/shmem-info"), &[])?)?

@@ -22,7 +22,6 @@ impl Prefix {
         Self { root: root.to_owned(), placed: Vec::new() }
     }
 
-    /// The path of a file in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

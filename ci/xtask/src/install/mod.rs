@@ -7,8 +7,7 @@ mod files;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use lexopt::Arg;
+use anyhow::{Context, Result};
 use shmem_perf::compile;
 use workbench::process;
 use workbench::workspace::Workspace;
@@ -42,18 +41,14 @@ const PACKAGES: &str = "crates/shmem-c/packages";
 /// The version of all packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub fn run(args: &[String]) -> Result<()> {
-    let mut prefix = None;
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("prefix") => prefix = Some(PathBuf::from(parser.value()?)),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    let Some(prefix) = prefix else {
-        bail!("where to? cargo xtask install --prefix DIR");
-    };
+#[derive(clap::Args)]
+pub struct InstallFlags {
+    /// Where to install it
+    #[arg(long, value_name = "DIR")]
+    prefix: PathBuf,
+}
+
+pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
     into(&Workspace::open()?, &prefix)?;
     print!("{}", summary(&prefix.display().to_string()));
@@ -72,7 +67,6 @@ impl Release {
         Ok(Self(workspace.build(&[&["build", "--release"][..], &packages].concat())?))
     }
 
-    /// The file of this name.
     pub fn file(&self, name: &str) -> Result<&Path> {
         let found = self.0.iter().find(|path| path.file_name().is_some_and(|file| file == name));
         found.map(PathBuf::as_path).with_context(|| format!("the release build made no {name}"))

@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 use workbench::needs::CXX_COMPILER;
 use workbench::process;
 
-use super::outcome::Outcome;
-use super::session::Session;
+use super::outcome::StepOutcome;
+use super::session::TestSession;
 use super::tools;
 
 /// Where the fuzz target is, from the root.
@@ -28,8 +28,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 const LIMIT: Duration = Duration::from_secs(900);
 const SECONDS: u32 = 60;
 
-pub fn wire(session: &Session) -> Result<Outcome> {
-    let skipped = |why: &str| Ok(Outcome::Skipped(why.into()));
+pub fn wire(session: &TestSession) -> Result<StepOutcome> {
+    let skipped = |why: &str| Ok(StepOutcome::Skipped(why.into()));
     if !cfg!(target_arch = "x86_64") {
         return skipped("the fuzz target is built for x86-64 alone");
     }
@@ -57,7 +57,7 @@ pub fn wire(session: &Session) -> Result<Outcome> {
     let corpus = built.join("corpus");
     std::fs::create_dir_all(&corpus).with_context(|| format!("making {}", corpus.display()))?;
     process::run(&mut fuzzer(&built, &corpus))?;
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 fn fuzzer(built: &Path, corpus: &Path) -> Command {

@@ -13,18 +13,18 @@ use workbench::needs::SSH;
 use workbench::workspace::TestProgram;
 use workbench::{needs, process};
 
-use super::outcome::Outcome;
-use super::session::Session;
+use super::outcome::StepOutcome;
+use super::session::TestSession;
 use super::steps::SHMEM_C;
 
 /// Packages of Debian and its kin that bring sshd.
 const PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];
 
-pub fn over_ssh(session: &Session) -> Result<Outcome> {
+pub fn over_ssh(session: &TestSession) -> Result<StepOutcome> {
     let sshd = needs::ensure(&[&SSH]).and_then(|()| sshd(&session.workspace.target.join("sshd")));
     let (sshd, libraries) = match sshd {
         Ok(found) => found,
-        Err(why) => return Ok(Outcome::Skipped(format!("{why:#}"))),
+        Err(why) => return Ok(StepOutcome::Skipped(format!("{why:#}"))),
     };
     let wanted = |program: &TestProgram| program.is(SHMEM_C, "ssh");
     let mut run = session.suites.choose(&session.workspace, wanted)?;

@@ -17,30 +17,29 @@ mod tools;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lexopt::{Arg, ValueExt};
 use workbench::workspace::Workspace;
 
-use outcome::Outcome;
-use session::Session;
+use outcome::StepOutcome;
+use session::TestSession;
 use suites::Suites;
 
-struct Step {
+struct TestStep {
     name: &'static str,
     /// The step whose failure leaves nothing to do here.
     after: Option<&'static str>,
-    run: fn(&Session) -> Result<Outcome>,
+    run: fn(&TestSession) -> Result<StepOutcome>,
 }
 
-const fn step(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
-    Step { name, after: None, run }
+const fn step(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
+    TestStep { name, after: None, run }
 }
 
-const fn installed(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
-    Step { name, after: Some("install"), run }
+const fn installed(name: &'static str, run: fn(&TestSession) -> Result<StepOutcome>) -> TestStep {
+    TestStep { name, after: Some("install"), run }
 }
 
 /// What `cargo xtask test` runs.
-const TEST: &[Step] = &[
+const TEST: &[TestStep] = &[
     step("needs", steps::needs),
     step("format", steps::format),
     step("clippy", steps::clippy),
@@ -55,7 +54,7 @@ const TEST: &[Step] = &[
 
 /// What `--providers` runs: the networks by themselves, the programs without shared memory and with
 /// some, and what takes as long.
-const PROVIDERS: &[Step] = &[
+const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("needs-of-networks", steps::needs_of_networks),
     step("docs", steps::docs),
@@ -74,7 +73,7 @@ const PROVIDERS: &[Step] = &[
 ];
 
 /// What `--full` runs after both.
-const FULL: &[Step] = &[
+const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
     installed("hosts", hosts::over_ssh),
     installed("tcp-programs", steps::tcp_programs),
@@ -90,8 +89,8 @@ const FULL: &[Step] = &[
 ];
 
 /// The steps of all tiers, those that two of them have once.
-fn all() -> Vec<&'static Step> {
-    let mut all: Vec<&Step> = Vec::new();
+fn all() -> Vec<&'static TestStep> {
+    let mut all: Vec<&TestStep> = Vec::new();
     for step in [TEST, PROVIDERS, FULL].into_iter().flatten() {
         if !all.iter().any(|before| before.name == step.name) {
             all.push(step);
@@ -102,7 +101,7 @@ fn all() -> Vec<&'static Step> {
 
 /// Why a tier has no step of this name.
 fn elsewhere(name: &str) -> String {
-    let has = |tier: &[Step]| tier.iter().any(|step| step.name == name);
+    let has = |tier: &[TestStep]| tier.iter().any(|step| step.name == name);
     let tier = [(TEST, ""), (PROVIDERS, " --providers"), (FULL, " --full")];
     match tier.iter().find(|(tier, _)| has(tier)) {
         Some((_, option)) => format!("the step `{name}` is one of `cargo xtask test{option}`"),
@@ -110,26 +109,27 @@ fn elsewhere(name: &str) -> String {
     }
 }
 
-pub fn run(args: &[String]) -> Result<()> {
-    let mut full = false;
-    let mut providers = false;
-    let mut list = false;
-    let mut only = Vec::new();
-    let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("full") => full = true,
-            Arg::Long("providers") => providers = true,
-            Arg::Long("list") => list = true,
-            Arg::Long("only") => only.push(parser.value()?.string()?),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    let mut chosen: Vec<&Step> = match (providers, full) {
-        (true, true) => bail!("--providers and --full are two tiers: choose one"),
-        (true, false) => PROVIDERS.iter().collect(),
-        (false, true) => all(),
-        (false, false) => TEST.iter().collect(),
+#[derive(clap::Args)]
+pub struct TestFlags {
+    /// The networks, other launchers and Miri instead
+    #[arg(long)]
+    providers: bool,
+    /// Everything, also soaks, sanitizers and virtual machines
+    #[arg(long, conflicts_with = "providers")]
+    full: bool,
+    /// This step alone
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// Print the names of the steps
+    #[arg(long)]
+    list: bool,
+}
+
+pub fn run(TestFlags { providers, full, only, list }: TestFlags) -> Result<()> {
+    let mut chosen: Vec<&TestStep> = match (providers, full) {
+        (true, _) => PROVIDERS.iter().collect(),
+        (_, true) => all(),
+        _ => TEST.iter().collect(),
     };
     if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
         bail!("{}", elsewhere(unknown));
@@ -141,7 +141,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("test-prefix");
-    let session = Session { prefix, workspace, suites: Suites::default(), every_size: full };
+    let session = TestSession { prefix, workspace, suites: Suites::default(), every_size: full };
     let results = run_all(&chosen, &session);
     print!("{}", summary(&results));
     match results.iter().find(|result| result.failed()) {
@@ -154,7 +154,7 @@ pub fn run(args: &[String]) -> Result<()> {
 struct StepReport {
     name: &'static str,
     took: Duration,
-    result: Result<Outcome>,
+    result: Result<StepOutcome>,
 }
 
 impl StepReport {
@@ -164,14 +164,14 @@ impl StepReport {
 
     fn outcome(&self) -> String {
         match &self.result {
-            Ok(Outcome::Passed) => "passed".into(),
-            Ok(Outcome::Skipped(why)) => format!("skipped: {why}"),
+            Ok(StepOutcome::Passed) => "passed".into(),
+            Ok(StepOutcome::Skipped(why)) => format!("skipped: {why}"),
             Err(error) => format!("FAILED: {error:#}"),
         }
     }
 }
 
-fn run_all(steps: &[&Step], session: &Session) -> Vec<StepReport> {
+fn run_all(steps: &[&TestStep], session: &TestSession) -> Vec<StepReport> {
     let mut reports: Vec<StepReport> = Vec::new();
     for step in steps {
         println!("\n==== {}", step.name);
@@ -179,7 +179,7 @@ fn run_all(steps: &[&Step], session: &Session) -> Vec<StepReport> {
         let failed_before =
             reports.iter().find(|report| Some(report.name) == step.after && report.failed());
         let result = match failed_before {
-            Some(before) => Ok(Outcome::Skipped(format!("{} failed", before.name))),
+            Some(before) => Ok(StepOutcome::Skipped(format!("{} failed", before.name))),
             None => (step.run)(session),
         };
         let report = StepReport { name: step.name, took: start.elapsed(), result };

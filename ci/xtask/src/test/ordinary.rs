@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use workbench::{needs, process};
 
-use super::outcome::Outcome;
-use super::session::Session;
+use super::outcome::StepOutcome;
+use super::session::TestSession;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::install;
 
@@ -24,8 +24,8 @@ const NOBODY: &str = "65534";
 const LIMITS: &str = "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"";
 const LIMIT: Duration = Duration::from_secs(60);
 
-pub fn user(session: &Session) -> Result<Outcome> {
-    let place = Place::make()?;
+pub fn user(session: &TestSession) -> Result<StepOutcome> {
+    let place = PublicFolder::make()?;
     let prefix = place.path.join("prefix");
     install::place_tree(&session.prefix, &prefix)?;
     let sources = place.path.join("examples");
@@ -48,16 +48,16 @@ pub fn user(session: &Session) -> Result<Outcome> {
                 .arg(&program),
         )?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this
 /// value.
-struct Place {
+struct PublicFolder {
     path: PathBuf,
 }
 
-impl Place {
+impl PublicFolder {
     fn make() -> Result<Self> {
         let name = format!("rushmem-ordinary-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PublicFolder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("{} was left behind: {error}", self.path.display());
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn limits_hold_and_nothing_is_left_behind() {
-        let place = Place::make().unwrap();
+        let place = PublicFolder::make().unwrap();
         let path = place.path.clone();
         let printed =
             process::capture(place.command(LIMIT, "sh").args(["-c", "ulimit -n; ulimit -l"]));

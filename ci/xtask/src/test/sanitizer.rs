@@ -20,8 +20,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workbench::process;
 
-use super::outcome::Outcome;
-use super::session::Session;
+use super::outcome::StepOutcome;
+use super::session::TestSession;
 use super::tools;
 use crate::install;
 
@@ -38,17 +38,17 @@ const CONTROL: &str = "race";
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
+pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     // Miri comes with the sources of the standard library.
     if let Err(error) = tools::miri() {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     if let Err(error) = tools::crates(&session.workspace.root, &["-Zbuild-std"])? {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
+        Err(error) => return Ok(StepOutcome::Skipped(format!("{error:#}"))),
     };
     let prefix = prefix(session)?;
     let program = |name: &str| compile(session, &prefix, &runtime, name);
@@ -63,7 +63,7 @@ pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
     if process::succeeds(&mut job(&prefix, &program(CONTROL)?, "on", "1")) {
         bail!("the race of {CONTROL}.c was not seen, so nothing else can be believed");
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// The runtime that the nightly toolchain's code calls.
@@ -84,7 +84,7 @@ pub fn target() -> String {
 }
 
 /// The prefix of the step `install` with an instrumented library in place of its own.
-fn prefix(session: &Session) -> Result<PathBuf> {
+fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = folder(session).join("prefix");
     install::place_tree(&session.prefix, &prefix)?;
@@ -93,14 +93,14 @@ fn prefix(session: &Session) -> Result<PathBuf> {
 }
 
 /// The instrumented examples in Rust.
-fn examples(session: &Session) -> Result<Vec<PathBuf>> {
+fn examples(session: &TestSession) -> Result<Vec<PathBuf>> {
     let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
     let built = build(session, &["-p", "rushmem"].into_iter().chain(named).collect::<Vec<_>>())?;
     Ok(CLEAN_IN_RUST.iter().map(|name| built.join("examples").join(name)).collect())
 }
 
 /// Builds with the standard library, all instrumented; the folder of what was built.
-fn build(session: &Session, arguments: &[&str]) -> Result<PathBuf> {
+fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
     let folder = folder(session);
     process::run(
         process::limited(BUILD_LIMIT, "rustup")
@@ -114,12 +114,12 @@ fn build(session: &Session, arguments: &[&str]) -> Result<PathBuf> {
     Ok(folder.join(target()).join("debug"))
 }
 
-fn folder(session: &Session) -> PathBuf {
+fn folder(session: &TestSession) -> PathBuf {
     session.workspace.target.join("thread-sanitizer")
 }
 
 /// Instrumented by the C compiler, linked with rustc's runtime.
-fn compile(session: &Session, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
+fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
     let program = prefix.join(name);
     let object = prefix.join(format!("{name}.o"));
     let oshcc = || Command::new(prefix.join("bin/oshcc"));

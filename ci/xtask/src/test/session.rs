@@ -7,8 +7,7 @@ use workbench::workspace::Workspace;
 use super::suites::Suites;
 
 /// What every step may use.
-pub struct Session {
-    /// The repository.
+pub struct TestSession {
     pub workspace: Workspace,
     /// Where the step `install` puts the release.
     pub prefix: PathBuf,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use workbench::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
@@ -13,9 +13,9 @@ use workbench::needs::{
 use workbench::workspace::TestProgram;
 use workbench::{needs, process};
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::sanitizer;
-use super::session::Session;
+use super::session::TestSession;
 use super::suites::Run;
 use super::tools;
 use crate::{bindings, codegen, counts, install, symbols, tidy};
@@ -28,13 +28,16 @@ const MIRI: &[&[&str]] = &[
     &["-p", "rushmem", "--lib"],
 ];
 
-/// How long each line of [`MIRI`] may take.
-const MIRI_LIMIT: Duration = Duration::from_secs(300);
+/// How long each line of [`MIRI`] may take, and with every size.
+const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3600)];
+
+/// With this variable, tests run at every size.
+const EVERY_SIZE: &str = "RUSHMEM_EVERY_SIZE";
 
 /// Folders of other versions of UCX than the one that the linker finds.
 const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 
-pub fn needs(_: &Session) -> Result<Outcome> {
+pub fn needs(_: &TestSession) -> Result<StepOutcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
     in_part(needs::ensure(&[
@@ -52,39 +55,38 @@ pub fn needs(_: &Session) -> Result<Outcome> {
 }
 
 /// The libraries of the networks; what needs those that are missing is skipped.
-pub fn needs_of_networks(_: &Session) -> Result<Outcome> {
+pub fn needs_of_networks(_: &TestSession) -> Result<StepOutcome> {
     in_part(needs::ensure(&[&UCX, &LIBFABRIC]))
 }
 
-pub fn format(session: &Session) -> Result<Outcome> {
+pub fn format(session: &TestSession) -> Result<StepOutcome> {
     passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
 }
 
-pub fn clippy(session: &Session) -> Result<Outcome> {
+pub fn clippy(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
     // The sources of librushmem are those of rushmem-c.
     let packages = ["--workspace", "--exclude", "librushmem", "--all-targets"];
     passed(cargo.arg("clippy").args(packages).args(["--", "-D", "warnings"]))
 }
 
-pub fn docs(session: &Session) -> Result<Outcome> {
+pub fn docs(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
     passed(cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-pub fn tidy(_: &Session) -> Result<Outcome> {
-    tidy::run(&[]).map(|()| Outcome::Passed)
+pub fn tidy(_: &TestSession) -> Result<StepOutcome> {
+    tidy::run().map(|()| StepOutcome::Passed)
 }
 
-pub fn generated(_: &Session) -> Result<Outcome> {
-    codegen::run(&["--check".to_owned()])?;
-    Ok(Outcome::Passed)
+pub fn generated(_: &TestSession) -> Result<StepOutcome> {
+    codegen::run(true).map(|()| StepOutcome::Passed)
 }
 
-pub fn install(session: &Session) -> Result<Outcome> {
+pub fn install(session: &TestSession) -> Result<StepOutcome> {
     install::into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// Packages whose programs of tests steps name, by their folders.
@@ -98,7 +100,7 @@ const TRANSPORT_OFI: &str = "crates/transport-ofi";
 /// tests run.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
-pub fn tests(session: &Session) -> Result<Outcome> {
+pub fn tests(session: &TestSession) -> Result<StepOutcome> {
     let is_long = |program: &TestProgram| {
         program.is_integration && WITH_LONG_SUITES.contains(&program.folder.as_str())
     };
@@ -106,7 +108,7 @@ pub fn tests(session: &Session) -> Result<Outcome> {
 }
 
 /// The programs in the documentation of the Rust interface, each as a job of 2 PEs.
-pub fn doc_tests(session: &Session) -> Result<Outcome> {
+pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
     let runner =
         format!("CARGO_TARGET_{}_RUNNER", sanitizer::target().to_uppercase().replace('-', "_"));
@@ -120,52 +122,52 @@ pub fn doc_tests(session: &Session) -> Result<Outcome> {
     .outcome()
 }
 
-pub fn symbols(session: &Session) -> Result<Outcome> {
-    let prefix = session.prefix.to_str().context("the prefix is no UTF-8")?;
-    symbols::run(&[prefix.to_owned()])?;
-    Ok(Outcome::Passed)
+pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
+    symbols::run(&session.prefix).map(|()| StepOutcome::Passed)
 }
 
-pub fn counts(session: &Session) -> Result<Outcome> {
+pub fn counts(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(VALGRIND.program).is_none() {
-        return Ok(Outcome::Skipped("valgrind is not here".into()));
+        return Ok(StepOutcome::Skipped("valgrind is not here".into()));
     }
     let release = counts::release(&session.workspace)?;
-    counts::check(&session.workspace, &release, &session.prefix).map(|()| Outcome::Passed)
+    counts::check(&session.workspace, &release, &session.prefix).map(|()| StepOutcome::Passed)
 }
 
-pub fn miri(session: &Session) -> Result<Outcome> {
+pub fn miri(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = tools::miri() {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     for arguments in MIRI {
-        let mut cargo = process::limited(MIRI_LIMIT, "rustup");
-        tools::tally(
-            cargo
-                .args(["run", "nightly", "cargo", "miri", "test"])
-                .args(*arguments)
-                .current_dir(&session.workspace.root)
-                .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-                .env_remove("RUSTUP_TOOLCHAIN"),
-        )?
-        .outcome()?;
+        let limit = MIRI_LIMITS[usize::from(session.every_size)];
+        let mut cargo = process::limited(limit, "rustup");
+        cargo
+            .args(["run", "nightly", "cargo", "miri", "test"])
+            .args(*arguments)
+            .current_dir(&session.workspace.root)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env_remove("RUSTUP_TOOLCHAIN");
+        if session.every_size {
+            cargo.env(EVERY_SIZE, "1");
+        }
+        tools::tally(&mut cargo)?.outcome()?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
-pub fn bindings(session: &Session) -> Result<Outcome> {
-    match bindings::check(&session.workspace)?.as_slice() {
-        [] => Ok(Outcome::Passed),
-        skipped => Ok(Outcome::Skipped(skipped.join("; "))),
+pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
+    match bindings::each(&session.workspace, true)?.as_slice() {
+        [] => Ok(StepOutcome::Passed),
+        skipped => Ok(StepOutcome::Skipped(skipped.join("; "))),
     }
 }
 
 /// The suite of the networks with other versions of their libraries, those in the folders that a
 /// variable names, separated by colons.
-pub fn other_versions(session: &Session) -> Result<Outcome> {
+pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
-    let mut outcome = Outcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
+    let mut outcome = StepOutcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
     for folder in folders {
         let run = suites(session, |program| program.folder == TRANSPORT_UCX)?;
         outcome =
@@ -175,48 +177,48 @@ pub fn other_versions(session: &Session) -> Result<Outcome> {
 }
 
 /// The programs over TCP, each in one of several jobs.
-pub fn tcp_sample(session: &Session) -> Result<Outcome> {
+pub fn tcp_sample(session: &TestSession) -> Result<StepOutcome> {
     programs(session, "tcp_sample::")
 }
 
 /// The programs over TCP, each at every number of PEs.
-pub fn tcp_programs(session: &Session) -> Result<Outcome> {
+pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
     programs(session, "tcp_at_every_size::")
 }
 
 /// Over libfabric: the suite of the networks over the provider that is always tested.
-pub fn ofi(session: &Session) -> Result<Outcome> {
+pub fn ofi(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
-        return Ok(Outcome::Skipped("libfabric is not here".into()));
+        return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     suites(session, |program| program.folder == TRANSPORT_OFI)?.run()
 }
 
 /// The programs over libfabric, each in one of several jobs.
-pub fn ofi_sample(session: &Session) -> Result<Outcome> {
+pub fn ofi_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_sample::")
 }
 
 /// The programs over libfabric, each at every number of PEs.
-pub fn ofi_programs(session: &Session) -> Result<Outcome> {
+pub fn ofi_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
 /// The programs over libfabric with the rules of fabrics that are not here, each over one of them.
-pub fn strict_sample(session: &Session) -> Result<Outcome> {
+pub fn strict_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_sample::")
 }
 
 /// The programs over libfabric with the rules of fabrics that are not here, each over all of them.
-pub fn strict_programs(session: &Session) -> Result<Outcome> {
+pub fn strict_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &LIBFABRIC, "strict_at_every_profile::")
 }
 
 /// The suite over every provider of libfabric that is here, also those of the library in the folder
 /// that RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
-pub fn ofi_providers(session: &Session) -> Result<Outcome> {
+pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
-        return Ok(Outcome::Skipped("libfabric is not here".into()));
+        return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
     for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
@@ -228,73 +230,73 @@ pub fn ofi_providers(session: &Session) -> Result<Outcome> {
         }
         run.run()?;
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// Over UCX: the suite of the networks.
-pub fn ucx(session: &Session) -> Result<Outcome> {
+pub fn ucx(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(UCX.program).is_none() {
-        return Ok(Outcome::Skipped("UCX is not here".into()));
+        return Ok(StepOutcome::Skipped("UCX is not here".into()));
     }
     suites(session, |program| program.folder == TRANSPORT_UCX)?.run()
 }
 
 /// The programs over UCX, each once.
-pub fn ucx_sample(session: &Session) -> Result<Outcome> {
+pub fn ucx_sample(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_sample::")
 }
 
 /// The programs over UCX, each at every number of PEs.
-pub fn ucx_programs(session: &Session) -> Result<Outcome> {
+pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
 }
 
-fn over(session: &Session, library: &Need, setting: &str) -> Result<Outcome> {
+fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutcome> {
     match process::on_path(library.program) {
         Some(_) => programs(session, setting),
-        None => Ok(Outcome::Skipped(format!("{} is not here", library.program))),
+        None => Ok(StepOutcome::Skipped(format!("{} is not here", library.program))),
     }
 }
 
 /// The networks over verbs, in virtual machines.
-pub fn verbs(session: &Session) -> Result<Outcome> {
+pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
     Ok(match verbs::step(&session.workspace, install::into)? {
-        Ok(()) => Outcome::Passed,
-        Err(why) => Outcome::Skipped(why),
+        Ok(()) => StepOutcome::Passed,
+        Err(why) => StepOutcome::Skipped(why),
     })
 }
 
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
-pub fn launchers(session: &Session) -> Result<Outcome> {
+pub fn launchers(session: &TestSession) -> Result<StepOutcome> {
     launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG], &["--skip", "slurm::"])
 }
 
 /// Programs under a private Slurm.
-pub fn slurm(session: &Session) -> Result<Outcome> {
+pub fn slurm(session: &TestSession) -> Result<StepOutcome> {
     launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM], &["slurm::"])
 }
 
-fn launched(session: &Session, needed: &[&Need], which: &[&str]) -> Result<Outcome> {
+fn launched(session: &TestSession, needed: &[&Need], which: &[&str]) -> Result<StepOutcome> {
     let needs = needs::ensure(needed);
     let run = suites(session, |program| {
         program.is(SHMEM_C, "launchers") || program.is(SHMEM_PERF, "open_mpi")
     })?;
     match run.args(["--include-ignored"]).args(which.iter().copied()).run()? {
-        Outcome::Passed => in_part(needs),
+        StepOutcome::Passed => in_part(needs),
         skipped => Ok(skipped),
     }
 }
 
 /// Passed as far as what was needed could be had.
-fn in_part(needs: Result<()>) -> Result<Outcome> {
+fn in_part(needs: Result<()>) -> Result<StepOutcome> {
     match needs {
-        Ok(()) => Ok(Outcome::Passed),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+        Ok(()) => Ok(StepOutcome::Passed),
+        Err(error) => Ok(StepOutcome::Skipped(format!("in part: {error:#}"))),
     }
 }
 
 /// The test programs in a setting that the plain tier leaves out.
-fn programs(session: &Session, setting: &str) -> Result<Outcome> {
+fn programs(session: &TestSession, setting: &str) -> Result<StepOutcome> {
     let run = suites(session, |program| {
         program.is(SHMEM_C, "programs")
             || program.is(SHMEM, "examples")
@@ -305,13 +307,13 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Programs of tests, which find the installed prefix, and those of the Rust interface its
 /// launcher.
-fn suites(session: &Session, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
+fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session.suites.choose(&session.workspace, wanted)?;
     let run = run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session));
-    Ok(if session.every_size { run.env("RUSHMEM_EVERY_SIZE", "1") } else { run })
+    Ok(if session.every_size { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-fn oshrun(session: &Session) -> PathBuf {
+fn oshrun(session: &TestSession) -> PathBuf {
     session.prefix.join("bin/oshrun")
 }
 
@@ -319,15 +321,15 @@ fn oshrun(session: &Session) -> PathBuf {
 const STEPS_OF_THEIR_OWN: &[&str] =
     &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_"];
 
-pub fn soak(session: &Session) -> Result<Outcome> {
+pub fn soak(session: &TestSession) -> Result<StepOutcome> {
     let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);
     suites(session, |_| true)?.args(["--ignored"]).args(others).run()
 }
 
-pub fn oldest_rust(session: &Session) -> Result<Outcome> {
+pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     let version = session.workspace.rust_version()?;
     if let Err(error) = tools::toolchain(version) {
-        return Ok(Outcome::Skipped(format!("{error:#}")));
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);
     passed(
@@ -337,6 +339,6 @@ pub fn oldest_rust(session: &Session) -> Result<Outcome> {
     )
 }
 
-fn passed(command: &mut Command) -> Result<Outcome> {
-    process::run(command).map(|()| Outcome::Passed)
+fn passed(command: &mut Command) -> Result<StepOutcome> {
+    process::run(command).map(|()| StepOutcome::Passed)
 }

@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use workbench::process;
 use workbench::workspace::{TestProgram, Workspace};
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::tools::{self, Tally};
 
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// All of them, several at once.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<StepOutcome> {
         let programs = Mutex::new(self.programs.into_iter());
         let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let lane = || {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::*;
 
-fn session() -> Session {
-    Session {
+fn session() -> TestSession {
+    TestSession {
         workspace: Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() },
         prefix: PathBuf::new(),
         suites: Suites::default(),
@@ -17,8 +17,8 @@ fn session() -> Session {
 fn a_failure_stops_only_what_stands_on_it() {
     let steps = [
         step("install", |_| bail!("no room")),
-        installed("tests", |_| Ok(Outcome::Passed)),
-        step("miri", |_| Ok(Outcome::Passed)),
+        installed("tests", |_| Ok(StepOutcome::Passed)),
+        step("miri", |_| Ok(StepOutcome::Passed)),
     ];
     let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
     let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
@@ -27,16 +27,16 @@ fn a_failure_stops_only_what_stands_on_it() {
 
 #[test]
 fn a_step_of_another_tier_is_named_with_its_tier() {
-    let refused = |args: &[&str]| {
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        run(&args).unwrap_err().to_string()
+    let refused = |providers, only: &str| {
+        let flags = TestFlags { providers, full: false, only: vec![only.to_owned()], list: true };
+        run(flags).unwrap_err().to_string()
     };
     let hosts = "the step `hosts` is one of `cargo xtask test --full`";
-    assert_eq!(refused(&["--list", "--only", "hosts"]), hosts);
-    assert_eq!(refused(&["--list", "--providers", "--only", "hosts"]), hosts);
+    assert_eq!(refused(false, "hosts"), hosts);
+    assert_eq!(refused(true, "hosts"), hosts);
     let tests = "the step `tests` is one of `cargo xtask test`";
-    assert_eq!(refused(&["--list", "--providers", "--only", "tests"]), tests);
-    assert!(refused(&["--list", "--only", "host"]).starts_with("there is no step `host`"));
+    assert_eq!(refused(true, "tests"), tests);
+    assert!(refused(false, "host").starts_with("there is no step `host`"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use workbench::process;
 
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 
 /// How long something may take to be downloaded before it counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);
@@ -109,11 +109,13 @@ impl Tally {
 
     /// Of a step that consists of these tests. A filter that matches nothing must not look like
     /// success.
-    pub fn outcome(self) -> Result<Outcome> {
+    pub fn outcome(self) -> Result<StepOutcome> {
         match self {
             Tally { passed: 0, ignored: 0 } => bail!("no test ran"),
-            Tally { passed: 0, .. } => Ok(Outcome::Skipped("all of its tests were ignored".into())),
-            _ => Ok(Outcome::Passed),
+            Tally { passed: 0, .. } => {
+                Ok(StepOutcome::Skipped("all of its tests were ignored".into()))
+            }
+            _ => Ok(StepOutcome::Passed),
         }
     }
 }
@@ -151,8 +153,8 @@ mod tests {
             );
             tally(Command::new("echo").arg(text)).and_then(Tally::outcome)
         };
-        assert!(matches!(says(2, 1), Ok(Outcome::Passed)));
-        assert!(matches!(says(0, 1), Ok(Outcome::Skipped(_))));
+        assert!(matches!(says(2, 1), Ok(StepOutcome::Passed)));
+        assert!(matches!(says(0, 1), Ok(StepOutcome::Skipped(_))));
         assert!(says(0, 0).is_err());
         assert!(tally(&mut Command::new("false")).is_err());
     }

@@ -40,7 +40,6 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The first figure of a line.
 fn figure(line: &str) -> Option<&str> {
     let units = UNITS.iter().flat_map(|unit| line.match_indices(*unit));
     units.into_iter().find_map(|(at, unit)| {

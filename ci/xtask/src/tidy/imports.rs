@@ -17,7 +17,7 @@ use super::tree::Tree;
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
-/// Names of the standard library that no type of ours may take.
+/// NamePath of the standard library that no type of ours may take.
 const TAKEN: &[&str] =
     &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
 
@@ -83,18 +83,17 @@ fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// A path of names from the root of the crate.
-type Names = Vec<String>;
+type NamePath = Vec<String>;
 
 /// What a file holds, as far as it matters here.
 #[derive(Default)]
 struct Module {
     /// What each imported name stands for, as written.
-    names: BTreeMap<String, Names>,
+    names: BTreeMap<String, NamePath>,
     /// Every path that the file uses, imports among them, as written.
-    paths: BTreeSet<Names>,
+    paths: BTreeSet<NamePath>,
     /// Modules all of whose names it has by `use x::*`, as written.
-    globs: Vec<Names>,
-    /// Types that it defines.
+    globs: Vec<NamePath>,
     types: Vec<String>,
     /// Every name that it defines.
     defined: BTreeSet<String>,
@@ -104,7 +103,7 @@ struct Module {
 
 /// The modules of a crate that are files, by their names.
 struct Modules<'a> {
-    files: BTreeMap<Names, (&'a str, Module)>,
+    files: BTreeMap<NamePath, (&'a str, Module)>,
 }
 
 impl<'a> Modules<'a> {
@@ -124,7 +123,7 @@ impl<'a> Modules<'a> {
 
     /// For each file those that it imports.
     fn imports(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
-        let of = |module: &Names, (path, content): &(&'a str, Module)| {
+        let of = |module: &NamePath, (path, content): &(&'a str, Module)| {
             let targets = content.paths.iter().filter_map(|used| self.find(module, used, 0));
             let targets = targets.filter_map(|names| Some(self.files.get(&names)?.0));
             (*path, targets.filter(|target| target != path).collect())
@@ -133,10 +132,10 @@ impl<'a> Modules<'a> {
     }
 
     /// The file that holds what `path` names where it is used in `module`.
-    fn find(&self, module: &Names, path: &[String], depth: usize) -> Option<Names> {
+    fn find(&self, module: &NamePath, path: &[String], depth: usize) -> Option<NamePath> {
         let (first, rest) = path.split_first()?;
         let (mut at, mut rest) = match first.as_str() {
-            "crate" => (Names::new(), rest),
+            "crate" => (NamePath::new(), rest),
             "self" => (module.clone(), rest),
             "super" => (module[..module.len().checked_sub(1)?].to_vec(), rest),
             _ => (module.clone(), path),
@@ -172,7 +171,7 @@ impl<'a> Modules<'a> {
 
 impl Modules<'_> {
     /// The module from which `at` has a name by `use x::*`.
-    fn by_glob(&self, at: &Names, name: &String, depth: usize) -> Option<Names> {
+    fn by_glob(&self, at: &NamePath, name: &String, depth: usize) -> Option<NamePath> {
         let (_, module) = self.files.get(at)?;
         if depth >= 8 || module.defined.contains(name) {
             return None;
@@ -195,7 +194,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
 }
 
 impl Module {
-    fn add(&mut self, path: Names) {
+    fn add(&mut self, path: NamePath) {
         // Inside of a module without a file `super` is this file.
         let supers = path.iter().take_while(|name| *name == "super").count().min(self.inner);
         let path = match supers {
@@ -205,9 +204,9 @@ impl Module {
         self.paths.insert(path);
     }
 
-    fn tree(&mut self, before: &Names, tree: &UseTree) {
+    fn tree(&mut self, before: &NamePath, tree: &UseTree) {
         let with = |name: &syn::Ident| [before.as_slice(), &[name.to_string()]].concat();
-        let mut import = |name: String, path: Names| {
+        let mut import = |name: String, path: NamePath| {
             self.add(path.clone());
             self.names.insert(name, path);
         };
@@ -254,7 +253,7 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         if item.leading_colon.is_none() {
-            self.tree(&Names::new(), &item.tree);
+            self.tree(&NamePath::new(), &item.tree);
         }
     }
 

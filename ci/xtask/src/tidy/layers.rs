@@ -51,7 +51,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("benches/counts", &["crates/shmem"]),
     ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
-    ("benches/scale", &["crates/collectives"]),
+    ("benches/scale", &["crates/collectives", "benches/shmem-perf"]),
     ("benches/shmem-perf", &["launcher/documents", "sys/ucx-sys", "sys/libfabric-sys"]),
     ("ci/workbench", &[]),
     ("ci/verbs", &["ci/workbench"]),

@@ -31,10 +31,7 @@ const RULES: &[Rule] = &[
     figures::check,
 ];
 
-pub fn run(args: &[String]) -> Result<()> {
-    if let Some(arg) = args.first() {
-        bail!("tidy takes no arguments, not `{arg}`");
-    }
+pub fn run() -> Result<()> {
     let workspace = Workspace::open()?;
     let mut files = Vec::new();
     read(&workspace.root, &workspace.root, &mut files)?;

@@ -10,20 +10,16 @@ use workbench::workspace::Package;
 pub struct Tree {
     /// In no order.
     pub files: Vec<File>,
-    /// The crates.
     pub packages: Vec<Package>,
 }
 
-/// A text file.
 pub struct File {
     /// Relative to the top of the repository.
     pub path: String,
-    /// All of it.
     pub text: String,
 }
 
 impl File {
-    /// Whether it is Rust.
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// The route for these variables, where descriptor 7 is a socket; the variable named by a refusal.
-fn found(vars: &[(&str, &str)]) -> Result<Route, &'static str> {
+fn found(vars: &[(&str, &str)]) -> Result<JoinRoute, &'static str> {
     found_by(Protocol::Any, vars)
 }
 
-fn found_by(protocol: Protocol, vars: &[(&str, &str)]) -> Result<Route, &'static str> {
+fn found_by(protocol: Protocol, vars: &[(&str, &str)]) -> Result<JoinRoute, &'static str> {
     let lookup =
         |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
     route(protocol, &lookup, |fd| fd == 7).map_err(|error| match error {
@@ -25,18 +25,18 @@ fn single_processes_pass() {
         // A shell inside an allocation is no member of a step.
         &[("SLURM_NTASKS", "8")],
     ] {
-        assert_eq!(found(vars), Ok(Route::Alone), "{vars:?}");
+        assert_eq!(found(vars), Ok(JoinRoute::Alone), "{vars:?}");
     }
 }
 
 #[test]
 fn each_launcher_is_joined_in_its_way() {
     let hydra = [("PMI_FD", "7"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
-    assert_eq!(found(&hydra), Ok(Route::Inherited { fd: 7, pe: 2, n_pes: 4 }));
+    assert_eq!(found(&hydra), Ok(JoinRoute::Inherited { fd: 7, pe: 2, n_pes: 4 }));
     let port = [("PMI_PORT", "host:77"), ("PMI_ID", "3")];
-    assert_eq!(found(&port), Ok(Route::Port { address: "host:77".to_owned(), id: 3 }));
+    assert_eq!(found(&port), Ok(JoinRoute::Port { address: "host:77".to_owned(), id: 3 }));
     let mpirun = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
-    assert_eq!(found(&mpirun), Ok(Route::Pmix));
+    assert_eq!(found(&mpirun), Ok(JoinRoute::Pmix));
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn what_can_be_used_counts_more_than_what_is_set() {
     let pmix = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")];
     let wire = |fd| [("PMI_FD", fd), ("PMI_RANK", "0"), ("PMI_SIZE", "4")];
     let both = |fd| [&pmix[..], &wire(fd)].concat();
-    assert_eq!(found(&both("7")), Ok(Route::Inherited { fd: 7, pe: 0, n_pes: 4 }));
-    assert_eq!(found(&both("8")), Ok(Route::Pmix));
-    assert_eq!(found_by(Protocol::Pmix, &both("7")), Ok(Route::Pmix));
+    assert_eq!(found(&both("7")), Ok(JoinRoute::Inherited { fd: 7, pe: 0, n_pes: 4 }));
+    assert_eq!(found(&both("8")), Ok(JoinRoute::Pmix));
+    assert_eq!(found_by(Protocol::Pmix, &both("7")), Ok(JoinRoute::Pmix));
     assert_eq!(found_by(Protocol::Pmi2, &both("8")), Err("PMI_SIZE"));
 }
 

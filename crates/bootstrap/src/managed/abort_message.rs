@@ -1,8 +1,6 @@
 //! Lets the process manager read what this process has printed before it is requested to end the
 //! job: Hydra's proxies end without reading what is left in their pipes, and the message that says
 //! why would be lost.
-//!
-//! It must never know what was printed.
 
 use std::os::fd::BorrowedFd;
 use std::thread::sleep;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::limit::timespec;
 use super::node_key::{NodeKey, PROOF};
 use super::node_socket::{BACKLOG, NodeSocket};
+use super::time_left::timespec;
 
 /// Most connections that have proved nothing yet: one more takes the place of the oldest, which is
 /// closed. A PE that loses its connection in this way connects again.

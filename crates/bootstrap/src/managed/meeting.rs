@@ -27,10 +27,10 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::admission::{Admission, hello};
-use super::limit::{Limit, SLICE};
 use super::node_key::PROOF;
 use super::node_peers::{NodePeers, Seat};
 use super::node_socket::NodeSocket;
+use super::time_left::{SLICE, TimeLeft};
 use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
@@ -114,7 +114,7 @@ impl Meeting {
         joined: &mut BTreeMap<u32, UnixStream>,
     ) -> Result<(), Error> {
         let me = self.socket.pe();
-        let mut limit = Limit::new(self.limit);
+        let mut limit = TimeLeft::new(self.limit);
         let mut admission = Admission::new(&self.socket);
         let mut looked = Instant::now();
         while let Some(&pe) = awaited.first() {
@@ -153,7 +153,7 @@ impl Meeting {
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let proof = self.socket.key().proof(self.socket.pe(), pe);
         let fds = [memory.as_fd(), theirs.as_fd()];
-        let mut limit = Limit::new(self.limit);
+        let mut limit = TimeLeft::new(self.limit);
         loop {
             match limit.spend(|_| send_with(stream, &proof, &fds)) {
                 None => {
@@ -180,7 +180,7 @@ impl Meeting {
         // The first PE waits for others too, and says whom it has missed.
         let whole = 2 * self.limit;
         let silent = || self.silent(whole, first, "to answer");
-        let mut limit = Limit::new(whole);
+        let mut limit = TimeLeft::new(whole);
         loop {
             match self.await_welcome(first, &stream, &mut limit) {
                 Ok((memory, link)) => {
@@ -206,7 +206,7 @@ impl Meeting {
         &self,
         first: u32,
         stream: &UnixStream,
-        limit: &mut Limit,
+        limit: &mut TimeLeft,
     ) -> io::Result<(OwnedFd, OwnedFd)> {
         let hello = hello(self.socket.key(), self.socket.pe(), first);
         // The queue of a new connection has room for it.
@@ -225,7 +225,7 @@ impl Meeting {
 
     /// A connection to PE `pe`, if it is on this node.
     fn connect(&self, pe: u32) -> Result<Option<UnixStream>, Error> {
-        let mut limit = Limit::new(self.limit);
+        let mut limit = TimeLeft::new(self.limit);
         self.socket.connect(pe, &mut limit).map_err(|cause| match cause.kind() {
             ErrorKind::TimedOut => self.silent(self.limit, pe, "to accept its connection"),
             _ => Error::NodePeer { pe, cause },

@@ -8,7 +8,6 @@
 mod abort_message;
 mod admission;
 mod chunks;
-mod limit;
 mod manager;
 mod manager_watch;
 mod meeting;
@@ -20,6 +19,7 @@ mod notice;
 mod pmi;
 mod pmix;
 mod port;
+mod time_left;
 mod watch;
 mod wire;
 
@@ -27,7 +27,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::detect::{Protocol, Route};
+use crate::detect::{JoinRoute, Protocol};
 use crate::env;
 use crate::error::Error;
 use crate::inherited;
@@ -55,33 +55,36 @@ pub(crate) struct Managed {
 }
 
 /// The manager that the environment leads to; `None` where it leads nowhere.
-pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
+pub(crate) fn manager(
+    route: JoinRoute,
+    protocol: Protocol,
+) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
-        Route::Alone => Ok(None),
-        Route::Pmix => {
+        JoinRoute::Alone => Ok(None),
+        JoinRoute::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
-            Ok(Some(Box::new(Pmix::open(limit::ANSWER, nobody)?)))
+            Ok(Some(Box::new(Pmix::open(time_left::ANSWER, nobody)?)))
         }
-        Route::Port { address, id } => {
+        JoinRoute::Port { address, id } => {
             // The manager keeps one connection per process, the last.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
             }
             let variables = [env::PMI_PORT, env::PMI_ID];
             let who = format!("the process with {}={id}", env::PMI_ID);
-            let connected = port::connect(&address, id, limit::ANSWER)
+            let connected = port::connect(&address, id, time_left::ANSWER)
                 .map_err(|error| nobody(error, &who, &variables))?;
             let (socket, pe, n_pes) = (connected.socket, connected.pe, connected.n_pes);
-            let limit = limit::ANSWER;
+            let limit = time_left::ANSWER;
             let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false, limit };
             let pmi = Pmi::open(opening).map_err(|error| nobody(error, &who, &variables))?;
             Ok(Some(Box::new(pmi)))
         }
-        Route::Inherited { fd, pe, n_pes } => {
+        JoinRoute::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
             let mpi = mpi::present();
             // Slurm's, which Hydra's processes see only from outside.
@@ -90,7 +93,7 @@ pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn
                 return Err(Error::MpiLater);
             }
             let is_open = mpi == Mpi::Open;
-            let limit = limit::ANSWER;
+            let limit = time_left::ANSWER;
             let opening = Opening { socket, dialect, pe, n_pes, job, is_open, limit };
             let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
             let pmi = Pmi::open(opening)
@@ -104,7 +107,7 @@ pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn
 fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
     let cause = match error {
         Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
-            format!("no answer within {} s", limit::ANSWER.as_secs())
+            format!("no answer within {} s", time_left::ANSWER.as_secs())
         }
         Error::ManagerLost(cause) => cause.to_string(),
         Error::ManagerSilent { request, limit, .. } => {
@@ -128,12 +131,12 @@ fn set(names: &[&str]) -> String {
 impl Managed {
     /// Joins the job: meets the PEs of this node and learns about the others.
     pub(crate) fn join(mut manager: Box<dyn Manager>) -> Result<Managed, Error> {
-        let notice = Notice::after(limit::ANSWER, manager.pe(), manager.n_pes());
+        let notice = Notice::after(time_left::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
         let socket = NodeSocket::listen(key, manager.pe())?;
         manager.fence()?;
         drop(notice);
-        let mut node_peers = meeting::meet(socket, manager.n_pes(), limit::ANSWER)?;
+        let mut node_peers = meeting::meet(socket, manager.n_pes(), time_left::ANSWER)?;
         let led = node_peers.led();
         let several = led.as_ref().map(|led| led.len() < manager.n_pes() as usize);
         let nodes = if node_peers.spread_several(several)? {

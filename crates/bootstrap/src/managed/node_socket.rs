@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::limit::Limit;
 use super::node_key::NodeKey;
+use super::time_left::TimeLeft;
 use crate::error::Error;
 
 /// Connections that wait to be accepted; others wait behind them.
@@ -68,7 +68,7 @@ impl NodeSocket {
     ///
     /// # Errors
     /// [`ErrorKind::TimedOut`] when its queue stays full, and those of connect.
-    pub(super) fn connect(&self, pe: u32, limit: &mut Limit) -> io::Result<Option<UnixStream>> {
+    pub(super) fn connect(&self, pe: u32, limit: &mut TimeLeft) -> io::Result<Option<UnixStream>> {
         let socket = socket(SocketFlags::empty())?;
         let name = self.key.name(pe)?;
         loop {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::limit::Limit;
+use super::time_left::TimeLeft;
 use super::watch::without_signals;
 
 /// Something that is waited for until this is dropped.
@@ -41,7 +41,7 @@ impl Notice {
     fn run(wait: Duration, report: impl FnOnce() + Send + 'static) -> Notice {
         let (over, is_over) = channel();
         let watch = move || {
-            let mut limit = Limit::new(wait);
+            let mut limit = TimeLeft::new(wait);
             while let Some(waited) = limit.spend(|slice| is_over.recv_timeout(slice)) {
                 if waited != Err(RecvTimeoutError::Timeout) {
                     return;

@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::chunks;
-use super::limit::Limit;
 use super::manager::{Ender, Manager};
-use super::wire::{self, Dialect, Message, PmiDecoder};
+use super::time_left::TimeLeft;
+use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
 
 /// Longest value that PMI-2 takes, which has no way to ask.
@@ -184,9 +184,9 @@ impl Pmi {
         command: &str,
         pairs: &[(&str, &str)],
         answer: &str,
-    ) -> Result<Message, Error> {
+    ) -> Result<PmiMessage, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
-        let mut limit = Limit::new(self.limit);
+        let mut limit = TimeLeft::new(self.limit);
         let reply = self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
             Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
                 Error::ManagerSilent { pe: self.pe, request: command.to_owned(), limit: self.limit }
@@ -198,7 +198,7 @@ impl Pmi {
 
     /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request,
     /// however late.
-    fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
+    fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<PmiMessage, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))
     }
@@ -207,7 +207,7 @@ impl Pmi {
     fn receive(
         &mut self,
         mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,
-    ) -> Result<Message, Error> {
+    ) -> Result<PmiMessage, Error> {
         let mut bytes = [0; 4096];
         loop {
             match self.decoder.take() {
@@ -243,12 +243,12 @@ impl Pmi {
     }
 }
 
-fn expect(command: &str, answer: &str, reply: Message) -> Result<Message, Error> {
+fn expect(command: &str, answer: &str, reply: PmiMessage) -> Result<PmiMessage, Error> {
     let failed = reply.value("rc").is_some_and(|rc| rc != "0");
     if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
 }
 
-fn refused(request: &str, reply: &Message) -> Error {
+fn refused(request: &str, reply: &PmiMessage) -> Error {
     Error::Refused { request: request.to_owned(), reply: reply.to_string() }
 }
 

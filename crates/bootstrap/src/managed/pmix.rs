@@ -21,8 +21,8 @@ use pmix_sys::{
     pmix_info_t, pmix_proc_t, pmix_status_t, pmix_value_t,
 };
 
-use super::limit::Limit;
 use super::manager::{Ender, Manager};
+use super::time_left::TimeLeft;
 use super::watch::without_signals;
 use crate::error::Error;
 
@@ -122,7 +122,7 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
     };
     let spawn = || thread::Builder::new().spawn(call);
     without_signals(spawn).map_err(|error| error.to_string())?;
-    let mut left = Limit::new(limit);
+    let mut left = TimeLeft::new(limit);
     loop {
         match left.spend(|slice| answers.recv_timeout(slice)) {
             None => return Err(format!("no answer within {} s", limit.as_secs())),

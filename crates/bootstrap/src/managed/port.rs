@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::wire::{self, Dialect, Message, PmiDecoder};
+use super::wire::{self, Dialect, PmiDecoder, PmiMessage};
 use crate::error::Error;
 
 /// A connection to the manager, which answers with this process's number and that of all processes.
@@ -55,7 +55,7 @@ fn reach(address: &str, limit: Duration) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-fn line(lines: &mut impl BufRead) -> Result<Message, Error> {
+fn line(lines: &mut impl BufRead) -> Result<PmiMessage, Error> {
     let mut text = Vec::new();
     let end = || Error::ManagerLost(io::Error::from(ErrorKind::UnexpectedEof));
     let read = lines.read_until(b'\n', &mut text);

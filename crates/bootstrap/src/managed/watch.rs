@@ -132,9 +132,9 @@ mod tests {
     use std::sync::mpsc;
 
     #[derive(Debug)]
-    struct PeRecord(mpsc::Sender<i32>);
+    struct TestEnder(mpsc::Sender<i32>);
 
-    impl Ender for PeRecord {
+    impl Ender for TestEnder {
         fn ask(&self, status: i32) -> bool {
             self.0.send(status).is_ok()
         }
@@ -145,7 +145,7 @@ mod tests {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
         let line = Lifeline { pe: 7, stream: Arc::new(there) };
-        Watch::start(vec![line], true, Arc::new(PeRecord(end)));
+        Watch::start(vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
 

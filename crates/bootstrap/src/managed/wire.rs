@@ -23,9 +23,9 @@ pub(crate) enum Dialect {
 
 /// A request or a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Message(Vec<(String, String)>);
+pub(crate) struct PmiMessage(Vec<(String, String)>);
 
-impl Message {
+impl PmiMessage {
     /// The value of the first pair with this key.
     pub(crate) fn value(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
@@ -37,7 +37,7 @@ impl Message {
     }
 }
 
-impl fmt::Display for Message {
+impl fmt::Display for PmiMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs: Vec<String> =
             self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -91,7 +91,7 @@ impl PmiDecoder {
     ///
     /// # Errors
     /// When the bytes cannot become a reply.
-    pub(crate) fn take(&mut self) -> Result<Option<Message>, Malformed> {
+    pub(crate) fn take(&mut self) -> Result<Option<PmiMessage>, Malformed> {
         let (body, used) = match self.dialect {
             Dialect::One => match self.buffer.iter().position(|&byte| byte == b'\n') {
                 Some(end) => (0..end, end + 1),
@@ -125,12 +125,12 @@ fn pair(text: &str) -> Option<(String, String)> {
     text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
 }
 
-fn of_words(line: &str) -> Message {
-    Message(line.split_whitespace().filter_map(pair).collect())
+fn of_words(line: &str) -> PmiMessage {
+    PmiMessage(line.split_whitespace().filter_map(pair).collect())
 }
 
 /// A semicolon ends a pair; two of them are one that belongs to a value.
-fn of_body(body: &str) -> Message {
+fn of_body(body: &str) -> PmiMessage {
     let mut pairs = Vec::new();
     let mut current = String::new();
     let mut characters = body.chars().peekable();
@@ -142,7 +142,7 @@ fn of_body(body: &str) -> Message {
         }
     }
     pairs.extend(pair(&current));
-    Message(pairs)
+    PmiMessage(pairs)
 }
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use crate::server::{Decision, Server};
 
 /// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends.
 /// Returns how it ended.
-fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
+fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
     let (pairs, peers): (Vec<_>, Vec<_>) =
         (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();
     let (record, records) = mpsc::channel();
     thread::scope(|scope| {
         for peer in peers {
             let body = &body;
-            scope.spawn(move || body(Session::join(Link::new(peer), None).expect("welcome")));
+            scope.spawn(move || body(JobSession::join(Link::new(peer), None).expect("welcome")));
         }
         for (pe, pair) in pairs.iter().enumerate() {
             let record = record.clone();
@@ -124,7 +124,7 @@ fn a_global_exit_ends_the_job_silently() {
 
 #[test]
 fn alone_there_is_nobody_to_ask() {
-    let mut session = Session::alone();
+    let mut session = JobSession::alone();
     assert_eq!(
         (session.pe(), session.n_pes(), session.local_id(), session.nodes().n_nodes()),
         (0, 1, 0, 1)
@@ -139,6 +139,6 @@ fn alone_there_is_nobody_to_ask() {
 fn a_launcher_of_another_version_is_named() {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair");
     theirs.write_all(&[0, 0, 0, 0, 77]).expect("room");
-    let error = Session::join(Link::new(ours), None).expect_err("another version").to_string();
+    let error = JobSession::join(Link::new(ours), None).expect_err("another version").to_string();
     assert!(error.contains("version 77") && error.contains("one installation"), "{error}");
 }

@@ -5,7 +5,7 @@ use super::nodes::{Levels, Nodes};
 
 /// The nodes of a team of `n` whose first `p` members share a node, then the next `p`, and so on.
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks {
+pub struct NodeBlocks {
     /// The size of the team.
     pub n: u32,
     /// The member.
@@ -14,7 +14,7 @@ pub struct Blocks {
     pub p: u32,
 }
 
-impl Nodes for Blocks {
+impl Nodes for NodeBlocks {
     fn levels(self) -> Levels {
         let Self { n, me, p } = self;
         let nodes = n.div_ceil(p);

@@ -9,7 +9,7 @@ const fn pair(index: u32) -> Peer {
 
 #[test]
 fn only_leaders_leave_their_node() {
-    let leader: Vec<_> = sync(Blocks { n: 6, me: 2, p: 2 }).collect();
+    let leader: Vec<_> = sync(NodeBlocks { n: 6, me: 2, p: 2 }).collect();
     assert_eq!(
         leader,
         [
@@ -21,7 +21,7 @@ fn only_leaders_leave_their_node() {
             Step::Signal { peer: pair(3) },
         ]
     );
-    let other: Vec<_> = sync(Blocks { n: 6, me: 3, p: 2 }).collect();
+    let other: Vec<_> = sync(NodeBlocks { n: 6, me: 3, p: 2 }).collect();
     assert_eq!(other, [Step::Signal { peer: pair(2) }, Step::Wait { peer: pair(2) }]);
 }
 
@@ -29,7 +29,8 @@ fn only_leaders_leave_their_node() {
 fn blocks_are_listed_alike() {
     for (n, p) in [(1, 1), (6, 2), (7, 3), (9, 4), (5, 8)] {
         for me in 0..n {
-            let (blocks, listed) = (Blocks { n, me, p }, NodeLists::of(n, me, |member| member / p));
+            let (blocks, listed) =
+                (NodeBlocks { n, me, p }, NodeLists::of(n, me, |member| member / p));
             let levels = blocks.levels();
             assert_eq!((&listed).levels(), levels, "{blocks:?}");
             assert!((0..levels.members).all(|l| blocks.member(l) == (&listed).member(l)));
@@ -54,7 +55,7 @@ fn members_of_a_node_need_not_be_neighbors() {
 
 #[test]
 fn lanes_are_as_many_as_pay() {
-    let lanes = |p, parts| lanes(Blocks { n: 3 * p, me: 0, p }, parts);
+    let lanes = |p, parts| lanes(NodeBlocks { n: 3 * p, me: 0, p }, parts);
     assert_eq!([0, 2047, 2048, u32::MAX].map(|parts| lanes(2, parts)), [1, 1, 2, 2]);
     assert_eq!([0, 128, u32::MAX].map(|parts| lanes(64, parts)), [1, 4, 64]);
 }

@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 use rushmem_collectives::choice::SyncAlgorithm;
-use rushmem_collectives::two_level::{Blocks, Nodes};
+use rushmem_collectives::two_level::{NodeBlocks, Nodes};
 use rushmem_collectives::*;
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
@@ -196,16 +196,18 @@ impl Call {
                 Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
                 Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
                 Reduction::TwoLevel { p, lanes } => {
-                    let at = Blocks { n, me, p };
+                    let at = NodeBlocks { n, me, p };
                     let lanes = lanes.min(at.levels().lanes);
                     Box::new(two_level::all_reduce(at, parts, lanes))
                 }
                 Reduction::TwoLevelPiece { p, shared } => {
-                    Box::new(two_level::all_reduce_piece(Blocks { n, me, p }, shared))
+                    Box::new(two_level::all_reduce_piece(NodeBlocks { n, me, p }, shared))
                 }
             },
-            Call::TwoLevelSync { p } => Box::new(two_level::sync(Blocks { n, me, p })),
-            Call::TwoLevelShort { p } => Box::new(two_level::all_reduce_short(Blocks { n, me, p })),
+            Call::TwoLevelSync { p } => Box::new(two_level::sync(NodeBlocks { n, me, p })),
+            Call::TwoLevelShort { p } => {
+                Box::new(two_level::all_reduce_short(NodeBlocks { n, me, p }))
+            }
             Call::LongBroadcast { by, root, parts } => match by {
                 Broadcasting::Direct => Box::new(pull::broadcast(n, me, root, parts)),
                 Broadcasting::ScatterAllGather => {

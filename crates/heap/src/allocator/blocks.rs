@@ -80,7 +80,7 @@ impl fmt::Display for Misplaced {
 
 /// The blocks.
 #[derive(Default)]
-pub(super) struct Blocks {
+pub(super) struct BlockList {
     /// By their starts.
     allocated: BTreeMap<usize, Block>,
     /// The latest first, with the calls that freed them.
@@ -89,7 +89,7 @@ pub(super) struct Blocks {
     count: u64,
 }
 
-impl Blocks {
+impl BlockList {
     pub(super) fn len(&self) -> usize {
         self.allocated.len()
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// this.
 const MOST: usize = 256 << 20;
 
-type Mark = unsafe extern "C" fn(*const c_void, usize);
+type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
 
 /// Who wants to know of marks.
 pub(super) struct Marks {
@@ -21,8 +21,8 @@ pub(super) struct Marks {
 }
 
 struct Asan {
-    poison: Mark,
-    unpoison: Mark,
+    poison: PoisonCall,
+    unpoison: PoisonCall,
     /// The end of what has been poisoned: nothing behind it needs the opposite.
     poisoned: AtomicUsize,
 }
@@ -93,11 +93,11 @@ impl Marks {
 }
 
 /// A function of AddressSanitizer that marks memory, if the program has it.
-fn function(name: &CStr) -> Option<Mark> {
+fn function(name: &CStr) -> Option<PoisonCall> {
     // SAFETY: looks a name up among the loaded objects.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     // SAFETY: both functions of these names have this type.
-    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Mark>(found) })
+    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, PoisonCall>(found) })
 }
 
 /// Requests to valgrind, whose numbers and instructions are part of its interface.

@@ -7,7 +7,7 @@
 //! copy must be fast: most of the time would be spent in page faults, which huge pages reduce.
 #![allow(unsafe_code)]
 
-use super::program::{Part, Statics};
+use super::program::{ProgramPart, Statics};
 use crate::mapping::Mapping;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(super) const HUGE: usize = 2 << 20;
 
 /// What is copied.
-pub(super) struct Source<'a> {
+pub(super) struct CopySource<'a> {
     pub(super) statics: &'a Statics,
     /// The node's memory. Where it is not open any more nobody can say which pages hold something,
     /// and all are copied.
@@ -30,7 +30,7 @@ pub(super) struct Source<'a> {
     pub(super) at: u64,
 }
 
-impl Source<'_> {
+impl CopySource<'_> {
     /// The first run of pages among these that hold something.
     fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
@@ -51,7 +51,7 @@ impl Source<'_> {
 
 /// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps what
 /// was not moved.
-pub(super) struct Copy {
+pub(super) struct StaticsCopy {
     /// Room for the static data, and to align them.
     _reserved: Mapping,
     /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the
@@ -59,19 +59,19 @@ pub(super) struct Copy {
     start: *mut c_void,
 }
 
-impl Copy {
+impl StaticsCopy {
     /// A copy of all that holds something.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub(super) fn of(from: &Source<'_>) -> Result<Copy, Errno> {
+    pub(super) fn of(from: &CopySource<'_>) -> Result<StaticsCopy, Errno> {
         let statics = from.statics;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let reserved = Mapping::new(statics.nbytes() + HUGE, protection)?;
         let start = reserved.start();
         let padding = statics.start().wrapping_sub(start.addr()) % HUGE;
-        let copy = Copy { _reserved: reserved, start: start.wrapping_byte_add(padding) };
-        for Part { pages, .. } in &statics.parts {
+        let copy = StaticsCopy { _reserved: reserved, start: start.wrapping_byte_add(padding) };
+        for ProgramPart { pages, .. } in &statics.parts {
             copy.advise(pages, Advice::LinuxNoHugepage);
             let mut next = pages.start;
             while let Some(run) = from.held(next..pages.end)? {
@@ -85,7 +85,12 @@ impl Copy {
     /// Copy a run of pages of a part, in huge pages as far as whole ones are in it: more would take
     /// memory that the static data do not take. The advice is always one for all of the part,
     /// because kernels before 6.17 move no range in which it differs.
-    fn fill(&self, from: &Source<'_>, part: &Range<usize>, run: Range<usize>) -> Result<(), Errno> {
+    fn fill(
+        &self,
+        from: &CopySource<'_>,
+        part: &Range<usize>,
+        run: Range<usize>,
+    ) -> Result<(), Errno> {
         let huge = whole_huge_pages(from.statics.start(), &run);
         self.populate(run.start..huge.start);
         self.copy(from, run.start..huge.start)?;
@@ -120,7 +125,7 @@ impl Copy {
 
     /// The kernel reads where it can: it sees no error where an address sanitizer has put guards
     /// between variables.
-    fn copy(&self, from: &Source<'_>, mut run: Range<usize>) -> Result<(), Errno> {
+    fn copy(&self, from: &CopySource<'_>, mut run: Range<usize>) -> Result<(), Errno> {
         let Some(memory) = from.memory else {
             let source = from.statics.start() + run.start;
             let source: *mut u64 = std::ptr::with_exposed_provenance_mut(source);
@@ -148,7 +153,7 @@ impl Copy {
     /// # Errors
     /// When the kernel refuses; nothing works any more then.
     pub(super) fn take_the_place_of(self, statics: &Statics) -> Result<(), Errno> {
-        for Part { pages, executable, .. } in &statics.parts {
+        for ProgramPart { pages, executable, .. } in &statics.parts {
             let from = self.start.wrapping_byte_add(pages.start);
             let to = std::ptr::with_exposed_provenance_mut(statics.start() + pages.start);
             if *executable {

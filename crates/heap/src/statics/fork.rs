@@ -6,7 +6,7 @@
 //! that are executed, and children of `vfork` and `posix_spawn`, do not need this.
 #![allow(unsafe_code)]
 
-use super::copy::{Copy, Source};
+use super::copy::{CopySource, StaticsCopy};
 use super::program::Statics;
 use super::signals::{block_signals, restore_signals};
 use rustix::fs::fstat;
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the handlers know.
-struct Shared {
+struct ForkState {
     statics: Statics,
     /// The node's memory, to ask which pages hold something. The program may have closed it.
     memory: OwnedFd,
@@ -38,14 +38,14 @@ unsafe extern "C" {
     ) -> libc::c_int;
 }
 
-static SHARED: OnceLock<Shared> = OnceLock::new();
+static SHARED: OnceLock<ForkState> = OnceLock::new();
 /// The static data are shared memory: not before they were remapped, and not in a child.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// What this thread prepared for the fork that it is in.
 struct Forking {
     /// The copy for the child, if there is memory for one.
-    copy: Option<Copy>,
+    copy: Option<StaticsCopy>,
     /// What to restore. A signal's handler that ran in the child before that has its copy would
     /// write to the parent's variables.
     signals: libc::sigset_t,
@@ -64,9 +64,9 @@ pub fn are_shared() -> bool {
 }
 
 /// Handlers that are registered and do nothing yet.
-pub(super) struct Prepared;
+pub(super) struct ForkHandlers;
 
-impl Prepared {
+impl ForkHandlers {
     /// The static data are shared memory from now on.
     pub(super) fn arm(self) {
         ARMED.store(true, Ordering::Release);
@@ -75,17 +75,17 @@ impl Prepared {
 
 /// Register the handlers, before the static data are shared: it takes memory. `memory` is kept
 /// open.
-pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Prepared, Errno> {
+pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
     let stat = fstat(&memory)?;
     let identity = (stat.st_dev, stat.st_ino);
-    let shared = Shared { statics: statics.clone(), memory, identity, at };
+    let shared = ForkState { statics: statics.clone(), memory, identity, at };
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
     let is_static = statics.of_static_program();
     // SAFETY: functions that live as long as the process, since the library is never unloaded.
     match unsafe { rushmem_at_fork(is_static, before, in_parent, in_child) } {
-        0 => Ok(Prepared),
+        0 => Ok(ForkHandlers),
         errno => Err(Errno::from_raw_os_error(errno)),
     }
 }
@@ -95,7 +95,7 @@ extern "C" fn before() {
         && are_shared()
     {
         let signals = block_signals();
-        let copy = Copy::of(&shared.source()).ok();
+        let copy = StaticsCopy::of(&shared.source()).ok();
         FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
     }
 }
@@ -127,12 +127,12 @@ extern "C" fn in_child() {
     }
 }
 
-impl Shared {
+impl ForkState {
     /// What is to be copied.
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> CopySource<'_> {
         let is_open =
             fstat(&self.memory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity);
         let memory = is_open.then(|| self.memory.as_fd());
-        Source { statics: &self.statics, memory, at: self.at }
+        CopySource { statics: &self.statics, memory, at: self.at }
     }
 }

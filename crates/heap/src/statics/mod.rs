@@ -15,5 +15,5 @@ mod views;
 
 pub use fork::are_shared;
 pub use program::Statics;
-pub use remap::{Refusal, Remapped};
+pub use remap::{NotRemapped, Remapped};
 pub(crate) use views::Views;

@@ -11,14 +11,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statics {
     pub(super) start: usize,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ProgramPart>,
     fingerprint: Vec<u64>,
     has_linker: bool,
 }
 
 /// Pages of variables without a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ProgramPart {
     /// As offsets from the start of the static data.
     pub(super) pages: Range<usize>,
     /// How many of its bytes have their initial values in the executable.
@@ -41,7 +41,7 @@ impl Statics {
     /// Those of the program that this process runs.
     pub fn of_program() -> Statics {
         /// What the callback fills in: of the first object, which is the program.
-        type Found = Option<(usize, Vec<Header>)>;
+        type FoundHeaders = Option<(usize, Vec<Header>)>;
         unsafe extern "C" fn first(
             info: *mut libc::dl_phdr_info,
             _: usize,
@@ -60,10 +60,12 @@ impl Statics {
                 nbytes: header.p_memsz as usize,
             });
             // SAFETY: the pointer that is passed below.
-            unsafe { *found.cast::<Found>() = Some((info.dlpi_addr as usize, headers.collect())) };
+            unsafe {
+                *found.cast::<FoundHeaders>() = Some((info.dlpi_addr as usize, headers.collect()))
+            };
             1
         }
-        let mut found: Found = None;
+        let mut found: FoundHeaders = None;
         // SAFETY: the callback takes the pointer for what it is; `found` outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
         let (load_address, headers) = found.unwrap_or_default();
@@ -87,13 +89,13 @@ impl Statics {
             if protected.contains(&first) {
                 first = protected.end;
             }
-            (first < end).then(|| Part {
+            (first < end).then(|| ProgramPart {
                 pages: first..end,
                 file_bytes: (header.address + header.file_bytes).saturating_sub(first),
                 executable: header.flags & libc::PF_X != 0,
             })
         });
-        let mut parts: Vec<Part> = parts.collect();
+        let mut parts: Vec<ProgramPart> = parts.collect();
         parts.sort_by_key(|part| part.pages.start);
         let first = parts.first().map_or(0, |part| part.pages.start);
         for part in &mut parts {
@@ -121,7 +123,7 @@ impl Statics {
     /// Whether the `nbytes` bytes at `offset` from the start are variables, all in one run.
     pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
         let within =
-            |part: &Part| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
+            |part: &ProgramPart| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
         self.parts.iter().any(within)
     }
 

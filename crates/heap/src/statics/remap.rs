@@ -9,7 +9,7 @@
 
 use super::copy::HUGE;
 use super::fork;
-use super::program::{Part, Statics, page};
+use super::program::{ProgramPart, Statics, page};
 use super::signals::{block_signals, restore_signals};
 use crate::layout::{STATICS_AT, STATICS_STRIDE};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
@@ -32,7 +32,7 @@ pub struct Remapped {
 /// Why static data were left as they are.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum NotRemapped {
     /// Other threads run, which could write meanwhile.
     Threads,
     /// The stack in use is a variable of the program.
@@ -48,19 +48,19 @@ pub enum Refusal {
     Refused(&'static str, Errno),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for NotRemapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Threads => {
+            NotRemapped::Threads => {
                 f.write_str("other threads ran already when the library was loaded")
             }
-            Refusal::Stack => f.write_str("the library was loaded on a stack among them"),
-            Refusal::Taken => f.write_str(
+            NotRemapped::Stack => f.write_str("the library was loaded on a stack among them"),
+            NotRemapped::Taken => f.write_str(
                 "another process of this PE, or another copy of the library, has its place",
             ),
-            Refusal::TooLarge => f.write_str("they are too large"),
-            Refusal::FileLimit => f.write_str("the limit of file sizes (ulimit -f) is too low"),
-            Refusal::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
+            NotRemapped::TooLarge => f.write_str("they are too large"),
+            NotRemapped::FileLimit => f.write_str("the limit of file sizes (ulimit -f) is too low"),
+            NotRemapped::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Statics {
     ///
     /// # Errors
     /// When it cannot be done; everything is as it was then.
-    pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, Refusal> {
+    pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let page = page();
         let at = STATICS_AT + u64::from(local) * STATICS_STRIDE + (self.start % HUGE) as u64;
         let end = at + self.nbytes() as u64;
@@ -84,9 +84,9 @@ impl Statics {
             STATICS_AT + u64::from(local) * STATICS_STRIDE,
             STATICS_STRIDE,
         )
-        .map_err(|e| Refusal::Refused(what, e))?;
+        .map_err(|e| NotRemapped::Refused(what, e))?;
         let prepared =
-            fork::prepare(self, kept, at).map_err(|e| Refusal::Refused("fork handlers", e))?;
+            fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
         let pagemap =
             rustix::fs::open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .ok();
@@ -99,23 +99,23 @@ impl Statics {
         Ok(Remapped { at })
     }
 
-    fn check(&self, end: u64, local: u32) -> Result<(), Refusal> {
+    fn check(&self, end: u64, local: u32) -> Result<(), NotRemapped> {
         let threads = rustix::fs::stat("/proc/self/task")
-            .map_err(|e| Refusal::Refused("counting threads", e))?;
+            .map_err(|e| NotRemapped::Refused("counting threads", e))?;
         if threads.st_nlink > 3 {
-            return Err(Refusal::Threads);
+            return Err(NotRemapped::Threads);
         }
         let on_stack = 0u8;
         let offset = (&raw const on_stack).addr().wrapping_sub(self.start);
         if offset < self.nbytes() {
-            return Err(Refusal::Stack);
+            return Err(NotRemapped::Stack);
         }
         if end > STATICS_AT + (u64::from(local) + 1) * STATICS_STRIDE {
-            return Err(Refusal::TooLarge);
+            return Err(NotRemapped::TooLarge);
         }
         match getrlimit(Resource::Fsize).current {
             // The kernel would answer with a signal that ends the process.
-            Some(limit) if limit < end => Err(Refusal::FileLimit),
+            Some(limit) if limit < end => Err(NotRemapped::FileLimit),
             _ => Ok(()),
         }
     }
@@ -126,14 +126,14 @@ impl Statics {
         at: u64,
         page: usize,
         pagemap: Option<&OwnedFd>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotRemapped> {
         // The file only grows: others may be at this, too.
         let last = at + self.nbytes() as u64 - 1;
         write(memory, last, self.start + self.nbytes() - 1, 1)?;
         for part in &self.parts {
             self.copy(memory, at, page, pagemap, part)?;
         }
-        for Part { pages, executable, .. } in &self.parts {
+        for ProgramPart { pages, executable, .. } in &self.parts {
             let mut protection = ProtFlags::READ | ProtFlags::WRITE;
             protection.set(ProtFlags::EXEC, *executable);
             let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
@@ -149,7 +149,7 @@ impl Statics {
                     at + pages.start as u64,
                 )
             }
-            .map_err(|e| Refusal::Refused("mapping shared memory", e))?;
+            .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
             if pages.len() >= HUGE {
                 // SAFETY: the range just mapped. Refused where the kernel has no huge pages.
                 let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
@@ -165,8 +165,8 @@ impl Statics {
         at: u64,
         page: usize,
         pagemap: Option<&OwnedFd>,
-        Part { pages, file_bytes, .. }: &Part,
-    ) -> Result<(), Refusal> {
+        ProgramPart { pages, file_bytes, .. }: &ProgramPart,
+    ) -> Result<(), NotRemapped> {
         let mut in_use = InUse { pagemap, page, entries: [0; WINDOW], first: 0, known: 0 };
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
@@ -184,8 +184,8 @@ impl Statics {
 /// environment is the same, nor a second copy of the library in it. A lock says so that belongs to
 /// a descriptor of our own, which is returned: it lasts as long as that is open, in this program
 /// and in its forked children.
-fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, Refusal> {
-    let refused = |e| Refusal::Refused("opening shared memory", e);
+fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
+    let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
     let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     let own = own.map_err(refused)?;
@@ -202,8 +202,8 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, Refusal> {
         return Ok(own);
     }
     match Errno::from_io_error(&std::io::Error::last_os_error()) {
-        Some(Errno::AGAIN | Errno::ACCESS) | None => Err(Refusal::Taken),
-        Some(errno) => Err(Refusal::Refused("locking its place", errno)),
+        Some(Errno::AGAIN | Errno::ACCESS) | None => Err(NotRemapped::Taken),
+        Some(errno) => Err(NotRemapped::Refused("locking its place", errno)),
     }
 }
 
@@ -213,13 +213,13 @@ fn write(
     mut at: u64,
     mut start: usize,
     mut nbytes: usize,
-) -> Result<(), Refusal> {
+) -> Result<(), NotRemapped> {
     while nbytes > 0 {
         let from = std::ptr::with_exposed_provenance(start);
         // SAFETY: variables of the program or the rest of their last page; nobody writes meanwhile.
         let bytes: &[u8] = unsafe { std::slice::from_raw_parts(from, nbytes) };
         let written = rustix::io::pwrite(memory, bytes, at)
-            .map_err(|e| Refusal::Refused("copying to shared memory", e))?;
+            .map_err(|e| NotRemapped::Refused("copying to shared memory", e))?;
         at += written as u64;
         start += written;
         nbytes -= written;

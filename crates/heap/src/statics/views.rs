@@ -1,7 +1,7 @@
 //! The static data of the node's other PEs, as this process sees them.
 #![allow(unsafe_code)]
 
-use super::program::{Part, Statics, page};
+use super::program::{ProgramPart, Statics, page};
 use crate::core_files;
 use crate::error::Error;
 use crate::layout::{STATICS_AT, STATICS_STRIDE};
@@ -83,7 +83,7 @@ fn fill(
     statics: &Statics,
     at: u64,
 ) -> Result<(), Errno> {
-    for Part { pages, .. } in &statics.parts {
+    for ProgramPart { pages, .. } in &statics.parts {
         // SAFETY: a part of the range that was reserved for this PE, which nobody uses.
         unsafe {
             mmap(

@@ -12,9 +12,9 @@ use crate::base::job;
 use crate::base::members::Members;
 use crate::coll::collectives;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::sync::check::{self, Argument};
-use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, HeldTeam, Split, Team, find, team_name, teams};
+use crate::sync::check::{self, CheckedArgument};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::team::{HeldTeam, Split, Team, TeamConfig, find, team_name, teams};
 use core::ffi::c_int;
 
 /// What an agreement is about, in its tag.
@@ -90,16 +90,16 @@ fn make(
     split: Split,
     members: Members,
     tag: u64,
-    arguments: &[Argument],
+    arguments: &[CheckedArgument],
 ) -> TeamHandle {
     let job = job::require(call);
     if job.settings.check {
         check::same(call, job, &members, tag, arguments, team_name);
     }
-    let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
+    let request = AgreementRequest { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
-            let (name, slot, config) = (split.name(&members), slots[0], Config::default());
+            let (name, slot, config) = (split.name(&members), slots[0], TeamConfig::default());
             let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
             teams().insert(team)
         }
@@ -130,7 +130,7 @@ pub fn split_grid<const D: usize>(
     collectives::agree(call, &parent, &[]);
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
-    let request = Request { tag, arguments, able: true, keeps: true, count: D };
+    let request = AgreementRequest { tag, arguments, able: true, keeps: true, count: D };
     match agree(job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let Some(axes) = axes else {
@@ -140,7 +140,7 @@ pub fn split_grid<const D: usize>(
             let mut slots = slots.into_iter();
             axes.map(|members| {
                 let slot = slots.next().expect("there is one for each");
-                let (name, me, config) = (split.name(&members), job.me(), Config::default());
+                let (name, me, config) = (split.name(&members), job.me(), TeamConfig::default());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
             })

@@ -11,7 +11,7 @@ use crate::base::job::{self, Job};
 use crate::base::refusal;
 use crate::coll::collectives::barrier_all_with;
 use crate::memory::{address, blocks};
-use crate::sync::check::Argument;
+use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
 use rushmem_transport::Segment;
@@ -145,7 +145,7 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
 }
 
 /// The place of a block, which must be the same on all PEs; an address outside the heap has none.
-fn at(call: Call, job: &Job, ptr: *const c_void) -> Argument {
+fn at(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
     if !is_in_heap(ptr) {
         not_a_block(call, job, ptr);
     }

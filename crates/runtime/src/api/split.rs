@@ -8,8 +8,8 @@ use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job;
 use crate::coll::collectives;
-use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, Team, find, teams};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::team::{Team, TeamConfig, find, teams};
 use core::ffi::c_int;
 
 /// What an agreement is about, in its tag.
@@ -24,7 +24,7 @@ pub fn split_strided(
     start: c_int,
     stride: c_int,
     size: c_int,
-    config: Config,
+    config: TeamConfig,
 ) -> Option<TeamHandle> {
     let job = job::require(call);
     if parent == TeamHandle::INVALID {
@@ -37,7 +37,8 @@ pub fn split_strided(
     let members = parent.members().subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle().0 as u64]);
-    let request = Request { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
+    let request =
+        AgreementRequest { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
     match agree(job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
@@ -60,7 +61,7 @@ pub fn split_strided(
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if a team is to have less than no contexts.
-fn check_contexts(call: Call, argument: &str, config: Config) {
+fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
     if number < 0 && job::require(call).settings.check {
         fail!(
@@ -76,8 +77,8 @@ pub fn split_2d(
     call: Call,
     parent: TeamHandle,
     xrange: c_int,
-    xaxis: Config,
-    yaxis: Config,
+    xaxis: TeamConfig,
+    yaxis: TeamConfig,
 ) -> Option<(TeamHandle, TeamHandle)> {
     let job = job::require(call);
     if parent == TeamHandle::INVALID {
@@ -91,7 +92,7 @@ pub fn split_2d(
     let axes = parent.members().row_and_column(xrange, parent.me());
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&[xrange as u64]);
-    let request = Request { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
+    let request = AgreementRequest { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
     match agree(job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");

@@ -11,7 +11,7 @@ use core::ffi::c_int;
 
 pub use crate::api::cray::{split_color, split_grid, split_strided_by_members};
 pub use crate::api::split::{split_2d, split_strided};
-pub use crate::teams::team::Config;
+pub use crate::teams::team::TeamConfig;
 
 /// `shmem_team_my_pe` (§9.4.1): -1 for the invalid team.
 pub fn my_pe(call: Call, team: TeamHandle) -> c_int {
@@ -26,7 +26,7 @@ pub fn n_pes(call: Call, team: TeamHandle) -> c_int {
 }
 
 /// `shmem_team_get_config` (§9.4.4): nothing for the invalid team.
-pub fn config(call: Call, team: TeamHandle) -> Option<Config> {
+pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
     job::require(call);
     (team != TeamHandle::INVALID).then(|| find(call, "team", team).config())
 }

@@ -106,7 +106,7 @@ pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T
 
 /// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
 #[derive(Clone, Copy)]
-struct Set<T> {
+struct WaitSet<T> {
     call: Call,
     ivars: *const T,
     nelems: usize,
@@ -115,7 +115,7 @@ struct Set<T> {
     values: Values<T>,
 }
 
-impl<T: Word> Set<T> {
+impl<T: Word> WaitSet<T> {
     /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are
     /// further arguments.
     fn check(&self, others: &[(&str, *const usize)]) {
@@ -243,7 +243,7 @@ macro_rules! sets {
         ) -> $result {
             let $job = job::require(call);
             require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
-            let $set = Set { call, ivars, nelems, status, cmp, values };
+            let $set = WaitSet { call, ivars, nelems, status, cmp, values };
             if $job.settings.check {
                 $set.check(&[$((stringify!($indices), $indices.cast_const()))?]);
             }

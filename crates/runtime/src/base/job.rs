@@ -9,7 +9,7 @@ use crate::base::in_force::InForce;
 use crate::base::process::{inits, is_child, lock};
 use crate::base::settings::Settings;
 use core::ffi::c_int;
-use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_bootstrap::{JobSession, NodeMap};
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -42,7 +42,7 @@ pub(crate) struct Job {
     pub(crate) secret: [u8; 32],
     /// All PEs reach each other over loopback.
     pub(crate) one_stack: bool,
-    pub(crate) session: Mutex<Session>,
+    pub(crate) session: Mutex<JobSession>,
 }
 
 impl Job {
@@ -55,7 +55,7 @@ impl Job {
         lock(&self.allocator)
     }
 
-    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+    pub(crate) fn session(&self) -> MutexGuard<'_, JobSession> {
         lock(&self.session)
     }
 }

@@ -22,11 +22,11 @@ enum Order {
         start: u32,
         stride: i32,
     },
-    Listed(Arc<List>),
+    Listed(Arc<MemberList>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct List {
+struct MemberList {
     /// The world PE of each member.
     pes: Vec<u32>,
     /// The members by ascending world PE.
@@ -53,7 +53,7 @@ impl Members {
         }
         let mut by_pe: Vec<u32> = (0..n).collect();
         by_pe.sort_unstable_by_key(|&member| pes[member as usize]);
-        Members { n, order: Order::Listed(Arc::new(List { pes, by_pe })) }
+        Members { n, order: Order::Listed(Arc::new(MemberList { pes, by_pe })) }
     }
 
     /// First PE and stride, where the members are a triplet.

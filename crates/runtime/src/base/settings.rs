@@ -9,8 +9,8 @@ use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
 };
-use rushmem_transport::setting::{Invalid, Origin, environment};
-use rushmem_transport::{Amos, Nic, Setting};
+use rushmem_transport::setting::{Invalid, ValueSource, environment};
+use rushmem_transport::{Amos, NicName, Setting};
 use std::time::Duration;
 use tracing::Level;
 
@@ -121,13 +121,13 @@ settings! {
             name => Amos::named(name).map(Some),
         }, "auto, software or network";
     /// The NIC that this PE should prefer.
-    nic: Preference = rushmem_topology::NIC_VARIABLE, &[], None;
+    nic: NicPreference = rushmem_topology::NIC_VARIABLE, &[], None;
         "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any leaves the choice to the library of the network; by \
          default the nearest NIC, such that all NICs of a machine serve the same number of PEs";
         |value| match value {
-            None => Some(Preference::Nearest),
-            Some("any") => Some(Preference::Any),
-            Some(value) => Nic::parse(value).map(Preference::Named),
+            None => Some(NicPreference::Nearest),
+            Some("any") => Some(NicPreference::Any),
+            Some(value) => NicName::parse(value).map(NicPreference::Named),
         }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
     /// How to join the job.
     bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
@@ -188,7 +188,7 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
 }
 
 /// The value of a setting of the runtime or of a provider in this process, and where it comes from.
-pub fn now(row: &Setting) -> Option<(String, Origin)> {
+pub fn now(row: &Setting) -> Option<(String, ValueSource)> {
     row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
 
@@ -204,13 +204,13 @@ fn is_set(value: Option<&str>) -> Option<bool> {
 
 /// Which NIC a PE should prefer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Preference {
+pub enum NicPreference {
     /// The nearest, if the machine has several.
     Nearest,
     /// None: the network's library chooses.
     Any,
     /// This one.
-    Named(Nic),
+    Named(NicName),
 }
 
 /// How one machine is split into nodes.

@@ -7,10 +7,10 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
-use crate::coll::entered::{Entered, TeamOrActiveSet};
+use crate::coll::entered::{EnteredCollective, TeamOrActiveSet};
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
-use crate::sync::mailbox::{Message, mailboxes};
+use crate::sync::mailbox::{MailboxMessage, mailboxes};
 use rushmem_collectives::{Step, pairwise};
 
 /// What messages are about, in their tag.
@@ -20,7 +20,7 @@ const PLACES: u64 = 11;
 ///
 /// The offsets and sizes are in the caller's arrays, with one entry for each member.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
+pub struct SourceBlocks {
     /// The symmetric array.
     pub source: *const u8,
     /// Where each member's block begins.
@@ -31,7 +31,7 @@ pub struct Source {
 
 /// Where blocks come to lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct TargetBlocks {
     /// The symmetric array.
     pub target: *mut u8,
     /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not say.
@@ -47,13 +47,13 @@ pub struct Target {
 pub unsafe fn alltoallv(
     call: Call,
     members: TeamOrActiveSet,
-    target: Target,
+    target: TargetBlocks,
     t_offsets: *const usize,
     t_sizes: *mut usize,
-    blocks: Source,
+    blocks: SourceBlocks,
 ) {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
@@ -79,12 +79,12 @@ pub unsafe fn alltoallv(
 pub unsafe fn alltoallv_packed(
     call: Call,
     members: TeamOrActiveSet,
-    target: Target,
+    target: TargetBlocks,
     target_len: usize,
-    blocks: Source,
+    blocks: SourceBlocks,
 ) -> usize {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
@@ -118,12 +118,15 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 }
 
 /// A word of each column for each member; what each of them has for this one.
-fn exchange<const W: usize>(entered: &mut Entered<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
+fn exchange<const W: usize>(
+    entered: &mut EnteredCollective<'_>,
+    columns: [&[u64]; W],
+) -> [Vec<u64>; W] {
     let (job, members, me) = (entered.job, entered.members(), entered.me());
     let tag = digest(&[PLACES, entered.number()]);
     let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
     for (member, pe) in others() {
-        let mut message = Message::default();
+        let mut message = MailboxMessage::default();
         message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
         mailboxes().send(job, pe, tag, &message);
     }
@@ -142,8 +145,8 @@ fn exchange<const W: usize>(entered: &mut Entered<'_>, columns: [&[u64]; W]) -> 
 
 /// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
 fn deliver(
-    entered: &mut Entered<'_>,
-    (target, places): (Target, &[u64]),
+    entered: &mut EnteredCollective<'_>,
+    (target, places): (TargetBlocks, &[u64]),
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {

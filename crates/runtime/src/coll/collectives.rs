@@ -9,13 +9,13 @@
 use crate::base::call::{Call, fail};
 use crate::base::job;
 use crate::coll::combine::Combine;
-use crate::coll::entered::Entered;
+use crate::coll::entered::EnteredCollective;
 use crate::coll::execute::{Parts, vector_parts};
 use crate::memory::blocks;
 use crate::memory::range::symmetric;
 use crate::net::contexts::World;
 use crate::net::order;
-use crate::sync::check::Argument;
+use crate::sync::check::CheckedArgument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
@@ -29,10 +29,10 @@ pub fn barrier_all(call: Call) {
 }
 
 /// The barrier of a call whose arguments must be the same on all PEs.
-pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
+pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     order::quiet(call, World);
     let job = job::require(call);
-    let mut entered = Entered::new(call, teams().world());
+    let mut entered = EnteredCollective::new(call, teams().world());
     if job.settings.check {
         blocks::require_some_guards(call, job);
         entered.agree(arguments);
@@ -42,16 +42,16 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
 
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
-pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
+pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
     if job::require(call).settings.check {
-        Entered::new(call, team).agree(arguments);
+        EnteredCollective::new(call, team).agree(arguments);
     }
 }
 
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
     job::require(call);
-    let mut entered = Entered::new(call, teams().world());
+    let mut entered = EnteredCollective::new(call, teams().world());
     entered.agree(&[]);
     entered.sync();
 }
@@ -59,7 +59,7 @@ pub fn sync_all(call: Call) {
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     entered.agree(&[]);
     entered.sync();
     0
@@ -85,7 +85,7 @@ pub unsafe fn broadcast(
     root: c_int,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let (n, me) = (entered.n(), entered.me());
     if root < 0 || root as u32 >= n {
         let (root, last) = (call.written(root), n - 1);
@@ -142,7 +142,7 @@ pub unsafe fn collect_within(
     max_bytes: usize,
 ) -> usize {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entered.agree(&[]);
@@ -183,7 +183,7 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
 
 /// A word of each member of a team, which all of them call.
 pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
-    let mut entered = Entered::new(call, team);
+    let mut entered = EnteredCollective::new(call, team);
     entered.agree(&[]);
     entered.gather(own)
 }
@@ -200,7 +200,7 @@ pub unsafe fn fcollect(
     nbytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let total = nbytes.saturating_mul(entered.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
@@ -224,7 +224,7 @@ pub unsafe fn alltoall(
     nbytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let total = nbytes.saturating_mul(entered.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, total);
@@ -257,7 +257,7 @@ pub unsafe fn alltoalls(
     elem_bytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
             fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
@@ -291,7 +291,7 @@ pub unsafe fn reduce(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     entered.all_reduce(source, dest, nelems, op);
     0
@@ -310,7 +310,7 @@ pub unsafe fn inscan(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     entered.scan(source, dest, nelems, op, false);
     0
@@ -330,7 +330,7 @@ pub unsafe fn exscan(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = Entered::on(call, &group);
+    let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     entered.scan(source, dest, nelems, op, true);
     if entered.me() == 0 {

@@ -13,14 +13,14 @@
 use crate::memory::range::SymmetricRange;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
-use rushmem_transport::mem::{Baseline, Element, Lanes, Single};
+use rushmem_transport::mem::{Baseline, Element, Lanes, OneLane};
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
 ///
 /// # Safety
 /// `left` and `right` are readable and `dest` is writable for `nelems` elements. `dest`
 /// equals `left` or `right` or is disjoint from them.
-pub type Function = unsafe extern "C" fn(
+pub type CombineFunction = unsafe extern "C" fn(
     dest: *mut c_void,
     left: *const c_void,
     right: *const c_void,
@@ -32,7 +32,7 @@ pub type Function = unsafe extern "C" fn(
 pub struct Combine {
     /// Size of an element in bytes.
     elem_bytes: usize,
-    f: Function,
+    f: CombineFunction,
 }
 
 impl Combine {
@@ -41,7 +41,7 @@ impl Combine {
     /// # Safety
     /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and
     /// every bit pattern is an element.
-    pub const unsafe fn new(elem_bytes: usize, f: Function) -> Combine {
+    pub const unsafe fn new(elem_bytes: usize, f: CombineFunction) -> Combine {
         Combine { elem_bytes, f }
     }
 
@@ -287,7 +287,7 @@ operators! {
     Prod Arithmetic mul;
 }
 
-/// The function of a [`Combine`], whose type [`Function`] states what it asks of its caller.
+/// The function of a [`Combine`], whose type [`CombineFunction`] states what it asks of its caller.
 unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     dest: *mut c_void,
     left: *const c_void,
@@ -313,7 +313,7 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
 const MANY: usize = 128;
 
 /// # Safety
-/// As [`Function`], and the CPU has AVX2.
+/// As [`CombineFunction`], and the CPU has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn combine_avx2<T: Element, O: Operator<T>>(
@@ -329,7 +329,7 @@ unsafe fn combine_avx2<T: Element, O: Operator<T>>(
 /// Combines four vectors at a time, then one, then what does not fill a vector.
 ///
 /// # Safety
-/// As [`Function`], and the processor has the vectors.
+/// As [`CombineFunction`], and the processor has the vectors.
 #[inline(always)]
 unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     dest: *mut T,
@@ -355,7 +355,7 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
 /// instructions are never mixed with those of AVX2, which makes both slow.
 ///
 /// # Safety
-/// As [`Function`].
+/// As [`CombineFunction`].
 #[inline(never)]
 unsafe fn combine_few<T: Element, O: Operator<T>>(
     dest: *mut T,
@@ -367,7 +367,7 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
     let done = unsafe { combine_by::<T, O, Baseline>(dest, left, right, 0, nelems) };
     if const { size_of::<T>() < size_of::<Baseline>() } {
         // SAFETY: the caller's promise.
-        unsafe { combine_by::<T, O, Single<T>>(dest, left, right, done, nelems) };
+        unsafe { combine_by::<T, O, OneLane<T>>(dest, left, right, done, nelems) };
     }
 }
 
@@ -376,7 +376,7 @@ unsafe fn combine_few<T: Element, O: Operator<T>>(
 /// write to the operands meanwhile, so that they are accessed as `mem` says.
 ///
 /// # Safety
-/// As [`Function`], and the processor has the vectors.
+/// As [`CombineFunction`], and the processor has the vectors.
 #[inline(always)]
 unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
     dest: *mut T,

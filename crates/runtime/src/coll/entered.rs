@@ -16,7 +16,7 @@ use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
 use crate::sync::channel::{self, Channels};
-use crate::sync::check::{self, Argument};
+use crate::sync::check::{self, CheckedArgument};
 use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, HeldTeam, Team};
@@ -59,24 +59,24 @@ impl From<TeamHandle> for TeamOrActiveSet {
 }
 
 impl TeamOrActiveSet {
-    pub(crate) fn find(self, call: Call) -> Group {
+    pub(crate) fn find(self, call: Call) -> Participants {
         match self {
-            TeamOrActiveSet::Team(handle) => Group::Team(team::find(call, "team", handle)),
+            TeamOrActiveSet::Team(handle) => Participants::Team(team::find(call, "team", handle)),
             TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
-                Group::ActiveSet(ActiveSet::find(call, [start, log_stride, size], psync))
+                Participants::ActiveSet(ActiveSet::find(call, [start, log_stride, size], psync))
             }
         }
     }
 }
 
 /// The participants, resolved.
-pub(crate) enum Group {
+pub(crate) enum Participants {
     Team(HeldTeam),
     ActiveSet(ActiveSet),
 }
 
 /// A collective that one member has entered.
-pub(crate) struct Entered<'a> {
+pub(crate) struct EnteredCollective<'a> {
     pub(crate) call: Call,
     pub(crate) job: &'static Job,
     /// The team whose channels it uses.
@@ -85,12 +85,12 @@ pub(crate) struct Entered<'a> {
     channels: std::sync::MutexGuard<'a, Channels>,
 }
 
-impl<'a> Entered<'a> {
-    pub(crate) fn on(call: Call, group: &'a Group) -> Entered<'a> {
+impl<'a> EnteredCollective<'a> {
+    pub(crate) fn on(call: Call, group: &'a Participants) -> EnteredCollective<'a> {
         match group {
-            Group::Team(team) => Entered::new(call, team),
-            Group::ActiveSet(set) => {
-                let mut entered = Entered::new(call, set.team());
+            Participants::Team(team) => EnteredCollective::new(call, team),
+            Participants::ActiveSet(set) => {
+                let mut entered = EnteredCollective::new(call, set.team());
                 if set.shares_channels() {
                     entered.channels.mark(set.mark());
                 }
@@ -100,7 +100,7 @@ impl<'a> Entered<'a> {
         }
     }
 
-    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
+    pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
         let job = job::require(call);
         caller::check(call, job);
         let channels = match team.channels.try_lock() {
@@ -114,7 +114,7 @@ impl<'a> Entered<'a> {
                 )
             }
         };
-        Entered { call, job, team, set: None, channels }
+        EnteredCollective { call, job, team, set: None, channels }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -178,7 +178,7 @@ impl<'a> Entered<'a> {
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
     /// arguments.
-    pub(crate) fn agree(&mut self, arguments: &[Argument]) {
+    pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.check {
             let number = self.team.handle().0 as u64;
             let team = [(check::TEAM, number)];
@@ -199,7 +199,7 @@ impl<'a> Entered<'a> {
         dest: SymmetricRange,
         source: SymmetricRange,
         nbytes: usize,
-        more: &[Argument],
+        more: &[CheckedArgument],
     ) {
         if self.job.settings.check {
             let (dest, source) = (dest.offset() as u64, source.offset() as u64);
@@ -536,7 +536,7 @@ impl<'a> Entered<'a> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for EnteredCollective<'_> {
     fn drop(&mut self) {
         self.channels.ring();
     }

@@ -10,7 +10,7 @@
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
 use crate::coll::combine::Combine;
-use crate::coll::entered::Entered;
+use crate::coll::entered::EnteredCollective;
 use crate::coll::execute::Landings;
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
@@ -40,7 +40,7 @@ pub enum Over {
 /// Combine the elements that are in `memory` of all members, and leave each one's result there.
 pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, over: Over) {
     let team = team::find(call, "team", team);
-    let mut entered = Entered::new(call, &team);
+    let mut entered = EnteredCollective::new(call, &team);
     entered.agree(&[("bytes", memory.len() as u64), ("over", over as u64)]);
     let is_first = entered.me() == 0;
     entered.combine_private(private(memory), op, over);
@@ -52,7 +52,7 @@ pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Com
 /// What is in `memory` of member `root`, to that of all.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = team::find(call, "team", team);
-    let mut entered = Entered::new(call, &team);
+    let mut entered = EnteredCollective::new(call, &team);
     let (n, me) = (entered.n(), entered.me());
     if root >= n {
         fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
@@ -71,7 +71,7 @@ fn private(memory: &mut [u8]) -> SymmetricRange {
     SymmetricRange::private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 
-impl Entered<'_> {
+impl EnteredCollective<'_> {
     fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, over: Over) {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;

@@ -18,32 +18,32 @@ pub type StepWords = [u64; MESSAGE];
 
 /// How far a PE has come: the steps and the barriers of its own that it has entered, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct StepPosition {
     /// The steps.
     pub steps: u32,
     /// The barriers.
     pub barriers: u32,
 }
 
-impl Position {
+impl StepPosition {
     fn word(self) -> u64 {
         u64::from(self.steps) << 32 | u64::from(self.barriers)
     }
 
-    fn of_word(word: u64) -> Position {
-        Position { steps: (word >> 32) as u32, barriers: word as u32 }
+    fn of_word(word: u64) -> StepPosition {
+        StepPosition { steps: (word >> 32) as u32, barriers: word as u32 }
     }
 
     /// Whether a PE that is here has left out a barrier for which another one waits, which has come
     /// as far as `waiting`.
-    fn has_left_out(self, waiting: Position) -> bool {
+    fn has_left_out(self, waiting: StepPosition) -> bool {
         let is_less = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
         is_less(waiting.steps, self.steps) && is_less(self.barriers, waiting.barriers)
     }
 }
 
 /// Announces to the next PE how far this one has come, before it waits for others in a step.
-pub fn announce(call: Call, position: Position) {
+pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
     area.raise(next(job::require(call)), area.areas().progress(), position.word());
 }
@@ -60,7 +60,7 @@ fn next(job: &Job) -> Pe {
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
-pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Position) -> Result<(), u32> {
+pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) -> Result<(), u32> {
     let job = job::require(call);
     let area = flags::area();
     let before = area.areas().progress();
@@ -68,7 +68,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: Position) -> R
     backoff::until_seen(job, || {
         // SAFETY: by contract.
         has_come = unsafe { u64::load_acquire(flag) } >= value;
-        has_come || Position::of_word(area.flag(before)).has_left_out(own)
+        has_come || StepPosition::of_word(area.flag(before)).has_left_out(own)
     });
     if has_come { Ok(()) } else { Err((job.me().0 + job.n_pes - 1) % job.n_pes) }
 }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_barrier_is_left_out_by_who_is_at_a_further_step_without_it() {
-        let at = |steps, barriers| Position { steps, barriers };
+        let at = |steps, barriers| StepPosition { steps, barriers };
         let waiting = at(7, 20);
         assert!(at(8, 19).has_left_out(waiting));
         for fine in [at(7, 19), at(6, 18), at(8, 20), at(8, 21), at(7, 20)] {
@@ -100,6 +100,6 @@ mod tests {
         }
         assert!(at(0, u32::MAX).has_left_out(at(u32::MAX, 0)));
         assert!(!at(0, 0).has_left_out(at(u32::MAX, u32::MAX)));
-        assert_eq!(Position::of_word(at(3, u32::MAX).word()), at(3, u32::MAX));
+        assert_eq!(StepPosition::of_word(at(3, u32::MAX).word()), at(3, u32::MAX));
     }
 }

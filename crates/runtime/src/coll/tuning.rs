@@ -4,13 +4,13 @@
 use crate::base::call::Call;
 use crate::base::handle::TeamHandle;
 use crate::base::job;
-use crate::coll::entered::Entered;
+use crate::coll::entered::EnteredCollective;
 use crate::teams::team;
 use rushmem_collectives::choice::{Facts, Table};
 
 /// What the choices for a team follow from.
 pub fn facts(call: Call, team: TeamHandle) -> Facts {
-    Entered::new(call, &team::find(call, "team", team)).facts()
+    EnteredCollective::new(call, &team::find(call, "team", team)).facts()
 }
 
 /// Use `table` for all further collectives, which all PEs must do between the same two. Returns the

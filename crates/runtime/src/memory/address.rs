@@ -22,17 +22,17 @@ use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Only init and finalize write it, and the standard requires that no call overlaps them, so that
 /// relaxed loads suffice.
 #[repr(C, align(64))]
-struct Map {
+struct AddressMap {
     /// PEs in each table of deltas.
     n_pes: AtomicUsize,
-    heap: Own,
+    heap: OwnSegment,
     /// The static data. They may have holes, which are not mapped.
-    statics: Own,
+    statics: OwnSegment,
 }
 
 /// A segment of this PE.
 #[repr(C)]
-struct Own {
+struct OwnSegment {
     start: AtomicUsize,
     /// At least [`LEAST`].
     nbytes: AtomicUsize,
@@ -53,15 +53,22 @@ const NOWHERE: usize = 1 << 63;
 
 // `used` keeps the compiler from splitting it over several cache lines.
 #[used]
-static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
+static MAP: AddressMap = AddressMap {
+    n_pes: AtomicUsize::new(0),
+    heap: OwnSegment::closed(),
+    statics: OwnSegment::closed(),
+};
 
 /// The segments with `SHMEM_CHECK`, closed without. The tables of deltas are those of [`MAP`].
-static CHECKED: Map =
-    Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
+static CHECKED: AddressMap = AddressMap {
+    n_pes: AtomicUsize::new(0),
+    heap: OwnSegment::closed(),
+    statics: OwnSegment::closed(),
+};
 
-impl Own {
-    const fn closed() -> Own {
-        Own {
+impl OwnSegment {
+    const fn closed() -> OwnSegment {
+        OwnSegment {
             start: AtomicUsize::new(NOWHERE),
             nbytes: AtomicUsize::new(LEAST),
             deltas: AtomicPtr::new(std::ptr::null_mut()),
@@ -108,7 +115,7 @@ impl Own {
     }
 }
 
-impl Map {
+impl AddressMap {
     /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
     #[inline(always)]
     fn place(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
@@ -281,7 +288,7 @@ pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 fn word<T>(
     address: *const T,
     pe: c_int,
-    table: impl Fn(&Own) -> &AtomicPtr<isize>,
+    table: impl Fn(&OwnSegment) -> &AtomicPtr<isize>,
 ) -> Option<*mut T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
         look_up(table(&MAP.heap), pe)?

@@ -8,11 +8,11 @@
 
 use rushmem_heap::Statics;
 pub(crate) use rushmem_heap::statics::are_shared;
-use rushmem_heap::statics::{Refusal, Remapped};
+use rushmem_heap::statics::{NotRemapped, Remapped};
 use std::sync::OnceLock;
 
 /// The result of the move; empty in a process that no launcher started.
-static OUTCOME: OnceLock<Result<Remapped, Refusal>> = OnceLock::new();
+static OUTCOME: OnceLock<Result<Remapped, NotRemapped>> = OnceLock::new();
 
 /// Run by the dynamic linker, or by the C library in a static program.
 #[used]
@@ -44,6 +44,6 @@ pub(crate) fn were_offered_a_place() -> bool {
 }
 
 /// Why they are not in the node's memory, although a launcher started the process.
-pub(crate) fn refusal() -> Option<&'static Refusal> {
+pub(crate) fn refusal() -> Option<&'static NotRemapped> {
     OUTCOME.get()?.as_ref().err()
 }

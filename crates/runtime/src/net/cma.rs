@@ -32,19 +32,19 @@ pub(crate) struct NodePeer {
 }
 
 /// The node peers whose static data are not mapped.
-struct NodePeers {
+struct UnmappedPeers {
     by_pe: Vec<Option<NodePeer>>,
     /// Whether some PE of the job has one: the same on all PEs.
     exist: bool,
 }
 
-static PEERS: OnceLock<NodePeers> = OnceLock::new();
+static PEERS: OnceLock<UnmappedPeers> = OnceLock::new();
 
 /// Set by the first init: the node peer that each PE is, if it is one, and whether any PE of the
 /// job has one.
 pub(crate) fn set(by_pe: Vec<Option<NodePeer>>, exist: bool) {
     // A later init of the process has the same ones.
-    let _ = PEERS.set(NodePeers { by_pe, exist });
+    let _ = PEERS.set(UnmappedPeers { by_pe, exist });
 }
 
 /// Whether any PE of the job has a node peer whose static data are not mapped there: the same on

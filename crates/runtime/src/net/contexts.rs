@@ -72,7 +72,7 @@ impl Context for ContextHandle {
 }
 
 /// How a context numbers PEs, for the path of an access. All zero while it is not in use.
-struct Slot {
+struct ContextSlot {
     /// Counts the contexts to which it was given.
     generation: AtomicU32,
     /// PEs whose numbers are available here; others are searched in the registry.
@@ -91,8 +91,8 @@ struct Slot {
 /// Maximum number of contexts beside the default one. Unused pages are never touched.
 pub(crate) const MOST: usize = 1 << 16;
 
-static SLOTS: [Slot; MOST] = [const {
-    Slot {
+static SLOTS: [ContextSlot; MOST] = [const {
+    ContextSlot {
         generation: AtomicU32::new(0),
         n: AtomicU32::new(0),
         start: AtomicU32::new(0),
@@ -103,12 +103,12 @@ static SLOTS: [Slot; MOST] = [const {
 }; MOST];
 
 /// The slot that a handle names, if the slot is in use for it.
-fn slot_of(handle: ContextHandle) -> Option<&'static Slot> {
+fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
     let slot = SLOTS.get(handle.place().wrapping_sub(1))?;
     handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)
 }
 
-impl Slot {
+impl ContextSlot {
     /// The world PE that `pe` means, if the slot knows it.
     fn world_pe(&self, pe: c_int) -> Option<c_int> {
         if pe as u32 >= self.n.load(Relaxed) {
@@ -171,7 +171,7 @@ fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
 /// Every created context, and the slots that wait for reuse.
 #[derive(Default)]
 struct Registry {
-    alive: HashMap<ContextHandle, Entry>,
+    alive: HashMap<ContextHandle, ContextEntry>,
     /// Slots that were given back.
     spare: Vec<u32>,
     /// The number of slots that were ever used.
@@ -179,7 +179,7 @@ struct Registry {
 }
 
 #[derive(Clone)]
-struct Entry {
+struct ContextEntry {
     team: TeamHandle,
     members: Members,
     options: c_long,
@@ -187,7 +187,7 @@ struct Entry {
     creator: Caller,
 }
 
-impl Entry {
+impl ContextEntry {
     fn is_private(&self) -> bool {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
@@ -233,7 +233,12 @@ pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
 }
 
 impl Registry {
-    fn with_slot(&mut self, entry: &Entry, n_pes: u32, check: bool) -> Option<ContextHandle> {
+    fn with_slot(
+        &mut self,
+        entry: &ContextEntry,
+        n_pes: u32,
+        check: bool,
+    ) -> Option<ContextHandle> {
         let index = match self.spare.pop() {
             Some(index) => index,
             None if self.used as usize == MOST => return None,
@@ -275,7 +280,7 @@ pub(crate) fn add(
     options: c_long,
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
-    let entry = Entry { team, members, options, creator: thread::current() };
+    let entry = ContextEntry { team, members, options, creator: thread::current() };
     with_registry(|registry| {
         let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
@@ -313,7 +318,7 @@ pub(crate) fn remove(ctx: ContextHandle) {
 /// The contexts of a team, or of all teams, and whether each is private.
 pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
     with_registry(|registry| {
-        let of_team = |entry: &Entry| team.is_none_or(|team| team == entry.team);
+        let of_team = |entry: &ContextEntry| team.is_none_or(|team| team == entry.team);
         let alive = registry.alive.iter().filter(|(_, entry)| of_team(entry));
         alive.map(|(handle, entry)| (*handle, entry.is_private())).collect()
     })

@@ -7,7 +7,9 @@
 use crate::base::call::{Call, fail};
 use crate::base::job;
 use rushmem_transport::setting::{environment, is_blank};
-use rushmem_transport::{Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, Nic, Pe, Transport};
+use rushmem_transport::{
+    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NicName, Pe, Transport,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -148,16 +150,16 @@ pub(crate) fn check_memory(call: Call, access: LocalAccess, memory: LocalBuf) {
 }
 
 /// The NIC that this PE prefers, if there is a choice.
-static NIC: OnceLock<Nic> = OnceLock::new();
+static NIC: OnceLock<NicName> = OnceLock::new();
 
 /// Sets the preferred NIC, before a transport is opened.
-pub(crate) fn prefer(nic: Nic) {
+pub(crate) fn prefer(nic: NicName) {
     // A later init would choose the same one.
     let _ = NIC.set(nic);
 }
 
 /// The interface of this process to a transport.
-pub(crate) struct Process {
+pub(crate) struct ProcessHost {
     me: Pe,
     /// The transport has been chosen, so that a loss ends the job. Before, while it is tested, the
     /// caller of the test gets the error.
@@ -170,17 +172,17 @@ pub(crate) struct Process {
     arrived: fn(),
 }
 
-impl Default for Process {
-    fn default() -> Process {
-        Process::with(Pe(0), Duration::ZERO, || ())
+impl Default for ProcessHost {
+    fn default() -> ProcessHost {
+        ProcessHost::with(Pe(0), Duration::ZERO, || ())
     }
 }
 
-impl Process {
+impl ProcessHost {
     /// One that opens a transport.
-    pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> Process {
+    pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> ProcessHost {
         let (chosen, open) = (AtomicBool::new(false), Arc::default());
-        Process { me, chosen, open, host_limit, arrived }
+        ProcessHost { me, chosen, open, host_limit, arrived }
     }
 
     /// Records that the transport was chosen.
@@ -189,14 +191,14 @@ impl Process {
     }
 }
 
-impl Host for Process {
+impl Host for ProcessHost {
     fn variable(&self, name: &str) -> Option<String> {
         // A script may leave a setting empty, which counts as not set. Variables of other
         // libraries are passed on as they are.
         environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
     }
 
-    fn nic(&self) -> Option<Nic> {
+    fn nic(&self) -> Option<NicName> {
         NIC.get().cloned()
     }
 

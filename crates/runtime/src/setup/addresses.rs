@@ -4,12 +4,12 @@
 //! Each PE reserves what it can of a few ranges, and all take the first one that all PEs have.
 //! Static data are where the kernel loads the program.
 
-use super::record::Record;
+use super::record::StartupRecord;
 use rushmem_heap::Reservation;
 use rushmem_transport::Pe;
 
 /// Where the heaps of all PEs begin; `None` if no range is free on all of them.
-pub(super) fn of_heap(records: &[Record]) -> Option<usize> {
+pub(super) fn of_heap(records: &[StartupRecord]) -> Option<usize> {
     let on_all = |slice: &usize| records.iter().all(|record| record.reserved.contains(slice));
     records[0].reserved.iter().copied().find(on_all)
 }
@@ -20,7 +20,7 @@ pub(super) fn keep(reserved: Vec<Reservation>, agreed: Option<usize>) -> Option<
 }
 
 /// Print with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
-pub(super) fn report(me: Pe, records: &[Record], heap: Option<usize>) {
+pub(super) fn report(me: Pe, records: &[StartupRecord], heap: Option<usize>) {
     if me != Pe(0) || records.len() == 1 {
         return;
     }
@@ -43,7 +43,7 @@ pub(super) fn report(me: Pe, records: &[Record], heap: Option<usize>) {
 }
 
 /// Why no range is free on all PEs.
-fn obstacle(records: &[Record]) -> String {
+fn obstacle(records: &[StartupRecord]) -> String {
     let none = |pe: usize| format!("PE {pe} could reserve no range of addresses for them");
     let Some(first) = records[0].reserved.first() else { return none(0) };
     match records.iter().enumerate().find(|(_, record)| !record.reserved.contains(first)) {

@@ -3,13 +3,13 @@
 //!
 //! Operations of a CPU and of a network on one word are not atomic with respect to each other, so
 //! the decision is made once for a job. A job on one node has no transport, and there the CPU
-//! carries them out. This file must never query this machine.
+//! carries them out.
 
 use rushmem_transport::{Amos, Provider};
 
 /// A way to carry out atomic operations, and why it is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct AmoPath {
     pub(super) amos: Amos,
     pub(super) why: String,
 }
@@ -23,8 +23,8 @@ pub(super) fn ways(
     requested: Option<Amos>,
     provider: &Provider,
     in_hardware: bool,
-) -> Result<Vec<Way>, String> {
-    let way = |amos, why: &str| Way { amos, why: why.to_owned() };
+) -> Result<Vec<AmoPath>, String> {
+    let way = |amos, why: &str| AmoPath { amos, why: why.to_owned() };
     match requested {
         Some(Amos::Network) if !provider.network_amos => Err(format!(
             "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
@@ -40,7 +40,7 @@ pub(super) fn ways(
     }
 }
 
-impl Way {
+impl AmoPath {
     /// Who it is, and why.
     pub(super) fn describe(&self) -> String {
         let who = match self.amos {

@@ -5,11 +5,11 @@
 //! its result, so that no PE continues alone.
 #![allow(unsafe_code)]
 
-use super::amos::{Way, ways};
-use super::choice::{Offer, Seen, Selection, agree, complaint};
-use super::locked::{Limits, Registered};
+use super::amos::{AmoPath, ways};
+use super::locked::{MemlockLimits, RegisteredSizes};
 use super::path::{self, Chosen};
 use super::probe;
+use super::transport_choice::{Availability, Offer, Selection, agree, complaint};
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::settings::Settings;
@@ -17,7 +17,7 @@ use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
 use crate::net::endpoints;
-use crate::net::network::{self, Process};
+use crate::net::network::{self, ProcessHost};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
@@ -43,7 +43,7 @@ pub fn transports(
     settings: &Settings,
     providers: &[Provider],
 ) -> Vec<(&'static str, Result<OnThisMachine, Error>)> {
-    let host = Process::default();
+    let host = ProcessHost::default();
     let see = |provider: &Provider| {
         let found = (provider.available)(&host)?;
         let amos = match ways(settings.amos, provider, found.hardware_amos) {
@@ -137,7 +137,7 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
     let mut offer = Offer { requested, amos, ..Offer::default() };
-    let host = Process::default();
+    let host = ProcessHost::default();
     let any_device = !device::active().is_empty();
     for provider in providers {
         if !offer.requested.is_empty() && offer.requested != provider.name {
@@ -150,9 +150,9 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
         }
         if offer.requested.is_empty() {
             offer.seen.push(match found {
-                Some(Ok(Found { rdma: true, .. })) => Seen::Rdma,
-                Some(Ok(_)) | None => Seen::Plain,
-                Some(Err(why)) => Seen::Absent(why.to_string()),
+                Some(Ok(Found { rdma: true, .. })) => Availability::Rdma,
+                Some(Ok(_)) | None => Availability::Plain,
+                Some(Err(why)) => Availability::Absent(why.to_string()),
             });
         }
     }
@@ -177,7 +177,7 @@ fn exchange<T: Serialize + DeserializeOwned>(
 }
 
 /// The outcome of a step on one PE: what it sends to all, or why it failed.
-type Outcome<T> = Result<T, String>;
+type StepResult<T> = Result<T, String>;
 
 /// End a step on all PEs; `each` gets what they send, in their order.
 ///
@@ -186,11 +186,11 @@ type Outcome<T> = Result<T, String>;
 fn together<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
-    own: &Outcome<T>,
+    own: &StepResult<T>,
     mut each: impl FnMut(T),
 ) -> Result<(), String> {
     let steps = exchange(call, job, STEP, own);
-    let outcomes: Vec<Outcome<()>> = steps.map(|step| step.map(&mut each)).collect();
+    let outcomes: Vec<StepResult<()>> = steps.map(|step| step.map(&mut each)).collect();
     complaint(&outcomes).map_or(Ok(()), Err)
 }
 
@@ -222,8 +222,8 @@ fn first_that_works(
     call: Call,
     job: &Job,
     provider: &Provider,
-    ways: Vec<Way>,
-) -> Result<(Tried, Way), String> {
+    ways: Vec<AmoPath>,
+) -> Result<(Tried, AmoPath), String> {
     let mut whys: Vec<String> = Vec::new();
     for mut way in ways {
         match attempt(call, job, provider, way.amos) {
@@ -246,9 +246,9 @@ fn first_that_works(
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
-    let host = Arc::new(Process::with(job.me, job.settings.host_limit, flags::ring_own));
+    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, amos, &host) {
-        Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
+        Ok(OpenTransport { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
     // One PE of a machine keeps it for all.
@@ -285,7 +285,7 @@ impl Announced {
 }
 
 /// A transport that is open here, and what the others need to know.
-struct Prepared {
+struct OpenTransport {
     transport: Box<dyn Transport>,
     announced: Announced,
 }
@@ -295,8 +295,8 @@ fn prepare(
     job: &Job,
     provider: &Provider,
     amos: Amos,
-    host: &Arc<Process>,
-) -> Result<Prepared, Error> {
+    host: &Arc<ProcessHost>,
+) -> Result<OpenTransport, Error> {
     let with = Open {
         pe: job.me,
         n_pes: job.n_pes,
@@ -317,7 +317,7 @@ fn prepare(
     ];
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));
-    let mut registered = Registered { nbytes: [0; Segment::COUNT], n_local };
+    let mut registered = RegisteredSizes { nbytes: [0; Segment::COUNT], n_local };
     for (segment, _, nbytes) in segments {
         registered.nbytes[segment as usize] = nbytes as u64;
     }
@@ -335,7 +335,7 @@ fn prepare(
         "registers memory"
     );
     if locks {
-        registered.require(Limits::of_this_process()).map_err(Error::Unavailable)?;
+        registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
     }
     let mut announced = Announced { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {
@@ -344,7 +344,7 @@ fn prepare(
         let key = unsafe { transport.register(segment, base, nbytes) }?;
         announced.keys[segment as usize] = key.0;
     }
-    Ok(Prepared { transport, announced })
+    Ok(OpenTransport { transport, announced })
 }
 
 /// Connect to all PEs, and make the library's endpoint.
@@ -398,7 +398,7 @@ fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[
     if job.me != Pe(0) || job.settings.debug != Some(tracing::Level::DEBUG) {
         return;
     }
-    let host = Process::default();
+    let host = ProcessHost::default();
     let any_device = !device::active().is_empty();
     for (place, provider) in providers.iter().enumerate() {
         let opened = any_device || !provider.opens_libraries || provider.name == chosen.name;

@@ -2,7 +2,7 @@
 
 use super::connect::OnThisMachine;
 use crate::base::settings::Settings;
-use crate::net::network::Process;
+use crate::net::network::ProcessHost;
 use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub fn diagnose(settings: &Settings, providers: &[Provider]) -> Vec<Diagnosed> {
         one_machine: false,
         oversubscribed: true,
         amos: settings.amos.unwrap_or(Amos::Software),
-        host: Arc::new(Process::default()),
+        host: Arc::new(ProcessHost::default()),
     };
     let found = super::transports(settings, providers);
     let parts = providers.iter().map(|provider| (provider.diagnose)(&with));

@@ -6,7 +6,7 @@
 //! early. A step that fails ends the job with a message. The transport is opened later, by
 //! `connect`, because a PE that initializes the library again also connects again.
 
-use super::record::{self, Record};
+use super::record::{self, StartupRecord};
 use super::{addresses, algorithms, child, cpus, leave, locality, node_peers, warnings};
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
@@ -24,7 +24,7 @@ use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
 use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
-use rushmem_bootstrap::{NodeMap, Protocol, Session};
+use rushmem_bootstrap::{JobSession, NodeMap, Protocol};
 use rushmem_collectives::choice::{Facts, Table};
 use rushmem_heap::{Layout, NodeMemory, Reservation};
 use rushmem_transport::setting::environment;
@@ -39,7 +39,7 @@ pub(super) fn join(call: Call, providers: &[Provider], thread_level: c_int) -> J
 /// A PE that knows its number, its settings and who shares memory with whom.
 struct Identified {
     call: Call,
-    session: Session,
+    session: JobSession,
     settings: Settings,
     me: Pe,
     n_pes: u32,
@@ -61,7 +61,7 @@ struct Identified {
 fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
     let settings = Settings::read(environment);
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
-    let opened = Session::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    let opened = JobSession::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
@@ -121,7 +121,7 @@ impl Identified {
         let place = (self.n_local, self.local);
         let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
         let statics_at = statics::at();
-        let own = Record {
+        let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             check: self.settings.check,
             forced: algorithms::forced(&self.algorithms),
@@ -140,7 +140,7 @@ impl Identified {
             Ok(records) => records,
             Err(error) => fail!(call, "{error}"),
         };
-        let records = (0..).zip(&records).map(|(pe, bytes)| match Record::decode(bytes) {
+        let records = (0..).zip(&records).map(|(pe, bytes)| match StartupRecord::decode(bytes) {
             Ok(record) => record,
             Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         });
@@ -149,12 +149,12 @@ impl Identified {
     }
 
     /// How many CPUs the PEs of a machine may use together.
-    fn usable_cpus(&self, machine: u32, records: &[Record]) -> usize {
+    fn usable_cpus(&self, machine: u32, records: &[StartupRecord]) -> usize {
         cpus::of_node(self.machines.members(machine).map(|pe| &records[pe as usize].cpus))
     }
 
     /// Whether PEs outnumber these CPUs.
-    fn is_oversubscribed(&self, machine: u32, records: &[Record]) -> bool {
+    fn is_oversubscribed(&self, machine: u32, records: &[StartupRecord]) -> bool {
         self.machines.size(machine) as usize > self.usable_cpus(machine, records)
     }
 }
@@ -163,7 +163,7 @@ impl Identified {
 struct Exchanged {
     identified: Identified,
     reserved: Vec<Reservation>,
-    records: Vec<Record>,
+    records: Vec<StartupRecord>,
 }
 
 impl Exchanged {
@@ -221,7 +221,7 @@ struct Compatible {
     /// The reserved range at the address that all PEs use for the heap, if there is one.
     reserved: Option<Reservation>,
     equal_heap_addresses: bool,
-    records: Vec<Record>,
+    records: Vec<StartupRecord>,
 }
 
 impl Compatible {
@@ -258,7 +258,7 @@ struct Mapped {
     identified: Identified,
     memory: &'static NodeMemory,
     equal_heap_addresses: bool,
-    records: Vec<Record>,
+    records: Vec<StartupRecord>,
 }
 
 impl Mapped {
@@ -308,7 +308,7 @@ struct Published {
     identified: Identified,
     memory: &'static NodeMemory,
     equal_heap_addresses: bool,
-    records: Vec<Record>,
+    records: Vec<StartupRecord>,
 }
 
 impl Published {

@@ -4,12 +4,12 @@
 //! there is something to choose. The launcher binds the PE to its CPUs.
 
 use super::cpus::Cpus;
-use crate::base::settings::Preference;
+use crate::base::settings::NicPreference;
 use crate::memory::statics;
 use crate::net::network;
 use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
-use rushmem_transport::{Nic, Pe};
+use rushmem_transport::{NicName, Pe};
 
 /// Allocate the pages of this PE's slice on its NUMA node, if it is bound to one.
 pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
@@ -29,15 +29,15 @@ pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
 /// topology of the same machine.
 pub(super) fn choose_nic<'a>(
     me: Pe,
-    preference: &Preference,
+    preference: &NicPreference,
     beside: impl Iterator<Item = &'a Cpus>,
     local: u32,
 ) {
     let nic = match preference {
-        Preference::Any => None,
-        Preference::Named(nic) => Some(nic.clone()),
-        Preference::Nearest if topology::has_choice() => nearest(me, beside, local),
-        Preference::Nearest => None,
+        NicPreference::Any => None,
+        NicPreference::Named(nic) => Some(nic.clone()),
+        NicPreference::Nearest if topology::has_choice() => nearest(me, beside, local),
+        NicPreference::Nearest => None,
     };
     if let Some(nic) = nic {
         tracing::debug!(pe = me.0, NIC = %nic, "prefers a NIC");
@@ -45,7 +45,7 @@ pub(super) fn choose_nic<'a>(
     }
 }
 
-fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic> {
+fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
     let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     if homes.len() == 1 {
         // It is the only PE: the library of its network may use several NICs at once.
@@ -64,5 +64,5 @@ fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Op
     }
     let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
     let topology::Nic { name, port, interface, .. } = choice[chosen].clone();
-    Some(Nic { name, port, interface })
+    Some(NicName { name, port, interface })
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 /// What each PE of a node registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Registered {
+pub(super) struct RegisteredSizes {
     /// Bytes of the segments, by their numbers.
     pub(super) nbytes: [u64; Segment::COUNT],
     /// How many PEs the node has.
@@ -20,17 +20,20 @@ pub(super) struct Registered {
 
 /// What the kernel allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct MemlockLimits {
     /// What a PE may lock; `None` for any.
     locked: Option<u64>,
     /// What the node has, if that is known.
     memory: Option<u64>,
 }
 
-impl Limits {
-    pub(super) fn of_this_process() -> Limits {
+impl MemlockLimits {
+    pub(super) fn of_this_process() -> MemlockLimits {
         let locked = getrlimit(Resource::Memlock).current;
-        Limits { locked: locked.filter(|_| !may_lock_anything()), memory: available::total() }
+        MemlockLimits {
+            locked: locked.filter(|_| !may_lock_anything()),
+            memory: available::total(),
+        }
     }
 }
 
@@ -43,7 +46,7 @@ fn may_lock_anything() -> bool {
     capabilities.is_some_and(|of| of >> IPC_LOCK & 1 == 1)
 }
 
-impl Registered {
+impl RegisteredSizes {
     /// Bytes of a PE.
     fn of_pe(&self) -> u64 {
         self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
@@ -58,7 +61,7 @@ impl Registered {
     ///
     /// # Errors
     /// What is locked, what may be, and the remedy.
-    pub(super) fn require(&self, limits: Limits) -> Result<(), String> {
+    pub(super) fn require(&self, limits: MemlockLimits) -> Result<(), String> {
         if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
             return Err(format!(
                 "the network locks what a PE registers, {self}, but this PE may lock {limit} bytes (RLIMIT_MEMLOCK): raise \
@@ -78,7 +81,7 @@ impl Registered {
     }
 }
 
-impl fmt::Display for Registered {
+impl fmt::Display for RegisteredSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |segment: Segment| self.nbytes[segment as usize];
         write!(
@@ -100,8 +103,8 @@ mod tests {
 
     #[test]
     fn what_may_not_be_locked_is_said_with_the_remedy() {
-        let registered = Registered { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
-        let said = |locked, memory| registered.require(Limits { locked, memory });
+        let registered = RegisteredSizes { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
+        let said = |locked, memory| registered.require(MemlockLimits { locked, memory });
         assert_eq!(said(None, None), Ok(()));
         assert_eq!(said(Some(515 * MIB), Some(128 * 515 * MIB)), Ok(()));
         let limited = said(Some(515 * MIB - 1), None).expect_err("a byte too little");

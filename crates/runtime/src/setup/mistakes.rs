@@ -6,8 +6,8 @@
 
 use crate::base::settings;
 use rushmem_bootstrap::env;
-use rushmem_transport::setting::{Origin, is_blank};
-use rushmem_transport::{Nic, Setting};
+use rushmem_transport::setting::{ValueSource, is_blank};
+use rushmem_transport::{NicName, Setting};
 use std::path::Path;
 
 /// The prefixes of our variables, the present and the deprecated one.
@@ -30,7 +30,7 @@ pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut warnings = misspelled(&known, set);
     let of_user = |row: &Setting| match settings::now(row) {
-        Some((value, Origin::Environment(name))) => Some((name, value)),
+        Some((value, ValueSource::Environment(name))) => Some((name, value)),
         _ => None,
     };
     let blank = providers.iter().filter_map(|row| of_user(row)).filter(|(_, it)| is_blank(it));
@@ -43,7 +43,7 @@ pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<
             let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
             warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
         } else if name == rushmem_topology::NIC_VARIABLE
-            && let Some(nic) = Nic::parse(&value).filter(|_| value != "any")
+            && let Some(nic) = NicName::parse(&value).filter(|_| value != "any")
         {
             let interfaces = class("net");
             let devices = [class("infiniband"), class("cxi"), interfaces.clone()].concat();

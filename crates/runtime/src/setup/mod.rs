@@ -7,7 +7,6 @@ mod algorithms;
 mod amos;
 mod available;
 mod child;
-mod choice;
 mod connect;
 mod cpus;
 mod diagnose;
@@ -24,6 +23,7 @@ mod probe;
 mod queries;
 mod record;
 mod threads;
+mod transport_choice;
 mod warnings;
 
 pub use connect::{OnThisMachine, transports};

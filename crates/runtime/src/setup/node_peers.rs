@@ -1,18 +1,18 @@
 //! The PEs of this node whose static data are not mapped here, and how to reach them.
 
-use super::record::Record;
+use super::record::StartupRecord;
 use crate::net::cma::NodePeer;
-use rushmem_bootstrap::{Error, NodeMap, Session};
+use rushmem_bootstrap::{Error, JobSession, NodeMap};
 use rushmem_transport::Pe;
 
 /// This PE's node peers, by PE; whether any PE of the job has some; and the path to static data, as
 /// text. The PEs of a node agree on the path after each has tried it. The call is collective if
 /// there are any.
 pub(super) fn find(
-    session: &mut Session,
+    session: &mut JobSession,
     me: Pe,
     nodes: &NodeMap,
-    records: &[Record],
+    records: &[StartupRecord],
 ) -> Result<(Vec<Option<NodePeer>>, bool, &'static str), Error> {
     let is_one =
         |&pe: &u32| records[pe as usize].statics_at.is_none() && nodes.size(nodes.node_of(pe)) > 1;

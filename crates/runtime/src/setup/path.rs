@@ -4,7 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::sync::{PoisonError, RwLock};
 
-use super::amos::Way;
+use super::amos::AmoPath;
 use crate::base::call::Call;
 use crate::base::job::{self, Job};
 use rushmem_transport::Pe;
@@ -18,7 +18,7 @@ pub(super) struct Chosen<'a> {
     /// Why it was chosen.
     pub(super) why: String,
     /// Who carries out atomic operations.
-    pub(super) way: &'a Way,
+    pub(super) way: &'a AmoPath,
 }
 
 /// Keeps the path for [`transport`]; PE 0 prints it with `SHMEM_DEBUG`.

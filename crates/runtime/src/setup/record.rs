@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// One PE's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,
     /// Whether it makes the checks of `SHMEM_CHECK`, with which blocks of the heap lie at other
     /// places.
@@ -38,14 +38,14 @@ pub(super) struct Record {
     pub(super) probe: Probe,
 }
 
-impl Record {
+impl StartupRecord {
     pub(super) fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(RECORD, self)
     }
 
     /// # Errors
     /// When another version has written it.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Record, Error> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<StartupRecord, Error> {
         rushmem_wire::decode(RECORD, bytes)
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// Threads of the library, some of which may have ended.
-static NOTED: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
+static NOTED: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
 /// The interval at which remaining threads of the program are counted.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
@@ -25,7 +25,7 @@ const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
 
 /// A thread of this process; its start time distinguishes it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Thread {
+struct OsThread {
     number: u32,
     started: u64,
 }
@@ -109,10 +109,10 @@ fn numbers() -> Vec<u32> {
 }
 
 /// A thread's state, and the thread; nothing if it has ended.
-fn look_at(number: u32) -> Option<(char, Thread)> {
+fn look_at(number: u32) -> Option<(char, OsThread)> {
     let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
     let (state, started) = state_and_start(&stat)?;
-    Some((state, Thread { number, started }))
+    Some((state, OsThread { number, started }))
 }
 
 /// The fields of a file `stat` behind the name, which may contain any characters.

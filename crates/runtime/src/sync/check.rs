@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An argument that must be the same on all members, by its name.
-pub(crate) type Argument = (&'static str, u64);
+pub(crate) type CheckedArgument = (&'static str, u64);
 
 /// The name of an argument whose value is the number of a team.
 pub(crate) const TEAM: &str = "team";
@@ -46,7 +46,7 @@ pub(crate) fn same(
     job: &Job,
     members: &Members,
     team: u64,
-    arguments: &[Argument],
+    arguments: &[CheckedArgument],
     team_name: fn(u64) -> String,
 ) {
     let words = words(call, arguments);
@@ -128,7 +128,7 @@ fn lines(
 }
 
 /// The words that describe a call: the bytes of its name and the values of its arguments.
-fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
+fn words(call: Call, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; NAME_WORDS + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
@@ -144,7 +144,7 @@ fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
 /// Which PE is in which call: PEs with the same words together, in the order of the team.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
-    arguments: &[Argument],
+    arguments: &[CheckedArgument],
     team_name: fn(u64) -> String,
 ) -> String {
     let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
@@ -214,7 +214,11 @@ pub(crate) fn apart_or_in_place(
 mod tests {
     use super::*;
 
-    fn line(pe: u32, call: &'static &'static str, arguments: &[Argument]) -> (u32, Vec<u64>) {
+    fn line(
+        pe: u32,
+        call: &'static &'static str,
+        arguments: &[CheckedArgument],
+    ) -> (u32, Vec<u64>) {
         (pe, words(Call(call), arguments))
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
 }
 
 /// The contents of one message.
-pub(crate) type Message = [u64; MESSAGE];
+pub(crate) type MailboxMessage = [u64; MESSAGE];
 
 /// This PE's side of all its mailboxes.
 #[derive(Default)]
@@ -32,12 +32,12 @@ struct State {
     /// The number of messages sent to each PE, and taken from each.
     sent: HashMap<Pe, u64>,
     taken: HashMap<Pe, u64>,
-    kept: HashMap<(Pe, u64), VecDeque<Message>>,
+    kept: HashMap<(Pe, u64), VecDeque<MailboxMessage>>,
 }
 
 impl Mailboxes {
     /// Send `message` to `dest`, once its mailbox is free.
-    pub(crate) fn send(&self, job: &Job, dest: Pe, tag: u64, message: &Message) {
+    pub(crate) fn send(&self, job: &Job, dest: Pe, tag: u64, message: &MailboxMessage) {
         let internal = flags::area();
         let acknowledged = internal.areas().acknowledged(dest);
         loop {
@@ -69,7 +69,7 @@ impl Mailboxes {
     /// Wait for the next message of `source` with this tag. `None` when it sent one with another
     /// tag instead and only one thread of any PE is in the library at a time: a source that is in
     /// another agreement with this PE waits there for this PE, so that both would wait forever.
-    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
+    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut found = None;
         backoff::until_rung(job, || {
             let mut state = self.state();
@@ -81,7 +81,7 @@ impl Mailboxes {
     }
 
     /// The next message of `source` with this tag, if it has arrived.
-    pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
+    pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
         state.empty(flags::area(), job.me(), source);
         state.next(source, tag)
@@ -95,7 +95,7 @@ impl Mailboxes {
 impl State {
     /// The oldest kept message of `source` with this tag. A tag is used up with its last message:
     /// teams come and go, and each has its own.
-    fn next(&mut self, source: Pe, tag: u64) -> Option<Message> {
+    fn next(&mut self, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;
         };

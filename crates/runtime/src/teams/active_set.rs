@@ -19,8 +19,8 @@ use crate::base::process;
 use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
-use crate::teams::agreement::{Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, HeldTeam, Name, Team};
+use crate::teams::agreement::{Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::team::{HeldTeam, Name, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::TeamPe;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 /// The team whose channels all active sets share.
 static SHARED: OnceLock<Team> = OnceLock::new();
 /// Teams of single active sets, which there are where threads of a PE may call at once.
-static OWN: LazyLock<Mutex<HashMap<Key, Arc<Team>>>> = LazyLock::new(Mutex::default);
+static OWN: LazyLock<Mutex<HashMap<ActiveSetKey, Arc<Team>>>> = LazyLock::new(Mutex::default);
 
 /// What an agreement is about, in its tag.
 const ACTIVE_SET: u64 = 3;
@@ -39,7 +39,7 @@ const KEPT: usize = TEAM_SLOTS / 2;
 
 /// What makes two calls use the same team, where active sets have teams of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ActiveSetKey {
     triplet: [c_int; 3],
     /// Where pSync is in this process.
     psync: usize,
@@ -47,7 +47,7 @@ struct Key {
 
 /// Who owns the channels that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum ChannelOwner {
     /// All active sets together.
     AllSets,
     /// The pair of active set and pSync, until the last finalize.
@@ -68,7 +68,7 @@ pub(crate) struct ActiveSet {
     /// Whose channels a call uses: its members are those of the set, or the world if the channels
     /// are shared.
     team: HeldTeam,
-    owner: Owner,
+    owner: ChannelOwner,
 }
 
 impl ActiveSet {
@@ -82,7 +82,7 @@ impl ActiveSet {
                 let (team, owner) = own_team(call, job, &members, triplet, psync);
                 (HeldTeam::Counted(team), owner)
             }
-            false => (HeldTeam::Lasting(shared(job)), Owner::AllSets),
+            false => (HeldTeam::Lasting(shared(job)), ChannelOwner::AllSets),
         };
         if job.settings.check {
             // It says why it is none.
@@ -110,7 +110,7 @@ impl ActiveSet {
 
     /// Whether calls on other active sets use the same channels.
     pub(crate) fn shares_channels(&self) -> bool {
-        self.owner == Owner::AllSets
+        self.owner == ChannelOwner::AllSets
     }
 
     /// How many members are on the node that has most of them.
@@ -128,7 +128,7 @@ impl ActiveSet {
 
 impl Drop for ActiveSet {
     fn drop(&mut self) {
-        if self.owner == Owner::Call {
+        if self.owner == ChannelOwner::Call {
             self.team.retire();
         }
     }
@@ -151,28 +151,28 @@ fn own_team(
     members: &Members,
     triplet: [c_int; 3],
     psync: *const c_long,
-) -> (Arc<Team>, Owner) {
-    let key = Key { triplet, psync: psync.addr() };
+) -> (Arc<Team>, ChannelOwner) {
+    let key = ActiveSetKey { triplet, psync: psync.addr() };
     let keeps = {
         let kept = process::lock(&OWN);
         if let Some(team) = kept.get(&key) {
-            return (team.clone(), Owner::Set);
+            return (team.clone(), ChannelOwner::Set);
         }
         kept.len() < KEPT
     };
     let [start, log_stride, size] = triplet.map(|number| number as u64);
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
-    match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
+    match agree(job, members, AgreementRequest { tag, arguments: 0, able: true, keeps, count: 1 }) {
         Agreed::Slots(slots, generation, all_keep) => {
             let (name, members) = (Name::Fixed("an active set"), members.clone());
-            let (slot, config) = (slots[0], Config::default());
+            let (slot, config) = (slots[0], TeamConfig::default());
             let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
             let team = Arc::new(team);
             if !all_keep {
-                return (team, Owner::Call);
+                return (team, ChannelOwner::Call);
             }
             process::lock(&OWN).insert(key, team.clone());
-            (team, Owner::Set)
+            (team, ChannelOwner::Set)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => fail!(

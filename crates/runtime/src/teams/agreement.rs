@@ -15,7 +15,7 @@ use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::channel::GENERATIONS;
-use crate::sync::mailbox::{Message, mailboxes};
+use crate::sync::mailbox::{MailboxMessage, mailboxes};
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex};
@@ -56,13 +56,13 @@ impl Proposal {
         }
     }
 
-    fn message(self, landing: u64) -> Message {
+    fn message(self, landing: u64) -> MailboxMessage {
         let flags = [self.able, self.alike, self.offered, self.keeps];
         let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
         [landing, self.free, self.generation, self.arguments, flags, 0]
     }
 
-    fn from_message(message: &Message) -> Proposal {
+    fn from_message(message: &MailboxMessage) -> Proposal {
         let [_, free, generation, arguments, flags, _] = *message;
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
         Proposal { free, generation, able, arguments, alike, offered, keeps }
@@ -71,7 +71,7 @@ impl Proposal {
 
 /// What a member asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct AgreementRequest {
     /// The same on every member; no other agreement among the same PEs uses it at the same time.
     pub(crate) tag: u64,
     /// A digest of the arguments, which must be the same for all.
@@ -143,8 +143,8 @@ impl Slots {
         self.state().free[slot / WINDOW] |= 1 << (slot % WINDOW);
     }
 
-    fn offer(&self, window: usize, request: Request) -> (Proposal, bool) {
-        let Request { arguments, able, keeps, .. } = request;
+    fn offer(&self, window: usize, request: AgreementRequest) -> (Proposal, bool) {
+        let AgreementRequest { arguments, able, keeps, .. } = request;
         let mut state = self.state();
         let mine = !state.offered[window];
         state.offered[window] = true;
@@ -189,8 +189,8 @@ impl Slots {
 }
 
 /// Agree with all `members`, every one of which calls this.
-pub(crate) fn agree(job: &Job, members: &Members, request: Request) -> Agreed {
-    let Request { tag, count, .. } = request;
+pub(crate) fn agree(job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
+    let AgreementRequest { tag, count, .. } = request;
     let first = (tag % WINDOWS as u64) as usize;
     let mut all_offered = true;
     for attempt in 0.. {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 /// `shmem_team_config_t` (§9.4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Config {
+pub struct TeamConfig {
     /// Contexts that the team's users expect to create; a hint.
     pub num_contexts: c_int,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Team {
     per_node: u32,
     /// Who is on which node, where the members are on several and not each on its own.
     levels: Option<NodeLists>,
-    config: Config,
+    config: TeamConfig,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
 }
@@ -52,7 +52,7 @@ impl Team {
         members: Members,
         me: Pe,
         nodes: &NodeMap,
-        config: Config,
+        config: TeamConfig,
     ) -> Team {
         let per_node = members.per_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
@@ -78,7 +78,8 @@ impl Team {
     pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
         let name = Name::Fixed("the active sets");
-        let mut team = Team::new(name, ACTIVE_SETS, 0, world.clone(), me, nodes, Config::default());
+        let mut team =
+            Team::new(name, ACTIVE_SETS, 0, world.clone(), me, nodes, TeamConfig::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
     }
@@ -117,7 +118,7 @@ impl Team {
         Split { parent: self.name.parent(), call, number: None }
     }
 
-    pub(crate) fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> TeamConfig {
         self.config
     }
 
@@ -141,7 +142,7 @@ pub(crate) enum Name {
 
 /// The parent of a split: a team that no split made, or one that comes from it by splits.
 #[derive(Clone, Copy, Debug)]
-enum Parent {
+enum SplitParent {
     Is(&'static str),
     From(&'static str),
 }
@@ -149,7 +150,7 @@ enum Parent {
 /// A split of a team.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
-    parent: Parent,
+    parent: SplitParent,
     call: Call,
     number: Option<u32>,
 }
@@ -163,12 +164,13 @@ impl Split {
 
 impl Name {
     /// That of a split of this team.
-    fn parent(self) -> Parent {
+    fn parent(self) -> SplitParent {
         match self {
-            Name::Fixed(name) => Parent::Is(name),
-            Name::Made(Split { parent: Parent::Is(name) | Parent::From(name), .. }, _) => {
-                Parent::From(name)
-            }
+            Name::Fixed(name) => SplitParent::Is(name),
+            Name::Made(
+                Split { parent: SplitParent::Is(name) | SplitParent::From(name), .. },
+                _,
+            ) => SplitParent::From(name),
         }
     }
 }
@@ -185,8 +187,8 @@ impl fmt::Display for Name {
             None => f.write_str("a split")?,
         }
         match parent {
-            Parent::Is(name) => write!(f, " ({call}) of {name}"),
-            Parent::From(name) => write!(f, " ({call}) of a team split from {name}"),
+            SplitParent::Is(name) => write!(f, " ({call}) of {name}"),
+            SplitParent::From(name) => write!(f, " ({call}) of a team split from {name}"),
         }
     }
 }
@@ -247,7 +249,7 @@ impl Teams {
                 members,
                 me,
                 nodes,
-                Config::default(),
+                TeamConfig::default(),
             )))
         };
         let teams: Vec<Option<Arc<Team>>> =

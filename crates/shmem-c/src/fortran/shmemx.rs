@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::alltoallv::{Source, Target, alltoallv, alltoallv_packed};
+use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::time;
 use rushmem_runtime::{TeamHandle, team};
@@ -37,8 +37,8 @@ fortran! {
         start: In<c_int>, log_stride: In<c_int>, size: In<c_int>, psync: *mut c_int,
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
-        let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
-        let target = Target { target, nbytes: usize::MAX };
+        let blocks = SourceBlocks { source, offsets: s_offsets, sizes: s_sizes };
+        let target = TargetBlocks { target, nbytes: usize::MAX };
         alltoallv(call, members, target, t_offsets, t_sizes, blocks);
     };
     [shmemx_alltoallv_packed](
@@ -47,8 +47,8 @@ fortran! {
         start: In<c_int>, log_stride: In<c_int>, size: In<c_int>, psync: *mut c_int,
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
-        let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
-        let target = Target { target, nbytes: usize::MAX };
+        let blocks = SourceBlocks { source, offsets: s_offsets, sizes: s_sizes };
+        let target = TargetBlocks { target, nbytes: usize::MAX };
         t_size.write_unaligned(alltoallv_packed(call, members, target, target_len, blocks))
     };
 

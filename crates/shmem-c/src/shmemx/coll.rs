@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
 use rushmem_runtime::TeamHandle;
-use rushmem_runtime::alltoallv::{Source, Target, alltoallv, alltoallv_packed};
+use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 
 use crate::active_set::count;
@@ -17,8 +17,8 @@ export! {
         start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
-        let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
-        let target = Target { target: target.cast(), nbytes: usize::MAX };
+        let blocks = SourceBlocks { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
+        let target = TargetBlocks { target: target.cast(), nbytes: usize::MAX };
         alltoallv(call, members, target, t_offsets, t_sizes, blocks);
     };
 
@@ -28,8 +28,8 @@ export! {
         start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
-        let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
-        let target = Target { target: target.cast(), nbytes: usize::MAX };
+        let blocks = SourceBlocks { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
+        let target = TargetBlocks { target: target.cast(), nbytes: usize::MAX };
         t_size.write(alltoallv_packed(call, members, target, target_len, blocks));
     };
 }

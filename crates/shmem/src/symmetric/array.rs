@@ -3,7 +3,7 @@
 
 use crate::element::{Plain, Symmetric};
 use crate::job::Shmem;
-use crate::symmetric::block::Block;
+use crate::symmetric::block::SymBlock;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
@@ -16,7 +16,7 @@ use std::ops::RangeBounds;
 /// waits for all PEs and frees the memory (`shmem_free`, §9.3.2). The job ends with a message if
 /// another PE does something else then.
 pub struct SymArray<'s, T: Symmetric> {
-    pub(crate) block: Block<'s>,
+    pub(crate) block: SymBlock<'s>,
     data: *mut T,
     len: usize,
 }
@@ -57,7 +57,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// # Errors
     /// There is no room, which is so on all PEs.
     pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
-        let block = Block::allocate::<T>(Call(&"Shmem::array"), len)
+        let block = SymBlock::allocate::<T>(Call(&"Shmem::array"), len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         let data = block.data();
         Ok(SymArray { block, data, len })
@@ -118,7 +118,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     /// There is no room, which is so on all PEs. The array remains as it is.
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = Call(&"SymArray::resize");
-        let block = Block::allocate::<T>(call, len)
+        let block = SymBlock::allocate::<T>(call, len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         self.block.barrier(call);
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());

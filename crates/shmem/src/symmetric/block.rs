@@ -5,7 +5,7 @@
 //! team would let a PE in that is at another object.
 #![allow(unsafe_code)]
 
-use crate::agreement::{Barrier, Entered, Step};
+use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Symmetric;
 use crate::job::end_if_panicking;
 use rushmem_runtime::{Call, World, collectives, heap, order, setup, signal};
@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 const LINE: usize = 64;
 
 /// A block, which is freed when it is dropped. It stays on the thread that may call the library.
-pub(crate) struct Block<'s> {
+pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
     data: *mut u8,
@@ -25,25 +25,25 @@ pub(crate) struct Block<'s> {
     shmem: PhantomData<(&'s (), *const ())>,
 }
 
-impl<'s> Block<'s> {
+impl<'s> SymBlock<'s> {
     /// Zero elements, as many on each PE. `None` when there is no room, on all PEs.
-    pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<Block<'s>> {
+    pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
         // Where there is none, there still is a block, of an object of no bytes, too.
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?.checked_add(header_bytes)?;
-        let entered = Entered::new(call);
+        let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, nbytes);
         if start.is_null() {
             return None;
         }
         let data = start.cast::<u8>().wrapping_add(header_bytes);
-        let block = Block { header: start.cast(), data, barriers: 0, shmem: PhantomData };
+        let block = SymBlock { header: start.cast(), data, barriers: 0, shmem: PhantomData };
         let layout = [block.offset(), nbytes as u64, alignment as u64, digest::<T>(len)];
         entered.compare(
-            Step::Allocate(layout),
+            AgreementStep::Allocate(layout),
             "allocates something else; all PEs allocate objects of the same type and length, in the same order",
         );
         collectives::barrier_all(call);
@@ -80,13 +80,13 @@ impl<'s> Block<'s> {
     }
 }
 
-impl Drop for Block<'_> {
+impl Drop for SymBlock<'_> {
     fn drop(&mut self) {
         end_if_panicking();
         let call = Call(&"drop of a symmetric object");
         order::local_complete(call);
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";
-        Entered::new(call).compare(Step::Drop(self.offset()), mistake);
+        EnteredStep::new(call).compare(AgreementStep::Drop(self.offset()), mistake);
         let start = self.header;
         // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call
         // completes the proof of, so its views have ended everywhere, and what was issued is

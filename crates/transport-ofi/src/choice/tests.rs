@@ -1,10 +1,10 @@
 //! Unit tests of `choice`.
 
 use super::*;
-use rushmem_transport::{Amos, Nic};
+use rushmem_transport::{Amos, NicName};
 
 fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
-    let facts = |(provider, domain, loopback): &(&str, &str, bool)| Facts {
+    let facts = |(provider, domain, loopback): &(&str, &str, bool)| InfoFacts {
         provider: (*provider).to_owned(),
         domain: (*domain).to_owned(),
         mr_mode: 0,
@@ -20,7 +20,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         loopback: *loopback,
         nic: None,
     };
-    let mut found: Vec<((), Facts)> = offers.iter().map(|offer| ((), facts(offer))).collect();
+    let mut found: Vec<((), InfoFacts)> = offers.iter().map(|offer| ((), facts(offer))).collect();
     order(&mut found, wish);
     found.into_iter().map(|(_, facts)| facts.domain).collect()
 }
@@ -42,7 +42,7 @@ fn the_near_card_goes_first_among_those_of_its_provider() {
         near: None,
     };
     assert_eq!(ordered(&offers, &wish), ["cxi0", "cxi1", "lo", "hsn1"]);
-    let wish = Wish { near: Nic::parse("cxi1,hsn1"), ..wish };
+    let wish = Wish { near: NicName::parse("cxi1,hsn1"), ..wish };
     assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
     let wish = Wish { one_machine: true, ..wish };
     assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "lo", "hsn1"]);

@@ -1,8 +1,8 @@
 //! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
-use super::{FiEndpoint, Post, Remote, Use, Wanted};
-use crate::native::Amo;
+use super::{BufferUse, FiEndpoint, Post, Remote, Wanted};
+use crate::native::NativeAmo;
 use libfabric_sys as fi;
 use rushmem_transport::AmoOp;
 
@@ -20,11 +20,11 @@ impl FiEndpoint {
     pub(crate) unsafe fn atomic(
         &mut self,
         to: &Remote,
-        amo: &Amo,
+        amo: &NativeAmo,
         wanted: Option<Wanted>,
     ) -> Result<Post, i32> {
         let &Remote { pe, at, address, key } = to;
-        let use_ = wanted.map_or(Use::Plain, Use::Word);
+        let use_ = wanted.map_or(BufferUse::Plain, BufferUse::Word);
         let Some(op) = self.begin(pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.

@@ -1,7 +1,7 @@
 //! Starting to send messages on an ep, and to receive them.
 #![allow(unsafe_code)]
 
-use super::{FiEndpoint, Post, Use, refused};
+use super::{BufferUse, FiEndpoint, Post, refused};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -16,7 +16,7 @@ impl FiEndpoint {
         message: &[u8; NBYTES],
     ) -> Result<Post, i32> {
         let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, Use::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
         // SAFETY: a cell has at least as many bytes.
         unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, message.as_ptr(), NBYTES) };
@@ -39,7 +39,7 @@ impl FiEndpoint {
             self.free.push(op);
             return refused(code);
         }
-        self.ops[op as usize].use_ = Use::Receive;
+        self.ops[op as usize].use_ = BufferUse::Receive;
         self.receiving += 1;
         Ok(Post::Started)
     }

@@ -6,8 +6,8 @@
 
 use super::arguments::WriteArguments;
 use super::poll::ENTRIES;
-use super::{FiEndpoint, Op, Use};
-use crate::block::Block;
+use super::{BufferUse, FiEndpoint, Op};
+use crate::block::CellBlock;
 use crate::fabric::Fabric;
 use crate::fid::Fid;
 use crate::message::NBYTES;
@@ -36,7 +36,7 @@ impl FiEndpoint {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
         // The service alone receives messages, and sleeps until one comes.
         let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
-        let staging = Block::new(depth, copy_up_to.max(NBYTES));
+        let staging = CellBlock::new(depth, copy_up_to.max(NBYTES));
         let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
             false => None,
             true => {
@@ -47,11 +47,11 @@ impl FiEndpoint {
             }
         };
         Ok(FiEndpoint {
-            ops: (0..depth).map(|_| Op { pe: 0, use_: Use::None }).collect(),
+            ops: (0..depth).map(|_| Op { pe: 0, use_: BufferUse::None }).collect(),
             staging_mr,
             endpoint: ManuallyDrop::new(endpoint),
             cq,
-            contexts: ManuallyDrop::new(Block::new(depth, size_of::<fi::fi_context2>())),
+            contexts: ManuallyDrop::new(CellBlock::new(depth, size_of::<fi::fi_context2>())),
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
             pending: vec![0; n_pes],
@@ -83,16 +83,16 @@ impl FiEndpoint {
         range: LocalBuf,
         known: Option<usize>,
         access: u64,
-    ) -> Result<(*mut core::ffi::c_void, Use), i32> {
+    ) -> Result<(*mut core::ffi::c_void, BufferUse), i32> {
         if self.staging_mr.is_none() {
-            return Ok((null_mut(), Use::Plain));
+            return Ok((null_mut(), BufferUse::Plain));
         }
         if let Some(known) = known.filter(|_| !self.fabric.facts.asks(fi::FI_MR_ENDPOINT)) {
-            return Ok((without_provenance_mut(known), Use::Plain));
+            return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
         // SAFETY: by contract.
         let mr = unsafe { self.fabric.register(range.base, range.nbytes, access, &self.endpoint) }?;
-        Ok((desc(Some(&mr)), Use::Registered { _mr: mr }))
+        Ok((desc(Some(&mr)), BufferUse::Registered { _mr: mr }))
     }
 }
 

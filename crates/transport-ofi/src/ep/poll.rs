@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{Failure, FiEndpoint, Use, Wanted};
+use super::{BufferUse, EpFailure, FiEndpoint, Wanted};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -21,7 +21,10 @@ impl FiEndpoint {
     /// # Errors
     /// What the provider says of an operation that failed.
     #[inline]
-    pub(crate) fn poll(&mut self, mut arrived: impl FnMut([u8; NBYTES])) -> Result<usize, Failure> {
+    pub(crate) fn poll(
+        &mut self,
+        mut arrived: impl FnMut([u8; NBYTES]),
+    ) -> Result<usize, EpFailure> {
         let mut taken = 0;
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
@@ -45,7 +48,7 @@ impl FiEndpoint {
                 n if n == -(fi::FI_EAVAIL as isize) => self.failed()?,
                 0 => return Ok(taken),
                 n if n == -(fi::FI_EAGAIN as isize) => return Ok(taken),
-                n => return Err(Failure { pe: None, why: self.strerror(n as i32) }),
+                n => return Err(EpFailure { pe: None, why: self.strerror(n as i32) }),
             }
         }
     }
@@ -53,7 +56,7 @@ impl FiEndpoint {
     #[inline]
     fn complete(&mut self, context: *const u8, arrived: &mut impl FnMut([u8; NBYTES])) {
         let Some(op) = self.contexts.index(context) else { return };
-        if matches!(self.ops[op as usize].use_, Use::Receive) {
+        if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let mut message = [0; NBYTES];
             let from = self.staging.cell(op).base;
             // SAFETY: a cell has at least as many bytes, and its operation is over.
@@ -62,31 +65,34 @@ impl FiEndpoint {
             return arrived(message);
         }
         match self.end(op) {
-            Use::Landing(to) => {
+            BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
                 // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
                 unsafe { mem::copy_bytes::<mem::Volatile>(to.base, from, to.nbytes) };
             }
-            Use::Word(Wanted { at, width }) => {
+            BufferUse::Word(Wanted { at, width }) => {
                 let old = self.staging.cell(op).base.cast::<u64>();
                 // SAFETY: aligned, as cells are, and long enough; its operation is over.
                 let old = unsafe { old.read() };
                 // SAFETY: valid until now by the contract of `atomic`.
                 unsafe { width.write(at, old) };
             }
-            Use::None | Use::Plain | Use::Registered { .. } | Use::Receive => {}
+            BufferUse::None
+            | BufferUse::Plain
+            | BufferUse::Registered { .. }
+            | BufferUse::Receive => {}
         }
     }
 
     /// A receive is over.
     fn received(&mut self, op: u32) {
-        self.ops[op as usize].use_ = Use::None;
+        self.ops[op as usize].use_ = BufferUse::None;
         self.free.push(op);
         self.receiving -= 1;
     }
 
     /// An operation failed: say which and why. A message that does not fit was not sent by a peer.
-    fn failed(&mut self) -> Result<(), Failure> {
+    fn failed(&mut self) -> Result<(), EpFailure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
         // SAFETY: an open queue.
@@ -96,7 +102,7 @@ impl FiEndpoint {
         }
         let op = self.contexts.index(entry.op_context.cast());
         if let Some(op) = op
-            && matches!(self.ops[op as usize].use_, Use::Receive)
+            && matches!(self.ops[op as usize].use_, BufferUse::Receive)
         {
             self.received(op);
             return Ok(());
@@ -118,9 +124,9 @@ impl FiEndpoint {
             // This PE's own failure, although the operation is with another one.
             Some(pe) if OF_THIS_PE.contains(&entry.err) => {
                 let why = format!("{why}, of local memory of an operation with PE {pe}");
-                Failure { pe: None, why }
+                EpFailure { pe: None, why }
             }
-            pe => Failure { pe, why },
+            pe => EpFailure { pe, why },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Starting writes and reads on an ep.
 #![allow(unsafe_code)]
 
-use super::{FiEndpoint, Post, Remote, Use};
+use super::{BufferUse, FiEndpoint, Post, Remote};
 use libfabric_sys as fi;
 use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
@@ -17,7 +17,7 @@ impl FiEndpoint {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
         }
-        let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, BufferUse::Plain) else { return Ok(Post::Later) };
         // SAFETY: the same contract.
         let code = unsafe { self.inject(op, to, from) };
         match self.begun(code, op) {
@@ -44,7 +44,7 @@ impl FiEndpoint {
     /// The same.
     #[inline(never)]
     unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
-        let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, BufferUse::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, from.base, from.nbytes) };
@@ -105,7 +105,7 @@ impl FiEndpoint {
     /// Starts a read of a byte that nobody wants.
     pub(crate) fn read_and_forget(&mut self, from: &Remote) -> Result<Post, i32> {
         // SAFETY: nothing is copied.
-        unsafe { self.read_staged(from, 1, Use::Plain) }
+        unsafe { self.read_staged(from, 1, BufferUse::Plain) }
     }
 
     /// Starts a read.
@@ -123,7 +123,7 @@ impl FiEndpoint {
             // SAFETY: the same contract.
             return unsafe { self.read_into_registered(from, dest, known) };
         }
-        let Some(op) = self.begin(from.pe, Use::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, BufferUse::Plain) else { return Ok(Post::Later) };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, null_mut()) };
         self.begun(code, op)
@@ -143,7 +143,7 @@ impl FiEndpoint {
     ) -> Result<Post, i32> {
         if known.is_none() && dest.nbytes <= self.copy_up_to {
             // SAFETY: by contract.
-            return unsafe { self.read_staged(from, dest.nbytes, Use::Landing(dest)) };
+            return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
         }
         if self.free.is_empty() {
             return Ok(Post::Later);
@@ -161,7 +161,12 @@ impl FiEndpoint {
     /// # Safety
     /// Where they are to be copied to is valid for writes until the operation completes or the ep
     /// is dropped.
-    unsafe fn read_staged(&mut self, from: &Remote, nbytes: usize, use_: Use) -> Result<Post, i32> {
+    unsafe fn read_staged(
+        &mut self,
+        from: &Remote,
+        nbytes: usize,
+        use_: BufferUse,
+    ) -> Result<Post, i32> {
         let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.

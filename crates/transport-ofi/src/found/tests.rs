@@ -6,8 +6,8 @@ use super::*;
 type Seen = (&'static str, &'static str, Option<(&'static str, bool)>);
 
 fn decided(entries: &[Seen], devices: &[&str]) -> (bool, String) {
-    let entries: Vec<Entry<'_>> =
-        entries.iter().map(|&(provider, domain, nic)| Entry { provider, domain, nic }).collect();
+    let entries: Vec<RdmEntry<'_>> =
+        entries.iter().map(|&(provider, domain, nic)| RdmEntry { provider, domain, nic }).collect();
     let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
     let Found { rdma, description, .. } = decide("libfabric 1.17", &entries, &devices);
     (rdma, description)
@@ -28,7 +28,7 @@ fn cards_are_rdma() {
 #[test]
 fn atomic_operations_are_in_hardware_where_the_provider_leaves_them_to_its_card() {
     let in_hardware = |provider, domain| {
-        let entry = Entry { provider, domain, nic: None };
+        let entry = RdmEntry { provider, domain, nic: None };
         decide("libfabric 1.17", &[entry], &["cxi0".to_owned(), "mlx5_0".to_owned()]).hardware_amos
     };
     assert!(in_hardware("cxi", "cxi0"));

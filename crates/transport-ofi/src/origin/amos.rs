@@ -2,12 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
+use super::requests::How;
 use crate::ep::Wanted;
+use crate::message::NO_DATA;
 use crate::replies::Due;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, Pe, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, OldValue, Pe, RemoteAddr};
 
 impl OfiEndpoint {
     /// Refuses a word that no atomic operation can be about, before anything is started for it.
@@ -55,7 +57,8 @@ impl OfiEndpoint {
         self.follow_writes(pe)?;
         self.shared().remote(pe, dest, width.nbytes())?;
         let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
-        self.send(pe, Some(Update::of(request)), None, slot, (false, false))
+        let how = How { awaited: request.old == OldValue::Returned, ..How::default() };
+        self.send(pe, Some(Update::of(request)), NO_DATA, slot, how)
     }
 
     /// Updates a word of this PE; whether it is one.

@@ -3,11 +3,23 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use crate::message::{Data, Message, Request};
+use crate::message::{Data, Message, NO_DATA};
+use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, Signal};
 use std::sync::atomic::Ordering;
+
+/// How a request is sent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct How {
+    /// It is carried out after all before it.
+    pub(super) ordered: bool,
+    /// The target acknowledges it, which is after all before it, too.
+    pub(super) asks: bool,
+    /// The call waits for the reply.
+    pub(super) awaited: bool,
+}
 
 impl OfiEndpoint {
     /// Orders what is issued to a PE from now on after what was issued to it before. Requests are
@@ -88,7 +100,7 @@ impl OfiEndpoint {
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     pub(crate) fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         match self.issued.must_ask(pe) {
-            true => self.send(pe, None, None, None, (true, true)),
+            true => self.send(pe, None, NO_DATA, None, How { asks: true, ..How::default() }),
             false => Ok(()),
         }
     }
@@ -118,14 +130,14 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Sends a request as the next of its stream: after all before it if it is `ordered` or `asks`.
+    /// Sends a request as the next of its stream.
     pub(super) fn send(
         &mut self,
         pe: Pe,
         update: Option<Update>,
-        data: Option<Data>,
+        (dest, data): (RemoteAddr, Data),
         slot: Option<u32>,
-        (ordered, asks): (bool, bool),
+        How { ordered, asks, awaited }: How,
     ) -> Result<(), Error> {
         if !asks {
             self.await_ack(pe, |this| !this.issued.is_full(pe))?;
@@ -134,10 +146,10 @@ impl OfiEndpoint {
         let at = shared.peers.get(pe)?.at;
         let place = self.issued.issue(pe, (ordered, asks));
         let (stream, ack) = (self.issued.stream(shared.me), shared.acks.for_message_to(pe));
-        let message = Message::Request(Request { stream, place, ack, slot, data, update });
-        let message = message.encode(shared.tag);
+        let request = Request { stream, place, ack, slot, update, dest };
+        let message = Message::Request(request, data).encode(shared.tag);
         self.ep.requests.fetch_add(1, Ordering::Relaxed);
-        self.start(pe.0, |ep| ep.send(pe.0, at, &message))
+        self.start(pe.0, awaited, |ep| ep.send(pe.0, at, &message))
     }
 
     /// Starts a put of a few bytes, or of none, and the update that signals it as one message;
@@ -155,12 +167,9 @@ impl OfiEndpoint {
             return Ok(false);
         }
         // SAFETY: valid by contract.
-        let data = unsafe { Data::copy(put.dest, put.source) };
-        if data.is_none() && put.source.nbytes > 0 {
-            return Ok(false);
-        }
+        let Some(data) = (unsafe { Data::copy(put.source) }) else { return Ok(false) };
         self.shared().remote(pe, put.dest, put.source.nbytes)?;
-        self.start_signal(pe, signal, data).map(|()| true)
+        self.start_signal(pe, signal, (put.dest, data)).map(|()| true)
     }
 
     /// Starts the update of a signal of another PE's that this PE's CPU does not carry out itself.
@@ -168,7 +177,7 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         signal: &Signal,
-        data: Option<Data>,
+        data: (RemoteAddr, Data),
     ) -> Result<(), Error> {
         let ordered = signal.follows == Follows::All;
         let keeps_order = self.shared().keeps_order();
@@ -176,6 +185,7 @@ impl OfiEndpoint {
             true => self.delivered(pe)?,
             false => self.follow_writes(pe)?,
         }
-        self.send(pe, Some(Update::of(&signal.amo())), data, None, (ordered, false))
+        let how = How { ordered, ..How::default() };
+        self.send(pe, Some(Update::of(&signal.amo())), data, None, how)
     }
 }

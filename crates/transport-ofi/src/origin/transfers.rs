@@ -3,7 +3,7 @@
 
 use super::OfiEndpoint;
 use crate::ep::Remote;
-use rushmem_transport::{Error, Get, LocalAccess, LocalBuf, Pe, Put};
+use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -32,7 +32,7 @@ impl OfiEndpoint {
         self.touch(pe);
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
-            self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
             return Ok(true);
         }
         // SAFETY: the same contract.
@@ -56,7 +56,7 @@ impl OfiEndpoint {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = remote.skip(done);
             // SAFETY: valid until it completes, by contract.
-            started = self.start(remote.pe, |ep| unsafe { ep.write(&to, part, known) });
+            started = self.start(remote.pe, false, |ep| unsafe { ep.write(&to, part, known) });
             done += part.nbytes;
         }
         self.shared().state.leave_wait();
@@ -85,7 +85,7 @@ impl OfiEndpoint {
     /// The destination is valid for writes until they have: then, or when
     /// [`completed`](Self::completed) or the next quiet returns.
     pub(crate) unsafe fn start_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
-        let &Get { dest, source, .. } = get;
+        let &Get { dest, source, completion } = get;
         if dest.nbytes == 0 {
             return Ok(true);
         }
@@ -102,7 +102,9 @@ impl OfiEndpoint {
             let part = dest.skip(done).first(self.shared().tuning.max_bytes);
             let from = remote.skip(done);
             // SAFETY: a part of what is valid by contract.
-            self.start(pe.0, |ep| unsafe { ep.read(&from, part, known) })?;
+            self.start(pe.0, completion == Completion::Now, |ep| unsafe {
+                ep.read(&from, part, known)
+            })?;
             done += part.nbytes;
         }
         Ok(false)
@@ -132,7 +134,7 @@ impl OfiEndpoint {
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
         for pe in touched {
             if let Some(from) = self.shared().some_byte(pe) {
-                self.start(pe, |ep| ep.read_and_forget(&from))?;
+                self.start(pe, true, |ep| ep.read_and_forget(&from))?;
             }
         }
         self.unflushed.retain(|pe| !chosen(pe));

@@ -2,7 +2,7 @@
 //! wait that the PEs that owe something are still there.
 
 use super::OfiEndpoint;
-use crate::ep::{Failure, FiEndpoint};
+use crate::ep::{EpFailure, FiEndpoint};
 use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -50,7 +50,7 @@ impl OfiEndpoint {
     pub(super) fn until<T>(
         &mut self,
         towards: Option<u32>,
-        mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
+        mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, EpFailure>,
     ) -> Result<T, Error> {
         self.wait_for(towards, |this| {
             this.with_ep(|ep| {
@@ -98,7 +98,7 @@ impl OfiEndpoint {
                     && ep.pending(pe) == 0
                 {
                     let started = ep.read_and_forget(&from);
-                    started.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
+                    started.map_err(|code| EpFailure { pe: Some(pe), why: ep.strerror(code) })?;
                 }
                 Ok(())
             })?;

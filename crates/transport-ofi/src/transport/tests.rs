@@ -2,14 +2,16 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::ep::Post;
+use crate::ep::{Post, Remote};
 use crate::message::NBYTES;
+use crate::shared::SharedEp;
 use conformance::{LIMIT, verbs};
+use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, Follows, Host, LocalBuf, OldValue, PeRecord, Put, RemoteAddr,
-    Signal,
+    AmoOp, AmoRequest, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
+    RemoteAddr, Signal,
 };
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 
 /// Asks for a provider.
 struct Asks(&'static str);
@@ -30,9 +32,13 @@ const HEAP: usize = 1 << 20;
 const LONG: usize = HEAP / 2;
 const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// PE 0 of a job of four, of which all but the last are itself; `None` where libfabric is not.
+/// As [`job_of`], with a host that only asks for a provider.
 fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
-    let host = Arc::new(Asks(provider));
+    job_of(Arc::new(Asks(provider)), tuning)
+}
+
+/// PE 0 of a job of four, of which all but the last are itself; `None` where libfabric is not.
+fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     let (n_pes, secret) = (4, [7; 32]);
     let open = Open {
         pe: Pe(0),
@@ -118,7 +124,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
             let long = [0u8; NBYTES + 16];
             for _ in 0..3 * few.receives {
-                let sent = endpoint.start(1, |ep| {
+                let sent = endpoint.start(1, false, |ep| {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
@@ -196,4 +202,66 @@ fn signals_are_not_answered_before_somebody_waits() {
     assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
     assert!(!endpoint.ep.is_owed(), "all are acknowledged");
     std::mem::forget((endpoint, other));
+}
+
+/// Asks for a provider, and looks at an ep when a loss is reported.
+#[derive(Default)]
+struct Looks {
+    ep: OnceLock<Arc<SharedEp>>,
+    is_free: OnceLock<bool>,
+}
+
+impl Host for Looks {
+    fn variable(&self, name: &str) -> Option<String> {
+        Asks(STREAMS).variable(name)
+    }
+
+    fn lost(&self, _: &Error) {
+        let ep = self.ep.get().expect("it was set first");
+        let is_open = try_lock(&ep.ep).map(|ep| ep.is_some());
+        self.is_free.set(is_open == Some(true)).expect("one loss is reported");
+    }
+}
+
+/// To report a loss may take long, and an endpoint must find it recorded once its ep is closed.
+#[test]
+fn a_loss_is_reported_without_the_lock_of_the_ep_and_before_it_is_closed() {
+    let host = Arc::new(Looks::default());
+    let Some(ofi) = job_of(Arc::clone(&host) as Arc<dyn Host>, Tuning::default()) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    assert!(host.ep.set(Arc::clone(&endpoint.ep)).is_ok());
+    let shared = ofi.shared();
+    let right = shared.remote(Pe(1), START, 8).expect("it is connected");
+    let wrong = Remote { key: right.key.wrapping_add(1), ..right };
+    endpoint.start(1, false, |ep| ep.read_and_forget(&wrong)).expect("it starts");
+    while shared.loss.check().is_ok() {
+        shared.poll_eps();
+        ofi.progress.poll_service().ok();
+    }
+    while host.is_free.get().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(host.is_free.get(), Some(&true));
+    assert!(matches!(endpoint.quiet(), Err(Error::Lost(..))));
+}
+
+/// The call itself polls until they are complete.
+#[test]
+fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let (mut words, mut noted) = ([0u64; 2], Vec::new());
+    let dest = LocalBuf { base: words.as_mut_ptr().cast(), nbytes: 16 };
+    // Fewer fetches than a window, since none is acknowledged as those of PE 1.
+    for _ in 0..20 {
+        let get = Get { dest, source: START, completion: Completion::Now };
+        // SAFETY: a local array, which the call waits for.
+        unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
+        noted.push(endpoint.ep.is_noted());
+        verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
+        noted.push(endpoint.ep.is_noted());
+    }
+    // This PE acknowledges as PE 0 what it has carried out as PE 1.
+    std::mem::forget(endpoint);
+    assert_eq!(noted, [false; 40]);
 }

@@ -6,7 +6,7 @@ use crate::proto::{Piece, Request};
 use rushmem_transport::{RemoteAddr, Segment};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener};
 
 const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
@@ -61,52 +61,7 @@ fn connected() -> (Connection, TcpStream) {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    peer.set_nodelay(true).expect("a socket");
     (Connection::new(socket), peer)
-}
-
-/// However a stream is cut, a word of a put is in memory as a whole or not at all.
-#[test]
-fn a_put_arrives_in_whole_words() {
-    // All of it fits into the kernel's buffers.
-    const WORDS: usize = 1 << 12;
-    let mut heap = vec![0u64; WORDS];
-    let base = heap.as_mut_ptr();
-    let segments = Segments::default();
-    let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
-    // SAFETY: the vector outlives the segments.
-    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
-    let (mut connection, mut peer) = connected();
-    let buffers = BounceBuffers::default();
-    for round in 1..=200u64 {
-        // From and to any place within the first and the last word.
-        let dest = RemoteAddr { segment: Segment::Heap, offset: round % 8 };
-        let nbytes = 8 * (WORDS - 1) - round as usize % 5;
-        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts: false };
-        let mut stream = put.encode().to_vec();
-        stream.resize(HEAD + nbytes, round as u8);
-        // Cuts at every place within a word, and at any distance from each other.
-        let cut = HEAD + 80 + (round as usize * 1_009) % (4 * WORDS);
-        let (now, later) = stream.split_at(cut);
-        for (part, left) in [(now, Some(cut - HEAD)), (later, None)] {
-            peer.write_all(part).expect("room for it");
-            while connection.reader.body().map(|(_, done)| done) != left
-                || connection.target.done < round - u64::from(left.is_some())
-            {
-                connection.receive(&segments, &buffers).expect("requests");
-            }
-            for at in 1..WORDS - 2 {
-                // SAFETY: within the vector, which nobody else uses now.
-                let word = unsafe { base.wrapping_add(at).read() };
-                let bytes = word.to_ne_bytes();
-                assert!(bytes.iter().all(|byte| *byte == bytes[0]), "word {at} is {word:x}");
-            }
-        }
-        // SAFETY: within the vector, which nobody else uses now.
-        let last = unsafe { base.wrapping_add(WORDS - 3).read() };
-        assert_eq!(last, u64::from_ne_bytes([round as u8; 8]));
-    }
-    drop((connection, segments, heap));
 }
 
 /// Memory that changes while the kernel has no room for more of it leaves in whole words.
@@ -151,4 +106,65 @@ fn a_get_reads_whole_words() {
         assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
     }
     drop((connection, segments, heap));
+}
+
+/// Nothing is written for a peer that has said that it leaves, however long its request is.
+#[test]
+fn a_request_after_the_farewell_is_refused() {
+    const NBYTES: usize = 1 << 16;
+    for (nbytes, in_parts) in [(8, false), (NBYTES, false), (NBYTES, true)] {
+        let mut heap = vec![0u8; NBYTES];
+        let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
+        let segments = Segments::default();
+        // SAFETY: the vector outlives the segments.
+        unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+        let (mut connection, mut peer) = connected();
+        let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts };
+        peer.write_all(&Frame::bye()).expect("room for it");
+        peer.write_all(&put.encode()).expect("room for it");
+        let buffers = BounceBuffers::default();
+        let mut body = vec![1u8; nbytes].into_iter();
+        let end = loop {
+            match connection.receive(&segments, &buffers) {
+                Ok(_) => match body.next() {
+                    Some(byte) => peer.write_all(&[byte]).expect("room for it"),
+                    None => peer.shutdown(Shutdown::Write).expect("a socket"),
+                },
+                Err(end) => break end,
+            }
+        };
+        assert!(end.to_string().contains("request after its farewell"), "{end}");
+        drop((connection, segments));
+        assert_eq!(heap, vec![0; NBYTES]);
+    }
+}
+
+/// The kernel takes what comes before the page that it cannot read.
+#[test]
+fn a_fault_names_the_whole_source_though_a_part_has_left() {
+    const READABLE: usize = 1 << 20;
+    const PAGE: usize = 4096;
+    let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping.
+    let base = unsafe { libc::mmap(none, READABLE + PAGE, libc::PROT_READ, private, -1, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    // SAFETY: the last page of the mapping.
+    let code = unsafe { libc::mprotect(base.wrapping_byte_add(READABLE), PAGE, libc::PROT_NONE) };
+    assert_eq!(code, 0);
+    let source = LocalBuf { base: base.cast(), nbytes: READABLE + PAGE };
+    let (mut connection, mut peer) = connected();
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
+    unsafe { connection.origin.put(at, source, (false, false)) };
+    let mut buffer = vec![0; READABLE];
+    let end = loop {
+        match connection.flush() {
+            Ok(()) => peer.read(&mut buffer).expect("it is connected"),
+            Err(end) => break end,
+        };
+    };
+    assert!(connection.origin.positions().1 > PAGE as u64, "a part has left");
+    let fault = Fault::new(LocalAccess::Read, source);
+    assert!(matches!(end, ConnectionEnd::Fault(found) if found == fault), "{end}");
 }

@@ -11,7 +11,7 @@ enum Stage {
     /// The claim is on its way.
     Claimed,
     /// The answer is on its way back.
-    Answered(Answer),
+    Answered(HandshakeAnswer),
     /// The one that made it uses it; its first request is on its way.
     Used,
     /// The one that made it has closed it before it was used.
@@ -48,8 +48,8 @@ impl Pair {
             // again.
             (1, Some(at)) => {
                 self.made[at].1 = match self.made[at].1 {
-                    Some(Stage::Claimed | Stage::Answered(Answer::Deferral)) => None,
-                    Some(Stage::Answered(Answer::Welcome)) => Some(Stage::GivenUp),
+                    Some(Stage::Claimed | Stage::Answered(HandshakeAnswer::Deferral)) => None,
+                    Some(Stage::Answered(HandshakeAnswer::Welcome)) => Some(Stage::GivenUp),
                     _ => return,
                 };
                 self.made.push((side, Some(Stage::Claimed)));
@@ -68,9 +68,9 @@ impl Pair {
                 let Side { establishment, open } = &mut self.sides[other];
                 let answer = match open {
                     None => establishment.answer(Pe(other as u32), Pe(maker as u32)),
-                    Some(_) => Answer::Deferral,
+                    Some(_) => HandshakeAnswer::Deferral,
                 };
-                if answer == Answer::Welcome {
+                if answer == HandshakeAnswer::Welcome {
                     // The older one was reserved: it is dropped.
                     for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
                         stage.take_if(|stage| *stage == Stage::GivenUp);
@@ -82,11 +82,11 @@ impl Pair {
                 let Side { establishment, open } = &mut self.sides[maker];
                 establishment.defer(now);
                 match answer {
-                    Answer::Welcome => {
+                    HandshakeAnswer::Welcome => {
                         assert_eq!(open.replace(at), None, "{self:?}");
                         Some(Stage::Used)
                     }
-                    Answer::Deferral => None,
+                    HandshakeAnswer::Deferral => None,
                 }
             }
             Stage::Used => {

@@ -24,7 +24,7 @@ const VERSION: u8 = rushmem_wire::TCP_HANDSHAKE.version;
 
 /// What the proofs of a connection are about.
 #[derive(Clone)]
-struct Facts {
+struct ProofInput {
     secret: [u8; 32],
     target_nonce: [u8; NONCE],
     origin_nonce: [u8; NONCE],
@@ -32,7 +32,7 @@ struct Facts {
     target: u32,
 }
 
-impl Facts {
+impl ProofInput {
     /// The message authentication code by which `side` proves itself.
     fn mac(&self, side: &[u8]) -> Hmac<Sha256> {
         let mut mac =
@@ -62,33 +62,38 @@ const DEFERRED: &[u8] = b"deferred";
 
 /// What a target answers to a right claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HandshakeAnswer {
     /// This connection may be used.
     Welcome,
     /// It may not: there is another one, or will be.
     Deferral,
 }
 
-impl Answer {
+impl HandshakeAnswer {
     fn label(self) -> &'static [u8] {
         match self {
-            Answer::Welcome => WELCOMED,
-            Answer::Deferral => DEFERRED,
+            HandshakeAnswer::Welcome => WELCOMED,
+            HandshakeAnswer::Deferral => DEFERRED,
         }
     }
 }
 
 /// The target's side.
 pub(crate) struct Acceptor {
-    facts: Facts,
+    facts: ProofInput,
     n_pes: u32,
 }
 
 impl Acceptor {
     /// For PE `me` of `n_pes`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, n_pes: u32, nonce: [u8; NONCE]) -> Acceptor {
-        let facts =
-            Facts { secret, target_nonce: nonce, origin_nonce: [0; NONCE], origin: 0, target: me };
+        let facts = ProofInput {
+            secret,
+            target_nonce: nonce,
+            origin_nonce: [0; NONCE],
+            origin: 0,
+            target: me,
+        };
         Acceptor { facts, n_pes }
     }
 
@@ -115,21 +120,26 @@ impl Acceptor {
     }
 
     /// An answer to the claim that was checked, as bytes.
-    pub(crate) fn answer(&self, answer: Answer) -> [u8; WELCOME] {
+    pub(crate) fn answer(&self, answer: HandshakeAnswer) -> [u8; WELCOME] {
         self.facts.prove(answer.label())
     }
 }
 
 /// The origin's side.
 pub(crate) struct Connector {
-    facts: Facts,
+    facts: ProofInput,
 }
 
 impl Connector {
     /// For PE `me` on its way to `target`; `nonce` is random.
     pub(crate) fn new(secret: [u8; 32], me: u32, target: u32, nonce: [u8; NONCE]) -> Connector {
-        let facts =
-            Facts { secret, target_nonce: [0; NONCE], origin_nonce: nonce, origin: me, target };
+        let facts = ProofInput {
+            secret,
+            target_nonce: [0; NONCE],
+            origin_nonce: nonce,
+            origin: me,
+            target,
+        };
         Connector { facts }
     }
 
@@ -151,8 +161,8 @@ impl Connector {
     }
 
     /// What a target answered that knows the secret as well.
-    pub(crate) fn check(&self, answer: &[u8; WELCOME]) -> Result<Answer, Violation> {
-        let is = |kind: Answer| self.facts.check(kind.label(), answer).map(|()| kind);
-        is(Answer::Welcome).or_else(|_| is(Answer::Deferral))
+    pub(crate) fn check(&self, answer: &[u8; WELCOME]) -> Result<HandshakeAnswer, Violation> {
+        let is = |kind: HandshakeAnswer| self.facts.check(kind.label(), answer).map(|()| kind);
+        is(HandshakeAnswer::Welcome).or_else(|_| is(HandshakeAnswer::Deferral))
     }
 }

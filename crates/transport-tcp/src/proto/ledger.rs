@@ -14,7 +14,7 @@ pub(crate) enum Want {
     Ack,
 }
 
-struct Due<T> {
+struct DueReply<T> {
     seq: u64,
     want: Want,
     to: T,
@@ -24,7 +24,7 @@ struct Due<T> {
 pub(crate) struct Ledger<T> {
     issued: u64,
     acked: u64,
-    due: VecDeque<Due<T>>,
+    due: VecDeque<DueReply<T>>,
 }
 
 impl<T> Ledger<T> {
@@ -42,7 +42,7 @@ impl<T> Ledger<T> {
     /// Numbers a request that is answered.
     pub(crate) fn expect(&mut self, want: Want, to: T) -> u64 {
         let seq = self.issue();
-        self.due.push_back(Due { seq, want, to });
+        self.due.push_back(DueReply { seq, want, to });
         seq
     }
 

@@ -8,7 +8,7 @@
 use super::Origin;
 use super::requests::MessageParts;
 use crate::proto::batch;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::target::PUTS_KIND;
 use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr, mem};
 
@@ -32,7 +32,7 @@ impl Origin {
     /// The local memory is valid for reads.
     pub(super) unsafe fn hold(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         at: RemoteAddr,
         local: LocalBuf,
@@ -49,14 +49,14 @@ impl Origin {
 
     /// Sends what is held back for a PE.
     #[inline]
-    pub(super) fn send_held(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(super) fn send_held(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         match self.routes[pe].held.is_empty() {
             true => Ok(()),
             false => self.send_batch(shared, pe),
         }
     }
 
-    fn send_batch(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn send_batch(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let parts = MessageParts { kind: PUTS_KIND, ..MessageParts::EMPTY };
         // SAFETY: the puts are kept until they are sent, and nothing is fetched.
         unsafe { self.send(shared, pe, parts) }.map(|_| ())

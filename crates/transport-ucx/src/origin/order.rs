@@ -12,7 +12,7 @@
 use super::Origin;
 use super::requests::MessageParts;
 use crate::pending::Connection;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::ucp::said;
 use rushmem_transport::{Error, Pe};
 
@@ -22,7 +22,7 @@ impl Origin {
     #[inline]
     pub(super) fn follow_puts(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         connection: &Connection,
         ordered: bool,
@@ -39,7 +39,12 @@ impl Origin {
         route.put_before |= route.dirty || route.flush.is_some();
     }
 
-    fn end_puts(&mut self, shared: &Shared, pe: Pe, connection: &Connection) -> Result<(), Error> {
+    fn end_puts(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        connection: &Connection,
+    ) -> Result<(), Error> {
         self.start_flush(shared, pe)?;
         self.until(shared, |origin| {
             !origin.is_flushing(shared, pe) && connection.transfers() == 0
@@ -51,7 +56,7 @@ impl Origin {
     /// Waits until a put that follows the last fence may follow the requests before it. Among
     /// themselves requests have an order.
     #[inline]
-    pub(super) fn follow_requests(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(super) fn follow_requests(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
@@ -69,7 +74,7 @@ impl Origin {
 
     /// Waits until the window has room for one more request to a PE.
     #[inline]
-    pub(super) fn room_in_window(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(super) fn room_in_window(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         match self.issued.is_full(pe) {
             false => Ok(()),
             true => self.until(shared, |origin| !origin.issued.is_full(pe)),
@@ -77,7 +82,7 @@ impl Origin {
     }
 
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
-    fn ask_for_ack(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn ask_for_ack(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         if !self.issued.must_ask(pe) {
             return Ok(());
         }
@@ -87,14 +92,14 @@ impl Origin {
     }
 
     /// Begins to complete everything towards a PE.
-    fn begin_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn begin_quiet(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         self.ask_for_ack(shared, pe)?;
         self.start_flush(shared, pe)
     }
 
     /// Sends what is held back for a PE and begins a flush, unless there is nothing new to flush.
-    fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn start_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
@@ -109,7 +114,7 @@ impl Origin {
     }
 
     /// Whether a flush towards a PE goes on. One that failed has ended: its connection is broken.
-    fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
+    fn is_flushing(&mut self, shared: &SharedState, pe: Pe) -> bool {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
         let Some(flush) = route.flush else { return false };
@@ -124,7 +129,7 @@ impl Origin {
 
     /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush
     /// has begun.
-    fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
+    fn is_settled(&mut self, shared: &SharedState, pe: Pe) -> bool {
         let route = &self.routes[pe];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
         is_idle && !self.is_flushing(shared, pe)
@@ -137,7 +142,7 @@ impl Origin {
     }
 
     /// Completes everything towards one PE.
-    pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(crate) fn pe_quiet(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         shared.loss.check()?;
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
@@ -153,7 +158,7 @@ impl Origin {
 
     /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither
     /// among the touched nor among the owing afterwards.
-    fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn await_quiet(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         self.until(shared, |origin| {
             origin.issued.unacked(pe) == 0 && origin.is_settled(shared, pe)
         })?;
@@ -163,7 +168,7 @@ impl Origin {
     }
 
     /// Completes everything.
-    pub(crate) fn quiet(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(crate) fn quiet(&mut self, shared: &SharedState) -> Result<(), Error> {
         shared.loss.check()?;
         // Ask all before waiting for one.
         self.begin_quiet_of_all(shared)?;
@@ -177,7 +182,7 @@ impl Origin {
         shared.loss.check()
     }
 
-    fn begin_quiet_of_all(&mut self, shared: &Shared) -> Result<(), Error> {
+    fn begin_quiet_of_all(&mut self, shared: &SharedState) -> Result<(), Error> {
         for i in 0..self.touched.len() {
             self.begin_quiet(shared, Pe(self.touched[i]))?;
         }
@@ -188,7 +193,7 @@ impl Origin {
     }
 
     /// Whether everything is complete; what is not was begun to be.
-    pub(crate) fn is_quiet(&mut self, shared: &Shared) -> Result<bool, Error> {
+    pub(crate) fn is_quiet(&mut self, shared: &SharedState) -> Result<bool, Error> {
         self.begin_quiet_of_all(shared)?;
         self.advance(shared, true)?;
         let is_acked = self.issued.owing().iter().all(|&pe| self.issued.unacked(pe) == 0);
@@ -202,7 +207,7 @@ impl Origin {
     }
 
     /// Orders what was issued ahead of what follows, towards each PE.
-    pub(crate) fn fence(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(crate) fn fence(&mut self, shared: &SharedState) -> Result<(), Error> {
         shared.loss.check()?;
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
@@ -224,7 +229,7 @@ impl Origin {
 
     /// While its owner is elsewhere: lets it work and completes what is in flight, but for puts if
     /// it shall not `flush` them. Returns whether there was anything to do.
-    pub(crate) fn advance(&mut self, shared: &Shared, flush: bool) -> Result<bool, Error> {
+    pub(crate) fn advance(&mut self, shared: &SharedState, flush: bool) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
             if self.pending.in_flight() >= shared.tuning.max_in_flight {

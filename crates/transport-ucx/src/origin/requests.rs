@@ -1,13 +1,13 @@
-//! Atomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
+//! UcpAtomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
 //! itself.
 #![allow(unsafe_code)]
 
 use super::Origin;
 use crate::pending::{Slot, operated, sent};
-use crate::proto::{REQUEST, Request};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::target::{PUTS_KIND, REQUEST_KIND};
-use crate::ucp::{Atomic, callback, plain, started};
+use crate::ucp::{UcpAtomic, callback, plain, started};
+use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ptr::null_mut;
@@ -55,7 +55,7 @@ impl Origin {
     /// for reads until the call returns or, when it does not block, until then.
     pub(crate) unsafe fn ask(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
@@ -81,7 +81,7 @@ impl Origin {
     /// As [`ask`](Origin::ask) about the message's data and what it fetches.
     pub(super) unsafe fn send(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         parts: MessageParts,
     ) -> Result<(Rc<Slot>, u32), Error> {
@@ -103,9 +103,9 @@ impl Origin {
                 stream: self.issued.stream(shared.me),
                 place: self.issued.issue(pe, (ordered, asks)),
                 ack: shared.acks.for_message_to(pe),
-                due: is_due.then(|| slot.as_due()),
+                slot: is_due.then(|| slot.number()),
                 update,
-                data: place,
+                dest: place,
             }
             .encode(),
         );
@@ -148,7 +148,7 @@ impl Origin {
     /// `fetched` is valid for writes of a word until the operation is complete.
     pub(crate) unsafe fn operate(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
@@ -165,7 +165,7 @@ impl Origin {
         self.routes[pe].dirty = true;
         let slot = self.pending.slot(&connection, fetched, width);
         let turn = slot.turn();
-        let atomic = Atomic::new(op, operand, condition);
+        let atomic = UcpAtomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second);
         let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
@@ -183,7 +183,7 @@ impl Origin {
     /// Waits until the operation that had a slot in this turn has ended.
     pub(crate) fn answered(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         (slot, turn): (Rc<Slot>, u32),
     ) -> Result<(), Error> {
         self.until(shared, |_| slot.is_past(turn))

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use crate::pending::Connection;
-use crate::ucp::{Endpoint, UcpRequest};
+use crate::ucp::{UcpEndpoint, UcpRequest};
 use std::rc::Rc;
 
 /// What was issued to one PE, and by which endpoint.
 #[derive(Default)]
 pub(super) struct Route {
-    pub(super) open: Option<Open>,
+    pub(super) open: Option<OpenRoute>,
     /// It is among the touched.
     pub(super) touched: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
@@ -21,7 +21,7 @@ pub(super) struct Route {
     pub(super) put_before: bool,
 }
 
-pub(super) struct Open {
-    pub(super) endpoint: Endpoint,
+pub(super) struct OpenRoute {
+    pub(super) endpoint: UcpEndpoint,
     pub(super) connection: Rc<Connection>,
 }

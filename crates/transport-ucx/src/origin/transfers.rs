@@ -3,7 +3,7 @@
 
 use super::Origin;
 use crate::pending::{Connection, noted};
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::ucp::{plain, started};
 use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use ucx_sys::ucs_status_ptr_t;
 
 /// What a transfer does, and when its call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transfer {
+pub(crate) enum TransferKind {
     Put,
     PutNbi,
     Get,
@@ -26,9 +26,9 @@ impl Origin {
     /// non-blocking ones, until the transfer is complete.
     pub(crate) unsafe fn transfer(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
-        kind: Transfer,
+        kind: TransferKind,
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
@@ -36,14 +36,14 @@ impl Origin {
         if local.nbytes == 0 {
             return Ok(());
         }
-        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
+        let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
         if self.worker.copies() {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
             shared.loss.check_memory(access, local)?;
         }
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
-        let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
+        let is_held = kind == TransferKind::PutNbi && self.may_hold(local.nbytes);
         if !is_held {
             self.send_held(shared, pe)?;
         }
@@ -59,7 +59,7 @@ impl Origin {
             self.follow_puts(shared, pe, &connection, self.worker.orders())?;
             self.routes[pe].dirty = true;
         }
-        let blocks = matches!(kind, Transfer::Put | Transfer::Get);
+        let blocks = matches!(kind, TransferKind::Put | TransferKind::Get);
         let params = if blocks { plain() } else { noted(&connection) };
         let (ucp, params) = (self.ucp(), &raw const params);
         if !is_put {
@@ -88,7 +88,7 @@ impl Origin {
     #[inline]
     fn finish_or_note(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         connection: &Connection,
         blocks: bool,

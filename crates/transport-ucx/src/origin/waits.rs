@@ -1,7 +1,7 @@
 //! How an origin waits: it polls its worker and, at times, the service.
 
 use super::Origin;
-use crate::shared::Shared;
+use crate::shared::SharedState;
 use crate::ucp::{UcpRequest, said};
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -16,7 +16,7 @@ const POLLS_PER_SERVICE: u32 = 4;
 /// An origin whose owner waits.
 struct Waiting<'a> {
     origin: &'a mut Origin,
-    shared: &'a Shared,
+    shared: &'a SharedState,
 }
 
 impl Waiter for Waiting<'_> {
@@ -38,7 +38,7 @@ impl Origin {
     /// Waits until `ready`, and serves peers meanwhile.
     pub(super) fn until(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
         let ready = |this: &mut Waiting<'_>| Ok(ready(this.origin).then_some(()).into());
@@ -48,7 +48,7 @@ impl Origin {
     /// Waits until an operation has ended.
     pub(super) fn end(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         pe: Pe,
         request: Option<UcpRequest>,
     ) -> Result<(), Error> {
@@ -72,7 +72,7 @@ impl Origin {
 
     /// Waits until there is room for one more.
     #[inline]
-    pub(super) fn room(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(super) fn room(&mut self, shared: &SharedState) -> Result<(), Error> {
         let max = shared.tuning.max_in_flight;
         if self.pending.in_flight() < max {
             return Ok(());

@@ -1,7 +1,6 @@
 //! Small puts that travel in one message: for each its place and its bytes.
 
-use super::bytes::{segment_of, u64_of};
-use rushmem_transport::RemoteAddr;
+use rushmem_transport::{RemoteAddr, Segment};
 
 /// Most bytes of one put, so that two bytes hold the number.
 pub(crate) const MAX_NBYTES: usize = 256;
@@ -20,10 +19,8 @@ pub(crate) fn append(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> &mut
 
 /// The next put, which leaves the batch.
 pub(crate) fn next<'a>(batch: &mut &'a [u8]) -> Option<(RemoteAddr, &'a [u8])> {
-    let (mut head, rest) = batch.split_first_chunk::<HEAD>().map(|(h, rest)| (&h[..], rest))?;
-    let offset = u64_of(&mut head)?;
-    let &[low, high, segment, _] = head else { return None };
-    let segment = segment_of(segment)?;
+    let (&[offset @ .., low, high, segment, _], rest) = batch.split_first_chunk::<HEAD>()?;
+    let (segment, offset) = (Segment::from_number(segment)?, u64::from_le_bytes(offset));
     let (data, rest) = rest.split_at_checked(u16::from_le_bytes([low, high]).into())?;
     *batch = rest;
     Some((RemoteAddr { segment, offset }, data))

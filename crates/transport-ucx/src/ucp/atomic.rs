@@ -11,7 +11,7 @@ use ucx_sys::{
 };
 
 /// An operation of UCX's. All are fetching ones.
-pub(crate) struct Atomic {
+pub(crate) struct UcpAtomic {
     code: ucp_atomic_op_t,
     /// What UCX is to find at its first argument,
     pub(crate) first: u64,
@@ -19,8 +19,8 @@ pub(crate) struct Atomic {
     pub(crate) second: u64,
 }
 
-impl Atomic {
-    pub(crate) fn new(op: AmoOp, operand: u64, condition: u64) -> Atomic {
+impl UcpAtomic {
+    pub(crate) fn new(op: AmoOp, operand: u64, condition: u64) -> UcpAtomic {
         let (code, first, second) = match op {
             AmoOp::Fetch => (UCP_ATOMIC_OP_ADD, 0, 0),
             AmoOp::Add => (UCP_ATOMIC_OP_ADD, operand, 0),
@@ -30,7 +30,7 @@ impl Atomic {
             AmoOp::Or => (UCP_ATOMIC_OP_OR, operand, 0),
             AmoOp::Xor => (UCP_ATOMIC_OP_XOR, operand, 0),
         };
-        Atomic { code, first, second }
+        UcpAtomic { code, first, second }
     }
 
     /// Begins the operation, with parameters that say who is called at its end.

@@ -28,7 +28,7 @@ const PIECE: usize = (64 << 10) - 512;
 const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
 
 /// An initialized UCX.
-pub(crate) struct Context {
+pub(crate) struct UcpContext {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
@@ -65,23 +65,23 @@ fn resources_of(printed: &str) -> Vec<(String, String)> {
 }
 
 // SAFETY: opening checks that UCX guards the context against use by several threads.
-unsafe impl Send for Context {}
+unsafe impl Send for UcpContext {}
 // SAFETY: UCX guards the context against use by several threads at a time.
-unsafe impl Sync for Context {}
+unsafe impl Sync for UcpContext {}
 
 /// UCX's configuration, released when dropped.
-struct Config {
+struct UcpConfig {
     ucp: &'static Ucp,
     handle: *mut ucp_config_t,
 }
 
-impl Config {
-    fn read(ucp: &'static Ucp) -> Result<Config, String> {
+impl UcpConfig {
+    fn read(ucp: &'static Ucp) -> Result<UcpConfig, String> {
         let mut handle = null_mut();
         // SAFETY: no prefix and no file; it writes a handle when it succeeds.
         let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut handle) };
         fine(ucp, status).map_err(|why| format!("UCX cannot read its variables: {why}"))?;
-        Ok(Config { ucp, handle })
+        Ok(UcpConfig { ucp, handle })
     }
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
@@ -94,23 +94,23 @@ impl Config {
     }
 }
 
-impl Drop for Config {
+impl Drop for UcpConfig {
     fn drop(&mut self) {
         // SAFETY: read by `read` and released once.
         unsafe { self.ucp.ucp_config_release(self.handle) };
     }
 }
 
-impl Context {
+impl UcpContext {
     /// Processors move the data: there is no NIC that would lock registered memory.
     pub(crate) fn copies(&self) -> bool {
         self.copies
     }
 
     /// Initializes UCX for a job of `n_pes` PEs, with these changes to its configuration.
-    pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
+    pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<UcpContext, String> {
         let ucp = library()?;
-        let config = Config::read(ucp)?;
+        let config = UcpConfig::read(ucp)?;
         for (name, value) in changes {
             config.set(name, value)?;
         }
@@ -137,7 +137,7 @@ impl Context {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
-        let mut context = Context {
+        let mut context = UcpContext {
             ucp,
             handle,
             notices_failures: false,
@@ -179,7 +179,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for UcpContext {
     fn drop(&mut self) {
         // SAFETY: workers and memory hold the context, so none is left.
         unsafe { self.ucp.ucp_cleanup(self.handle) };
@@ -187,26 +187,26 @@ impl Drop for Context {
 }
 
 /// Registered memory.
-pub(crate) struct Memory {
-    context: Arc<Context>,
+pub(crate) struct UcpMemory {
+    context: Arc<UcpContext>,
     handle: ucp_mem_h,
 }
 
 // SAFETY: UCX guards its context, to which the handle belongs, against use by several threads.
-unsafe impl Send for Memory {}
+unsafe impl Send for UcpMemory {}
 // SAFETY: UCX guards its context against use by several threads at a time.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for UcpMemory {}
 
-impl Memory {
+impl UcpMemory {
     /// Lets UCX know memory.
     ///
     /// # Safety
     /// It is valid for reads and writes until the result is dropped.
     pub(crate) unsafe fn register(
-        context: &Arc<Context>,
+        context: &Arc<UcpContext>,
         base: *mut u8,
         nbytes: usize,
-    ) -> Result<Memory, String> {
+    ) -> Result<UcpMemory, String> {
         let mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
         let params = ucp_mem_map_params_t {
             field_mask: mask.into(),
@@ -218,7 +218,7 @@ impl Memory {
         // SAFETY: a live context and memory that is valid by contract.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
         fine(ucp, status)?;
-        Ok(Memory { context: Arc::clone(context), handle })
+        Ok(UcpMemory { context: Arc::clone(context), handle })
     }
 
     /// What a peer needs for an access.
@@ -238,7 +238,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for UcpMemory {
     fn drop(&mut self) {
         // SAFETY: registered once and released once; what it says of errors is of no use any more.
         unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };

@@ -1,7 +1,7 @@
 //! A worker, and an endpoint of one.
 #![allow(unsafe_code)]
 
-use super::context::Context;
+use super::context::UcpContext;
 use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
 use crate::abort::within;
@@ -34,7 +34,7 @@ fn atomics_of(printed: &str) -> Vec<(String, String)> {
 
 /// A worker, used by one thread at a time.
 pub(crate) struct Worker {
-    context: Arc<Context>,
+    context: Arc<UcpContext>,
     handle: ucp_worker_h,
     efd: RawFd,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Worker {
 unsafe impl Send for Worker {}
 
 impl Worker {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Worker, String> {
+    pub(crate) fn new(context: &Arc<UcpContext>) -> Result<Worker, String> {
         let params = ucp_worker_params_t {
             field_mask: UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
             thread_mode: UCS_THREAD_MODE_SERIALIZED,
@@ -172,7 +172,7 @@ impl Worker {
         address: &[u8],
         handler: ucp_err_handler_cb_t,
         arg: *mut c_void,
-    ) -> Result<Endpoint, String> {
+    ) -> Result<UcpEndpoint, String> {
         let mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
             | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
             | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -192,7 +192,7 @@ impl Worker {
         let status =
             unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
         fine(self.ucp(), status)?;
-        Ok(Endpoint { handle, keys: [null_mut(); Segment::COUNT] })
+        Ok(UcpEndpoint { handle, keys: [null_mut(); Segment::COUNT] })
     }
 
     /// Whether [`close_by_force`](Worker::close_by_force) can be called.
@@ -203,7 +203,7 @@ impl Worker {
     /// Ends an endpoint of this worker that is used no more, whatever its peer does. Operations
     /// there end with an error. It is closed when the request has ended; its keys are forgotten
     /// afterwards.
-    pub(crate) fn close_by_force(&self, endpoint: &Endpoint) -> Option<UcpRequest> {
+    pub(crate) fn close_by_force(&self, endpoint: &UcpEndpoint) -> Option<UcpRequest> {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -223,16 +223,16 @@ impl Drop for Worker {
 
 /// The connection from a worker to another, with the keys to the memory there. It ends with its
 /// worker, or by [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
-pub(crate) struct Endpoint {
+pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
 }
 
 // SAFETY: used by the thread that uses its worker, one at a time.
-unsafe impl Send for Endpoint {}
+unsafe impl Send for UcpEndpoint {}
 
-impl Endpoint {
+impl UcpEndpoint {
     /// Begins to complete what was issued; `None` when it is complete already.
     pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
         let params = plain();

@@ -188,12 +188,6 @@ impl ServiceBackoff {
         self.time
     }
 
-    /// The length of the next sleep: twice that of the last one, but not longer than `at_most`.
-    pub fn longer(&mut self, at_most: Duration) -> Duration {
-        self.time = at_most.min(self.time * 2);
-        self.time
-    }
-
     /// The length of the next sleep: that of the last one, but not longer than `at_most`.
     pub fn limit(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time);

@@ -68,8 +68,10 @@ pub enum Served {
 pub struct Sleeper<'a> {
     state: &'a ProgressState,
     backoff: ServiceBackoff,
-    /// The next short sleep is the first one.
-    is_first: bool,
+    /// The length of the next short sleep.
+    brief: Duration,
+    /// The last attempt to serve peers found work.
+    worked: bool,
 }
 
 impl Sleeper<'_> {
@@ -77,24 +79,21 @@ impl Sleeper<'_> {
     /// the longest.
     pub fn until(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.state.sleep(descriptors, at_most);
-        self.restart();
+        self.brief = FLUSH_DELAY;
     }
 
     /// Sleeps until one of the descriptors is ready, or until a time has passed that doubles with
-    /// each such sleep, up to `at_most`, because not every event is signaled. Calls need not
-    /// request a flush: the thread flushes soon anyway.
+    /// each such sleep, up to `at_most`, because not every event is signaled. Without descriptors
+    /// it does not double while there is work. Calls need not request a flush: the thread flushes
+    /// soon anyway.
     pub fn briefly(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.state.wakeup().set_pending();
-        let time = match std::mem::take(&mut self.is_first) {
-            true => self.backoff.limit(at_most),
-            false => self.backoff.longer(at_most),
-        };
+        if self.worked && descriptors.is_empty() {
+            self.brief = FLUSH_DELAY;
+        }
+        let time = self.brief.min(at_most);
+        self.brief = time * 2;
         self.state.sleep(descriptors, time);
-    }
-
-    fn restart(&mut self) {
-        self.backoff.reset();
-        self.is_first = true;
     }
 }
 
@@ -103,9 +102,9 @@ fn run(driver: &impl Driver) {
     let state = driver.state();
     let (limits, wakeup) = (state.limits(), state.wakeup());
     let backoff = ServiceBackoff::new(limits, state.oversubscribed());
-    let mut sleeper = Sleeper { state, backoff, is_first: true };
+    let mut sleeper = Sleeper { state, backoff, brief: FLUSH_DELAY, worked: false };
     let mut checks = driver.checks();
-    let (mut seen, mut unpolled, mut backs_off) = (0, 0, false);
+    let (mut seen, mut unpolled) = (0, 0);
     while !state.is_closing() {
         checks();
         let all = state.polls();
@@ -116,11 +115,11 @@ fn run(driver: &impl Driver) {
         // Others poll if they did so since the last turn, if they sleep on the network, or if one
         // is in a long call that has not polled for a few turns.
         let others_poll = polls > 0 || sleeping || waiting && unpolled < limits.max_unpolled;
-        let backed_off = std::mem::replace(&mut backs_off, others_poll && wakeup.back_off());
-        if backs_off != backed_off {
-            sleeper.restart();
+        if !others_poll && !waiting {
+            sleeper.backoff.reset();
         }
-        if backs_off {
+        if others_poll && wakeup.back_off() {
+            sleeper.brief = FLUSH_DELAY;
             // A thread that transfers much data polls rarely, so count it as polling.
             let polls = if waiting && !sleeping { u64::MAX } else { polls };
             sleeper.backoff.while_others_poll(polls, sleeping);
@@ -137,9 +136,7 @@ fn run(driver: &impl Driver) {
         }
         unpolled = 0;
         let served = driver.serve();
-        if served == Served::Worked {
-            sleeper.restart();
-        }
+        sleeper.worked = served == Served::Worked;
         wakeup.clear_pending();
         let is_left = driver.flush();
         match served {

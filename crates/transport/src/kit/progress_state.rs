@@ -26,7 +26,7 @@ pub struct ProgressState {
     /// The number of threads in waits.
     waiters: AtomicU32,
     /// The number of threads that sleep until an event of their network.
-    sleepers: AtomicU32,
+    sleeping_waiters: AtomicU32,
     /// The service thread should end.
     closing: AtomicBool,
 }
@@ -46,7 +46,7 @@ impl ProgressState {
             wakeup: Wakeup::default(),
             polls: AtomicU64::new(0),
             waiters: AtomicU32::new(0),
-            sleepers: AtomicU32::new(0),
+            sleeping_waiters: AtomicU32::new(0),
             closing: AtomicBool::new(false),
         })
     }
@@ -102,17 +102,17 @@ impl ProgressState {
 
     /// The calling thread will sleep until an event of its network.
     pub fn begin_sleep(&self) {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Ends a sleep. Returns whether no other thread sleeps.
     pub fn end_sleep(&self) -> bool {
-        self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1
+        self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
     /// Whether threads sleep until an event of their network.
     pub fn any_sleeping(&self) -> bool {
-        self.sleepers.load(Ordering::SeqCst) > 0
+        self.sleeping_waiters.load(Ordering::SeqCst) > 0
     }
 
     /// The calling thread stops polling: the service thread takes over at once, rather than after

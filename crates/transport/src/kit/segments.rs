@@ -10,17 +10,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
 /// A registered segment, with what a provider knows of it.
-struct Registered<T> {
+struct RegisteredSegment<T> {
     memory: LocalBuf,
     extra: T,
 }
 
 // SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which
 // allow for others who access the same bytes.
-unsafe impl<T: Sync> Sync for Registered<T> {}
+unsafe impl<T: Sync> Sync for RegisteredSegment<T> {}
 
 /// The table of registered segments.
-pub struct Segments<T = ()>([OnceLock<Registered<T>>; Segment::COUNT]);
+pub struct Segments<T = ()>([OnceLock<RegisteredSegment<T>>; Segment::COUNT]);
 
 impl<T> Default for Segments<T> {
     fn default() -> Segments<T> {
@@ -43,7 +43,7 @@ impl<T> Segments<T> {
         extra: T,
     ) -> Result<(), Error> {
         let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
-        self.0[segment as usize].set(Registered { memory, extra }).map_err(again)
+        self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
     }
 
     /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads
@@ -66,7 +66,7 @@ impl<T> Segments<T> {
     /// What the provider knows of the segment that contains all of `memory`.
     pub fn holding(&self, memory: LocalBuf) -> Option<&T> {
         let registered = self.0.iter().filter_map(OnceLock::get);
-        let holds = |of: &&Registered<T>| {
+        let holds = |of: &&RegisteredSegment<T>| {
             let offset = memory.base.addr().checked_sub(of.memory.base.addr());
             let end = offset.and_then(|offset| offset.checked_add(memory.nbytes));
             end.is_some_and(|end| end <= of.memory.nbytes)

@@ -9,49 +9,49 @@
 
 use super::lock::lock;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A list of connections or workers with unfinished operations. The caller ensures that each is in
 /// it only once.
 pub struct Unfinished<T> {
-    /// Whether there may be entries. Most polls read only this.
-    any: AtomicBool,
+    /// The number of entries, those in the hands of threads included. It changes under the lock;
+    /// most polls read only this.
+    n: AtomicUsize,
     list: Mutex<Vec<T>>,
 }
 
 impl<T> Default for Unfinished<T> {
     fn default() -> Unfinished<T> {
-        Unfinished { any: AtomicBool::new(false), list: Mutex::default() }
+        Unfinished { n: AtomicUsize::new(0), list: Mutex::default() }
     }
 }
 
 impl<T> Unfinished<T> {
     /// Adds an entry.
     pub fn add(&self, entry: T) {
-        lock(&self.list).push(entry);
-        self.any.store(true, Ordering::Relaxed);
+        let mut list = lock(&self.list);
+        list.push(entry);
+        self.n.store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry
-    /// stays if `keep` returns true. Returns whether any entry stays.
-    pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> bool {
-        if !self.any.load(Ordering::Relaxed) {
-            return false;
+    /// stays if `keep` returns true. Returns how many entries there are then: those that stay,
+    /// those that were added, and those that another thread is finishing or has just kept.
+    pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> usize {
+        if self.n.load(Ordering::Relaxed) == 0 {
+            return 0;
         }
-        // Before the list is taken: a thread that adds one afterwards sets it again.
-        self.any.store(false, Ordering::Relaxed);
         let mut entries = std::mem::take(&mut *lock(&self.list));
+        let n_taken = entries.len();
         entries.retain_mut(keep);
-        let is_left = !entries.is_empty();
+        let n_finished = n_taken - entries.len();
         let mut list = lock(&self.list);
         // The older list has the room that was needed so far.
         entries.append(&mut list);
         *list = entries;
-        drop(list);
-        if is_left {
-            self.any.store(true, Ordering::Relaxed);
-        }
-        is_left
+        let n = self.n.load(Ordering::Relaxed) - n_finished;
+        self.n.store(n, Ordering::Relaxed);
+        n
     }
 
     /// Whether `is_one` holds for any entry. It is called under the lock.
@@ -59,9 +59,12 @@ impl<T> Unfinished<T> {
         lock(&self.list).iter().any(is_one)
     }
 
-    /// The results of `what` for all entries. It is called under the lock.
-    pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Vec<U> {
-        lock(&self.list).iter().map(what).collect()
+    /// The results of `what` for all entries; `None` if another thread is finishing some of them.
+    /// It is called under the lock.
+    pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
+        let list = lock(&self.list);
+        let are_all = list.len() == self.n.load(Ordering::Relaxed);
+        are_all.then(|| list.iter().map(what).collect())
     }
 }
 
@@ -72,20 +75,33 @@ mod tests {
     #[test]
     fn what_is_kept_comes_again() {
         let unfinished = Unfinished::default();
-        assert!(!unfinished.finish(|_: &mut u32| unreachable!("there is nothing")));
+        assert_eq!(unfinished.finish(|_: &mut u32| unreachable!("there is nothing")), 0);
         (0..4).for_each(|entry| unfinished.add(entry));
         let even = |entry: &mut u32| {
             unfinished.add(10 + *entry);
             entry.is_multiple_of(2)
         };
-        assert!(unfinished.finish(even));
-        assert_eq!(unfinished.map(|&entry| entry), [0, 2, 10, 11, 12, 13]);
+        assert_eq!(unfinished.finish(even), 6);
+        assert_eq!(unfinished.map(|&entry| entry), Some(vec![0, 2, 10, 11, 12, 13]));
         let mut seen = 0;
-        assert!(!unfinished.finish(|_| {
+        let none = unfinished.finish(|_| {
             seen += 1;
             false
-        }));
-        assert_eq!(seen, 6);
+        });
+        assert_eq!((none, seen), (0, 6));
         assert!(!unfinished.any(|_| true));
+    }
+
+    #[test]
+    fn what_another_thread_is_finishing_is_not_overlooked() {
+        let unfinished = Unfinished::default();
+        unfinished.add(0);
+        let left = unfinished.finish(|_| {
+            // Another thread, meanwhile.
+            assert_eq!(unfinished.finish(|_| unreachable!("the only one is being finished")), 1);
+            assert_eq!(unfinished.map(|&entry| entry), None);
+            true
+        });
+        assert_eq!((left, unfinished.map(|&entry| entry)), (1, Some(vec![0])));
     }
 }

@@ -30,9 +30,9 @@ pub trait Lanes: Copy {
 
 /// One element.
 #[derive(Clone, Copy)]
-pub struct Single<T>(T);
+pub struct OneLane<T>(T);
 
-impl<T: Element> Lanes for Single<T> {
+impl<T: Element> Lanes for OneLane<T> {
     #[inline(always)]
     unsafe fn load(source: *const u8) -> Self {
         // SAFETY: valid for reads by contract; symmetric memory is valid for writes, too.

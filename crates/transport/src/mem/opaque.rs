@@ -180,12 +180,12 @@ volatile! { u8 u16 u32 u64 }
 #[cfg(not(miri))]
 #[inline(always)]
 pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
-    type Copy = unsafe extern "C" fn(
+    type CopyFunction = unsafe extern "C" fn(
         *mut libc::c_void,
         *const libc::c_void,
         libc::size_t,
     ) -> *mut libc::c_void;
-    static MEMMOVE: Copy = libc::memmove;
+    static MEMMOVE: CopyFunction = libc::memmove;
     // SAFETY: a static variable. A volatile read may yield anything, as far as the compiler knows.
     let copy = unsafe { (&raw const MEMMOVE).read_volatile() };
     // SAFETY: the same contract.

@@ -11,7 +11,7 @@ pub enum Resource {
 
 /// The limit of a resource on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct ResourceLimit {
     /// The resource.
     pub resource: Resource,
     /// What sets the limit, as the subject of "leaves room for".
@@ -24,7 +24,7 @@ pub struct Bound {
     pub remedy: &'static str,
 }
 
-impl Bound {
+impl ResourceLimit {
     /// How much is left.
     pub fn room(&self) -> u64 {
         self.limit.saturating_sub(self.used)

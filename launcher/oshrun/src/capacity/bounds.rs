@@ -6,7 +6,7 @@ use std::fs;
 
 use rustix::process::getrlimit;
 
-use super::bound::{Bound, Resource};
+use super::bound::{Resource, ResourceLimit};
 use super::groups;
 
 /// The number of lowest process IDs that the kernel skips when it wraps around.
@@ -16,17 +16,23 @@ const RESERVED_NUMBERS: u64 = 300;
 const LIFTING: u64 = 1 << 21 | 1 << 24;
 
 /// All bounds that may be too low for this number of further processes and threads.
-pub fn find(tasks: u64) -> Vec<Bound> {
+pub fn find(tasks: u64) -> Vec<ResourceLimit> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let used = read("/proc/loadavg").as_deref().and_then(running).unwrap_or(0);
     let of_kernel = |path: &str, reserved: u64, remedy| {
         let limit = number(path)?.saturating_sub(reserved);
-        Some(Bound { resource: Resource::Tasks, source: path.to_string(), limit, used, remedy })
+        Some(ResourceLimit {
+            resource: Resource::Tasks,
+            source: path.to_string(),
+            limit,
+            used,
+            remedy,
+        })
     };
     let pid_max = "start fewer PEs, or let root raise it with sysctl kernel.pid_max";
     let threads_max = "start fewer PEs, or let root raise it with sysctl kernel.threads-max";
-    let mut bounds: Vec<Bound> = [
+    let mut bounds: Vec<ResourceLimit> = [
         of_kernel("/proc/sys/kernel/pid_max", RESERVED_NUMBERS, pid_max),
         of_kernel("/proc/sys/kernel/threads-max", 0, threads_max),
         of_user(used + tasks),
@@ -45,7 +51,7 @@ fn running(loadavg: &str) -> Option<u64> {
 }
 
 /// The limit of this user's processes, if it applies to this process and is below `most`.
-fn of_user(most: u64) -> Option<Bound> {
+fn of_user(most: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(rustix::process::Resource::Nproc).current?;
     if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
         return None;
@@ -57,7 +63,7 @@ fn of_user(most: u64) -> Option<Bound> {
         .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
         .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
     let used = statuses.filter_map(|status| threads(&status, own)).sum();
-    Some(Bound {
+    Some(ResourceLimit {
         resource: Resource::Tasks,
         source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),
         limit,
@@ -83,12 +89,12 @@ fn threads(status: &str, user: u32) -> Option<u64> {
 }
 
 /// The available memory, from /proc/meminfo.
-fn of_memory(meminfo: &str) -> Option<Bound> {
+fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
     let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
     let swap = |name| bytes(name).unwrap_or(0);
     let limit = bytes("MemTotal:")? + swap("SwapTotal:");
     let free = bytes("MemAvailable:")? + swap("SwapFree:");
-    Some(Bound {
+    Some(ResourceLimit {
         resource: Resource::Memory,
         source: "this host".to_string(),
         limit,

@@ -6,23 +6,23 @@ use std::path::Path;
 
 use rushmem_topology::control_groups;
 
-use super::bound::{Bound, Resource};
+use super::bound::{Resource, ResourceLimit};
 
 /// The file names of the memory controller in a version.
-struct Memory {
+struct MemoryFiles {
     limit: &'static str,
     used: &'static str,
     /// The reclaimable part of the used memory, in memory.stat.
     cached: [&'static str; 2],
 }
 
-const MEMORY: [Memory; 2] = [
-    Memory {
+const MEMORY: [MemoryFiles; 2] = [
+    MemoryFiles {
         limit: "memory.max",
         used: "memory.current",
         cached: ["inactive_file", "active_file"],
     },
-    Memory {
+    MemoryFiles {
         limit: "memory.limit_in_bytes",
         used: "memory.usage_in_bytes",
         cached: ["total_inactive_file", "total_active_file"],
@@ -30,26 +30,38 @@ const MEMORY: [Memory; 2] = [
 ];
 
 /// The bounds of all groups that contain this process.
-pub fn find() -> Vec<Bound> {
+pub fn find() -> Vec<ResourceLimit> {
     control_groups().iter().flat_map(|folder| bounds(folder)).collect()
 }
 
 /// The bounds of a group.
-fn bounds(folder: &Path) -> impl Iterator<Item = Bound> {
+fn bounds(folder: &Path) -> impl Iterator<Item = ResourceLimit> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let source = |name: &str| folder.join(name).display().to_string();
     let tasks = || {
         let (limit, used) = (number("pids.max")?, number("pids.current")?);
         let remedy = "start fewer PEs, or ask the administrator of this host for a higher limit";
-        Some(Bound { resource: Resource::Tasks, source: source("pids.max"), limit, used, remedy })
+        Some(ResourceLimit {
+            resource: Resource::Tasks,
+            source: source("pids.max"),
+            limit,
+            used,
+            remedy,
+        })
     };
-    let memory = |names: &Memory| {
+    let memory = |names: &MemoryFiles| {
         let limit = number(names.limit)?;
         let cached = cached(&read("memory.stat").unwrap_or_default(), names.cached);
         let used = number(names.used)?.saturating_sub(cached);
         let remedy = "start fewer PEs, or request more memory for this job";
-        Some(Bound { resource: Resource::Memory, source: source(names.limit), limit, used, remedy })
+        Some(ResourceLimit {
+            resource: Resource::Memory,
+            source: source(names.limit),
+            limit,
+            used,
+            remedy,
+        })
     };
     tasks().into_iter().chain(MEMORY.iter().filter_map(memory)).collect::<Vec<_>>().into_iter()
 }

@@ -8,8 +8,8 @@ mod bound;
 mod bounds;
 mod groups;
 
-use crate::failure::Failure;
-use bound::{Bound, Resource};
+use crate::failure::StartFailure;
+use bound::{Resource, ResourceLimit};
 
 /// Memory of the smallest PE: its own, in the kernel, and in the process that starts it.
 const MEMORY_OF_PE: u64 = 256 * 1024;
@@ -18,10 +18,10 @@ const MEMORY_OF_PE: u64 = 256 * 1024;
 const TASKS_OF_LAUNCHER: u64 = 4;
 
 /// Checks that `n_pes` PEs can run on this host; each process starts `pes_per_process` of them.
-pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), Failure> {
+pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), StartFailure> {
     let needed = needed(n_pes, pes_per_process);
     match refusal(n_pes, needed, &bounds::find(needed.0)) {
-        Some(sentence) => Err(Failure::general(sentence)),
+        Some(sentence) => Err(StartFailure::general(sentence)),
         None => Ok(()),
     }
 }
@@ -34,13 +34,14 @@ fn needed(n_pes: u32, pes_per_process: u32) -> (u64, u64) {
 }
 
 /// The message about the bound that covers the smallest part of what is needed, if any is too low.
-fn refusal(n_pes: u32, (tasks, memory): (u64, u64), bounds: &[Bound]) -> Option<String> {
-    let needed = |bound: &Bound| match bound.resource {
+fn refusal(n_pes: u32, (tasks, memory): (u64, u64), bounds: &[ResourceLimit]) -> Option<String> {
+    let needed = |bound: &ResourceLimit| match bound.resource {
         Resource::Tasks => tasks,
         Resource::Memory => memory,
     };
-    let is_short = |bound: &&Bound| bound.room() < needed(bound);
-    let part = |bound: &&Bound| u128::from(bound.room()) * (1 << 32) / u128::from(needed(bound));
+    let is_short = |bound: &&ResourceLimit| bound.room() < needed(bound);
+    let part =
+        |bound: &&ResourceLimit| u128::from(bound.room()) * (1 << 32) / u128::from(needed(bound));
     let bound = bounds.iter().filter(is_short).min_by_key(part)?;
     let amount = |number| match bound.resource {
         Resource::Tasks => format!("{number}"),

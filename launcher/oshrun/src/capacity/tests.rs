@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn bound(resource: Resource, source: &str, limit: u64, used: u64) -> Bound {
-    Bound { resource, source: source.to_string(), limit, used, remedy: "start fewer PEs" }
+fn bound(resource: Resource, source: &str, limit: u64, used: u64) -> ResourceLimit {
+    ResourceLimit { resource, source: source.to_string(), limit, used, remedy: "start fewer PEs" }
 }
 
 #[test]

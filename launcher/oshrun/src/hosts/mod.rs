@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use rushmem_bootstrap::NodeMap;
 
 use self::host::Host;
-use crate::failure::{Failure, cannot};
+use crate::failure::{StartFailure, cannot};
 use crate::tree::agent::Agent;
 use crate::tree::orders::HostPes;
 
@@ -45,9 +45,9 @@ pub struct Hosts {
 
 impl Hosts {
     /// The nodes of the job.
-    pub fn nodes(&self) -> Result<NodeMap, Failure> {
+    pub fn nodes(&self) -> Result<NodeMap, StartFailure> {
         let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
-        NodeMap::from_runs(runs).map_err(|error| Failure::usage(error.to_string()))
+        NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))
     }
 
     /// The names of the hosts.
@@ -66,18 +66,18 @@ fn merge_own_names(mut hosts: Vec<Host>) -> Vec<Host> {
 }
 
 /// Finds the hosts for `n_pes` PEs; without a number, for one PE per slot.
-pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, Failure> {
+pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFailure> {
     let mut agent = options.agent.clone().map(Agent::Remote);
     let listed = match (&options.list, &options.file) {
         (Some(_), Some(_)) => {
-            return Err(Failure::usage("use either -H or --hostfile, not both".to_string()));
+            return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
         }
-        (Some(text), None) => Some(list::of_option(text).map_err(Failure::usage)?),
+        (Some(text), None) => Some(list::of_option(text).map_err(StartFailure::usage)?),
         (None, Some(file)) => {
             let what = format!("read the list of hosts {}", file.display());
             let text = std::fs::read_to_string(file).map_err(|error| cannot(&what, &error))?;
             let shown = file.display().to_string();
-            Some(list::of_file(&shown, &text).map_err(Failure::usage)?)
+            Some(list::of_file(&shown, &text).map_err(StartFailure::usage)?)
         }
         (None, None) => None,
     };
@@ -95,7 +95,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, Failure>
     };
     let hosts = merge_own_names(hosts);
     let parts = distribute::distribute(hosts, n_pes, options.per_host, is_strict)
-        .map_err(Failure::usage)?;
+        .map_err(StartFailure::usage)?;
     let own = parts.iter().position(|part| own::is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })
 }

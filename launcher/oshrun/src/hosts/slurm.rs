@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use super::host::Host;
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 use crate::tree::agent::Agent;
 
 /// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
 /// to each.
-pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
+pub fn allocation() -> Result<Option<Vec<Host>>, StartFailure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
     let (Some(_), Some(nodes)) = (variable("SLURM_JOB_ID"), nodes) else {
@@ -22,7 +22,7 @@ pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
 }
 
 /// Expands a Slurm node list.
-fn names(nodes: &str) -> Result<Vec<String>, Failure> {
+fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
     let output = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
     let why = match output {
         Ok(output) if output.status.success() => {
@@ -32,7 +32,7 @@ fn names(nodes: &str) -> Result<Vec<String>, Failure> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
         Err(error) => reason(&error),
     };
-    Err(Failure::general(format!(
+    Err(StartFailure::general(format!(
         "scontrol does not list the nodes of this Slurm allocation ({why}); name the hosts with -H or --hostfile"
     )))
 }

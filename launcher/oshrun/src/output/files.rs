@@ -6,40 +6,40 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::writer::Destination;
-use crate::failure::{Failure, reason};
+use super::writer::OutputSink;
+use crate::failure::{StartFailure, reason};
 
 /// The files of some PEs, open and empty.
 #[derive(Debug)]
 pub struct Files {
     first: u32,
-    files: Vec<[Arc<Destination>; 2]>,
+    files: Vec<[Arc<OutputSink>; 2]>,
 }
 
 impl Files {
     /// Creates the folder, if it does not exist, and the files of these PEs.
-    pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, Failure> {
+    pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
         std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
         let file = |pe, stream| {
             let path = folder.join(format!("{pe}.{stream}"));
             let file = File::create(&path).map_err(|error| cannot("file", &path, &error))?;
-            Ok(Arc::new(Destination::new(format!("the file {}", path.display()), file)))
+            Ok(Arc::new(OutputSink::new(format!("the file {}", path.display()), file)))
         };
         let first = pes.start;
-        let files: Result<_, Failure> =
+        let files: Result<_, StartFailure> =
             pes.map(|pe| Ok([file(pe, "out")?, file(pe, "err")?])).collect();
         Ok(Files { first, files: files? })
     }
 
     /// The files of a PE.
-    pub fn of(&self, pe: u32) -> [Arc<Destination>; 2] {
+    pub fn of(&self, pe: u32) -> [Arc<OutputSink>; 2] {
         self.files[(pe - self.first) as usize].clone()
     }
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+fn cannot(what: &str, path: &Path, error: &io::Error) -> StartFailure {
     let (path, reason) = (path.display(), reason(error));
-    Failure::general(format!(
+    StartFailure::general(format!(
         "cannot create the {what} {path} for output: {reason}; give --output-files a folder in which you may create files"
     ))
 }

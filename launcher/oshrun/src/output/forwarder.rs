@@ -8,7 +8,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use super::lines::{Incoming, MAX_PAUSE, Owner};
+use super::lines::{MAX_PAUSE, PendingLines, TextSource};
 use super::sink::Sink;
 
 /// Time after which an unfinished line of PE 0 is printed on a terminal: it may be a prompt.
@@ -21,11 +21,11 @@ const MAX_PIPE_SIZE: usize = 1024 * 1024;
 /// A pipe of a PE, and its destination.
 pub struct Forwarder {
     pub pipe: Receiver,
-    pub incoming: Incoming,
+    pub incoming: PendingLines,
     pub sink: Arc<Mutex<Sink>>,
     /// The locked sink, while a line is written in pieces.
     pub held: Option<OwnedMutexGuard<Sink>>,
-    pub owner: Owner,
+    pub owner: TextSource,
     pub tag: Vec<u8>,
     pub prompts: bool,
     pub ending: watch::Receiver<bool>,

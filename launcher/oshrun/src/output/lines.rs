@@ -12,11 +12,11 @@ pub const MAX_LINE: usize = 64 * 1024;
 
 /// Bytes of a PE's pipe that are not yet forwarded.
 #[derive(Debug, Default)]
-pub struct Incoming {
+pub struct PendingLines {
     bytes: Vec<u8>,
 }
 
-impl Incoming {
+impl PendingLines {
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -44,7 +44,7 @@ impl Incoming {
 
 /// The source of text: a stream of a PE, or oshrun itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum TextSource {
     /// oshrun's own messages.
     Launcher,
     /// The standard output of a PE.
@@ -53,21 +53,21 @@ pub enum Owner {
     Stderr(u32),
 }
 
-impl Owner {
+impl TextSource {
     /// The owner for a stream of a PE.
-    pub fn of(pe: u32, stream: StdStream) -> Owner {
+    pub fn of(pe: u32, stream: StdStream) -> TextSource {
         match stream {
-            StdStream::Out => Owner::Stdout(pe),
-            StdStream::Err => Owner::Stderr(pe),
+            StdStream::Out => TextSource::Stdout(pe),
+            StdStream::Err => TextSource::Stderr(pe),
         }
     }
 
     /// The PE and the stream; `None` for oshrun.
     pub fn stream(self) -> Option<(u32, StdStream)> {
         match self {
-            Owner::Launcher => None,
-            Owner::Stdout(pe) => Some((pe, StdStream::Out)),
-            Owner::Stderr(pe) => Some((pe, StdStream::Err)),
+            TextSource::Launcher => None,
+            TextSource::Stdout(pe) => Some((pe, StdStream::Out)),
+            TextSource::Stderr(pe) => Some((pe, StdStream::Err)),
         }
     }
 }
@@ -76,13 +76,13 @@ impl Owner {
 #[derive(Debug, Default)]
 pub struct LineMerger {
     /// The owner of the unfinished line.
-    unfinished: Option<Owner>,
+    unfinished: Option<TextSource>,
 }
 
 impl LineMerger {
     /// Formats `text` of `owner`: prefixes each line with the tag, and starts with a newline if
     /// another owner has left an unfinished line.
-    pub fn add(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
+    pub fn add(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
         let continues = self.unfinished == Some(owner);
         let breaks = !continues && self.unfinished.is_some();
         self.unfinished = (text.last() != Some(&b'\n')).then_some(owner);

@@ -28,11 +28,11 @@ use tokio::task::JoinSet;
 
 pub use self::files::Files;
 use self::forwarder::{Forwarder, forward};
-use self::lines::{Incoming, Owner};
+use self::lines::{PendingLines, TextSource};
 use self::relay::{Relay, relay};
-use self::sink::{Parent, Sink, Stream};
+use self::sink::{OutputStream, ParentDaemon, Sink};
 pub use self::tags::Tags;
-use self::writer::{Destination, Writer};
+use self::writer::{OutputSink, Writer};
 use crate::tree::senders::{DownSender, UpSender};
 use crate::tree::wire::{Printed, StdStream};
 
@@ -66,7 +66,7 @@ impl Output {
         let mut sink = |name: &str, fd| {
             let (writer, end) = Writer::start(loss_sender.clone())?;
             writer_ends.push(end);
-            let stream = Stream::new(Arc::new(Destination::new(name.to_string(), fd)), writer);
+            let stream = OutputStream::new(Arc::new(OutputSink::new(name.to_string(), fd)), writer);
             Ok::<_, io::Error>(Arc::new(Mutex::new(Sink::Stream(stream))))
         };
         let stdout = sink("standard output", out)?;
@@ -80,7 +80,7 @@ impl Output {
     /// oshrun's terminal.
     pub fn to_parent(up: &UpSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
-            Arc::new(Mutex::new(Sink::Parent(Parent::new(window.clone(), up.clone()))))
+            Arc::new(Mutex::new(Sink::Parent(ParentDaemon::new(window.clone(), up.clone()))))
         };
         let losses = mpsc::unbounded_channel();
         Output::new(sink(&windows[0]), sink(&windows[1]), Tags::default(), prompts, losses)
@@ -114,19 +114,20 @@ impl Output {
         pipes: [OwnedFd; 2],
         files: Option<&Files>,
     ) -> io::Result<()> {
-        let owners = [Owner::Stdout(pe), Owner::Stderr(pe)];
+        let owners = [TextSource::Stdout(pe), TextSource::Stderr(pe)];
         let mut sinks = [self.stdout.clone(), self.stderr.clone()];
         let (mut tag, mut prompts) = (self.tags.of(pe), self.prompts && pe == 0);
         if let Some(files) = files {
             let writer = self.file_writer()?;
-            let sink = |file| Arc::new(Mutex::new(Sink::Stream(Stream::new(file, writer.clone()))));
+            let sink =
+                |file| Arc::new(Mutex::new(Sink::Stream(OutputStream::new(file, writer.clone()))));
             sinks = files.of(pe).map(sink);
             (tag, prompts) = (Vec::new(), false);
         }
         for ((pipe, sink), owner) in pipes.into_iter().zip(sinks).zip(owners) {
             self.tasks.spawn(forward(Forwarder {
                 pipe: Receiver::from_owned_fd(pipe)?,
-                incoming: Incoming::default(),
+                incoming: PendingLines::default(),
                 sink,
                 held: None,
                 owner,
@@ -179,7 +180,7 @@ impl Output {
     pub fn message(&mut self, text: &str) {
         let (sink, text) = (self.stderr.clone(), format!("{text}\n").into_bytes());
         self.tasks.spawn(async move {
-            sink.lock().await.write(Owner::Launcher, b"", text, false).await;
+            sink.lock().await.write(TextSource::Launcher, b"", text, false).await;
         });
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::lines::{LineMerger, Owner};
-use super::writer::{Destination, Writer};
+use super::lines::{LineMerger, TextSource};
+use super::writer::{OutputSink, Writer};
 use crate::tree::senders::{UpSender, WINDOW};
 use crate::tree::wire::{Printed, Up};
 
@@ -16,9 +16,9 @@ use crate::tree::wire::{Printed, Up};
 #[derive(Debug)]
 pub enum Sink {
     /// A stream of oshrun, or a file.
-    Stream(Stream),
+    Stream(OutputStream),
     /// The parent of a daemon.
-    Parent(Parent),
+    Parent(ParentDaemon),
 }
 
 impl Sink {
@@ -26,7 +26,7 @@ impl Sink {
     /// whether the destination still has a reader.
     pub async fn write(
         &mut self,
-        owner: Owner,
+        owner: TextSource,
         tag: &[u8],
         text: Vec<u8>,
         continues: bool,
@@ -39,7 +39,7 @@ impl Sink {
 
     /// Whether a PE has written to its standard error here.
     pub fn has_pe_errors(&self) -> bool {
-        matches!(self, Sink::Stream(Stream { has_pe_errors: true, .. }))
+        matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
     }
 
     /// Ends the output.
@@ -52,17 +52,17 @@ impl Sink {
 
 /// A destination that this process writes.
 #[derive(Debug)]
-pub struct Stream {
+pub struct OutputStream {
     merger: LineMerger,
-    destination: Arc<Destination>,
+    destination: Arc<OutputSink>,
     writer: Option<Writer>,
     has_pe_errors: bool,
 }
 
-impl Stream {
+impl OutputStream {
     /// An empty stream.
-    pub fn new(destination: Arc<Destination>, writer: Writer) -> Stream {
-        Stream {
+    pub fn new(destination: Arc<OutputSink>, writer: Writer) -> OutputStream {
+        OutputStream {
             merger: LineMerger::default(),
             destination,
             writer: Some(writer),
@@ -70,8 +70,8 @@ impl Stream {
         }
     }
 
-    async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> bool {
-        self.has_pe_errors |= matches!(owner, Owner::Stderr(_));
+    async fn write(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> bool {
+        self.has_pe_errors |= matches!(owner, TextSource::Stderr(_));
         let text = self.merger.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,
@@ -83,19 +83,19 @@ impl Stream {
 /// The connection from a daemon to its parent. At most [`WINDOW`] bytes of a stream are in flight,
 /// so that a stopped reader of oshrun stops the PEs, but not the other messages.
 #[derive(Debug)]
-pub struct Parent {
+pub struct ParentDaemon {
     window: Arc<Semaphore>,
     up: UpSender,
 }
 
-impl Parent {
+impl ParentDaemon {
     /// `window` gets permits when the parent has written output, and is closed if there is no
     /// reader.
-    pub fn new(window: Arc<Semaphore>, up: UpSender) -> Parent {
-        Parent { window, up }
+    pub fn new(window: Arc<Semaphore>, up: UpSender) -> ParentDaemon {
+        ParentDaemon { window, up }
     }
 
-    async fn write(&mut self, owner: Owner, text: Vec<u8>, continues: bool) -> bool {
+    async fn write(&mut self, owner: TextSource, text: Vec<u8>, continues: bool) -> bool {
         let Some((pe, stream)) = owner.stream() else {
             return true;
         };

@@ -20,7 +20,7 @@ use crate::failure::reason;
 const QUEUE: usize = 8;
 
 /// A destination of output.
-pub struct Destination {
+pub struct OutputSink {
     /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
@@ -30,21 +30,21 @@ pub struct Destination {
     is_unread: AtomicBool,
 }
 
-impl Destination {
+impl OutputSink {
     /// An open file or stream, with its name for messages.
-    pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> Destination {
+    pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
         let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
-        Destination { name, fd: Box::new(fd), is_lost, is_unread }
+        OutputSink { name, fd: Box::new(fd), is_lost, is_unread }
     }
 }
 
-impl fmt::Debug for Destination {
+impl fmt::Debug for OutputSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-type Chunk = (Arc<Destination>, Vec<u8>);
+type Chunk = (Arc<OutputSink>, Vec<u8>);
 
 /// A handle of a writer thread, which ends when all handles are dropped.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Writer {
     }
 
     /// Queues a chunk. Returns whether the destination still has a reader.
-    pub async fn write(&self, destination: &Arc<Destination>, chunk: Vec<u8>) -> bool {
+    pub async fn write(&self, destination: &Arc<OutputSink>, chunk: Vec<u8>) -> bool {
         let is_read = || !destination.is_unread.load(Ordering::Relaxed);
         is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
     }
@@ -123,8 +123,8 @@ mod tests {
         let mut file = File::from(
             rustix::fs::memfd_create("kept", rustix::fs::MemfdFlags::CLOEXEC).expect("a file"),
         );
-        let unread = Arc::new(Destination::new("a pipe".to_string(), unread));
-        let kept = Destination::new("a file".to_string(), file.try_clone().expect("a descriptor"));
+        let unread = Arc::new(OutputSink::new("a pipe".to_string(), unread));
+        let kept = OutputSink::new("a file".to_string(), file.try_clone().expect("a descriptor"));
         let kept = Arc::new(kept);
         let (loss_sender, mut losses) = mpsc::unbounded_channel();
         let (writer, written) = Writer::start(loss_sender).expect("a thread");

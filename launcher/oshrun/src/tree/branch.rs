@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::heartbeat::Heartbeat;
+use super::heartbeat::HostHeartbeat;
 use super::senders::{self, DownSender};
 use super::wire::{self, MAX_UP, Up, UpFrame};
 use crate::output::RelayQueues;
@@ -74,7 +74,7 @@ pub struct Branch {
     /// Its stage.
     pub stage: Stage,
     /// Its heartbeat.
-    pub heartbeat: Heartbeat,
+    pub heartbeat: HostHeartbeat,
     /// Sends messages to it.
     pub down: DownSender,
     /// Whether its output has ended.
@@ -92,7 +92,7 @@ impl Branch {
         number: usize,
         host: String,
         pes: Range<u32>,
-        streams: Streams,
+        streams: AgentStreams,
         relay: impl FnOnce(&DownSender) -> RelayQueues,
         arrivals: &Arrivals,
     ) -> io::Result<Branch> {
@@ -109,7 +109,7 @@ impl Branch {
             pes,
             is_remote: true,
             stage: Stage::Starting,
-            heartbeat: Heartbeat::default(),
+            heartbeat: HostHeartbeat::default(),
             down,
             closed: false,
             exit: None,
@@ -153,7 +153,7 @@ impl Branch {
 
 /// The parent's ends of an agent's streams.
 #[derive(Debug)]
-pub struct Streams {
+pub struct AgentStreams {
     /// To the daemon.
     pub stdin: PipeWriter,
     /// From the daemon.

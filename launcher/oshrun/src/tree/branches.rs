@@ -11,11 +11,11 @@ use rustix::process::Rlimit;
 use tokio::time::{Instant, timeout};
 
 use super::agent;
-use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
+use super::branch::{AgentStreams, Arrival, Arrivals, Branch, Stage};
 use super::heartbeat;
 use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
 use super::wire::{Down, Up};
-use crate::failure::{Failure, reason};
+use crate::failure::{StartFailure, reason};
 use crate::output::Output;
 use crate::processes::{Child, Processes};
 use crate::spawn;
@@ -63,7 +63,7 @@ impl Branches {
         Daemons { pieces, memory, others, limit }: Daemons<'_>,
         processes: &mut Processes,
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         self.tree = Some(tree.clone());
         self.since = Instant::now();
         let orders = |own, others, memory| Orders {
@@ -91,7 +91,7 @@ impl Branches {
         limit: Option<Rlimit>,
         processes: &mut Processes,
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         let (tree, host) = (&orders.tree, orders.own.host.clone());
         let is_remote = memory.is_none();
         let (command, name) = if is_remote {
@@ -107,14 +107,14 @@ impl Branches {
                 _ => "",
             };
             let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
-            Failure::general(sentence)
+            StartFailure::general(sentence)
         };
         let started = (|| {
             let (theirs, stdin) = io::pipe()?;
             let (stdout, out) = io::pipe()?;
             let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
             let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
-            let streams = Streams { stdin, stdout, stderr: stderr.into() };
+            let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
             let theirs = (theirs.into(), out.into(), err);
             let pid = spawn::daemon(command, theirs, memory, limit, processes.guard())?;
             processes.add(Child::Daemon(number), pid);

@@ -14,13 +14,13 @@ use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Interval;
 
-use super::heartbeat::{self, Heartbeat};
+use super::heartbeat::{self, HostHeartbeat};
 use super::orders::{Orders, n_children};
 use super::senders::{UpSender, WINDOW};
 use super::wire::{Down, MAX_DOWN, StdStream, Up};
 use super::{LaunchPlan, Subtree, agent};
 use crate::event_loop;
-use crate::failure::{Failure, cannot, complain};
+use crate::failure::{StartFailure, cannot, complain};
 use crate::output::Output;
 use crate::prepare::prepare;
 use crate::spawn;
@@ -107,7 +107,7 @@ async fn run(
         host,
         parent,
         ticks: is_remote.then(|| heartbeat::ticks(heartbeat::period(limit))),
-        heartbeat: Heartbeat::default(),
+        heartbeat: HostHeartbeat::default(),
         windows,
         up,
         is_suspended: false,
@@ -157,7 +157,7 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
         let (own, pieces) = own.split(tree.pes_per_process);
         let n_daemons = n_children(&pieces, &others, tree.fan_out);
         let launch = prepare(&spec, &tree, &own, n_daemons, memory)?;
-        Ok::<_, Failure>(LaunchPlan {
+        Ok::<_, StartFailure>(LaunchPlan {
             host: Some(host.clone()),
             own: Some((own, launch)),
             pieces,
@@ -173,7 +173,7 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
             }
             subtree.start(&spec, &tree, plan, output);
         }
-        Err(Failure { status, sentence }) => {
+        Err(StartFailure { status, sentence }) => {
             up.send(&Up::Failed { status, sentence: format!("host {host}: {sentence}") });
         }
     }
@@ -186,7 +186,7 @@ struct Daemon {
     parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
     /// Present if the parent is on another host, which may stop answering.
     ticks: Option<Interval>,
-    heartbeat: Heartbeat,
+    heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
     up: UpSender,
     /// Whether the parent may send no heartbeats.

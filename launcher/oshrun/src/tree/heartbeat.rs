@@ -33,11 +33,11 @@ pub fn silence(limit: Duration) -> Duration {
 
 /// Counts ticks since the last message.
 #[derive(Debug, Default)]
-pub struct Heartbeat {
+pub struct HostHeartbeat {
     missed: u32,
 }
 
-impl Heartbeat {
+impl HostHeartbeat {
     /// Records a message.
     pub fn received(&mut self) {
         self.missed = 0;
@@ -58,7 +58,7 @@ mod tests {
     fn silence_is_lost_within_the_limit() {
         let limit = Duration::from_secs(10);
         assert_eq!(silence(limit), Duration::from_secs(6));
-        let mut heartbeat = Heartbeat::default();
+        let mut heartbeat = HostHeartbeat::default();
         for _ in 0..3 {
             assert!((1..MAX_MISSED).all(|_| !heartbeat.tick()));
             heartbeat.received();

@@ -28,11 +28,11 @@ use self::branch::Arrival;
 use self::branches::{Branches, Daemons};
 use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
-use crate::failure::Failure;
+use crate::failure::StartFailure;
 use crate::local_pes::LocalPes;
 use crate::output::Output;
 use crate::processes::{Child, Processes};
-use crate::spawn::Launch;
+use crate::spawn::PreparedStart;
 
 /// Maximum number of pieces of input in flight to PE 0.
 pub const MAX_INPUT_PIECES: usize = 16;
@@ -47,7 +47,7 @@ pub struct LaunchPlan {
     /// The name of this host for error messages; `None` in the root.
     pub host: Option<String>,
     /// The PEs that this process starts.
-    pub own: Option<(HostPes, Launch)>,
+    pub own: Option<(HostPes, PreparedStart)>,
     /// PEs of this host that daemons start.
     pub pieces: Vec<HostPes>,
     /// Other hosts.
@@ -114,7 +114,7 @@ impl Subtree {
             }
             None => Ok(()),
         });
-        if let Err(Failure { status, sentence }) = started {
+        if let Err(StartFailure { status, sentence }) = started {
             let sentence = match plan.host {
                 Some(host) => format!("host {host}: {sentence}"),
                 None => sentence,

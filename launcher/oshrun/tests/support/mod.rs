@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-use testkit::{LIMIT, Mark, Started, patient};
+use testkit::{LIMIT, Started, TestMark, patient};
 
 /// oshrun itself.
 pub fn oshrun() -> &'static str {
@@ -40,8 +40,7 @@ pub struct Outcome {
     pub status: i32,
     pub stdout: String,
     pub stderr: String,
-    pub elapsed: Duration,
-    mark: Mark,
+    mark: TestMark,
 }
 
 impl Job {
@@ -122,7 +121,7 @@ impl Job {
 
 impl Running {
     /// The mark of its processes, which stays valid after the end.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> TestMark {
         self.0.mark().clone()
     }
 
@@ -168,7 +167,6 @@ impl Running {
         let out = self.0.child().stdout.take().map(collect);
         let err = self.0.child().stderr.take().map(collect);
         let ended = self.0.wait();
-        let elapsed = self.0.elapsed();
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
             let bytes = thread.map(|thread| thread.join().expect("reader")).unwrap_or_default();
             String::from_utf8(bytes).expect("text")
@@ -179,7 +177,7 @@ impl Running {
             Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
         };
         let (stdout, stderr) = (text(out), text(err));
-        Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark() }
+        Outcome { status: shell_status(status), stdout, stderr, mark: self.mark() }
     }
 }
 
@@ -216,7 +214,7 @@ impl Outcome {
     }
 
     /// The mark of its processes.
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> TestMark {
         self.mark.clone()
     }
 
@@ -241,13 +239,13 @@ fn masked(text: &str) -> String {
     (masked + rest).replace(&format!("host {host})"), "host HOST)")
 }
 
-fn pids_of(mark: &Mark) -> Vec<u32> {
+fn pids_of(mark: &TestMark) -> Vec<u32> {
     mark.processes().into_iter().map(|process| process.pid as u32).collect()
 }
 
 /// Waits until no process of a job is left; not so long that they would end by themselves.
 #[track_caller]
-pub fn eventually_nothing_left(mark: &Mark) {
+pub fn eventually_nothing_left(mark: &TestMark) {
     let (start, within) = (Instant::now(), patient(LIMIT) / 2);
     loop {
         let left = mark.processes();

@@ -1,6 +1,6 @@
 //! The hosts of a job, for `oshrun --doctor`: first what each of them reports, then a short job as
-//! the user would start it, then one over each of the other transports. A job that hangs ends by its
-//! time limit.
+//! the user would start it, then one over each of the other transports. A job that hangs ends by
+//! its time limit.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,8 +1,9 @@
 //! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
 //! helps.
 //!
-//! `host` looks at the machine and `transports` at the providers, both as lists of `finding`s. `job`
-//! runs short jobs, whose program is `pe`; it compares them with a `socket`.
+//! `host` looks at the machine and `transports` at the providers, both as lists of `finding`s;
+//! `machine` has both. `job` runs short jobs, whose program is `pe`; it compares them with a
+//! `socket`.
 
 mod finding;
 mod host;

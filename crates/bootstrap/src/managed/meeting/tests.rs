@@ -11,9 +11,9 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Resource, Rlimit, Uid, getrlimit, setrlimit};
 
-use super::super::limit::ANSWER;
 use super::super::node_key::NodeKey;
 use super::super::node_socket::BACKLOG;
+use super::super::time_left::ANSWER;
 use super::*;
 
 /// A key that no other node has.

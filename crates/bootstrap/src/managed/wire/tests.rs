@@ -3,7 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
-fn all(decoder: &mut PmiDecoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Malformed> {
+fn all(
+    decoder: &mut PmiDecoder,
+    stream: &[u8],
+    slice: usize,
+) -> Result<Vec<PmiMessage>, Malformed> {
     let mut messages = Vec::new();
     for slice in stream.chunks(slice) {
         decoder.push(slice);
@@ -66,7 +70,7 @@ proptest! {
             let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
             stream.extend(encode(dialect, command, &pairs));
             let all = [("cmd", command.as_str())].into_iter().chain(pairs);
-            expected.push(Message(all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()));
+            expected.push(PmiMessage(all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()));
         }
         prop_assert_eq!(super::tests::all(&mut PmiDecoder::new(dialect), &stream, slice), Ok(expected));
     }

@@ -35,19 +35,19 @@ use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::Pe;
 use std::ops::Range;
-use turns::Answer;
+use turns::TurnResult;
 use word::RemoteWord;
 
 /// A lock as this PE has it.
-struct Lock<T> {
+struct LockHandle<T> {
     call: Call,
     job: &'static Job,
     word: *mut T,
     home: c_int,
 }
 
-impl<T: LockWord> Lock<T> {
-    fn new(call: Call, word: *mut T) -> Lock<T> {
+impl<T: LockWord> LockHandle<T> {
+    fn new(call: Call, word: *mut T) -> LockHandle<T> {
         let job = job::require(call);
         caller::check(call, job);
         let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
@@ -64,7 +64,7 @@ impl<T: LockWord> Lock<T> {
         }
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
         let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
-        Lock { call, job, word, home }
+        LockHandle { call, job, word, home }
     }
 
     fn address(&self) -> usize {
@@ -72,7 +72,7 @@ impl<T: LockWord> Lock<T> {
     }
 
     /// Ask for this PE's node, before other threads of the PE that ask later.
-    fn take_turn(&self, wait: bool) -> Answer {
+    fn take_turn(&self, wait: bool) -> TurnResult {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         turns::take(self.address(), size_of::<T>(), threads, wait)
     }
@@ -190,8 +190,8 @@ impl<T: LockWord> Lock<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
-    let lock = Lock::new(call, lock);
-    if lock.take_turn(true) != Answer::Yours {
+    let lock = LockHandle::new(call, lock);
+    if lock.take_turn(true) != TurnResult::Yours {
         fail!(
             call,
             "argument lock: this PE holds the lock already and would wait for itself; call \
@@ -212,8 +212,8 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
-    let lock = Lock::new(call, lock);
-    if lock.take_turn(false) != Answer::Yours {
+    let lock = LockHandle::new(call, lock);
+    if lock.take_turn(false) != TurnResult::Yours {
         return 1;
     }
     lock.prepare();
@@ -229,7 +229,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
-    let lock = Lock::new(call, lock);
+    let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
         fail!(
             call,
@@ -249,9 +249,11 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
 pub(crate) fn finalize(call: Call) {
     for (address, nbytes) in turns::held() {
         if nbytes == size_of::<c_int>() {
-            Lock::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+            LockHandle::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address))
+                .complain();
         } else {
-            Lock::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+            LockHandle::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address))
+                .complain();
         }
     }
     forget(0..usize::MAX);

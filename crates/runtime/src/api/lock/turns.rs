@@ -10,23 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A thread, by a number that no other has: quicker to have than what the standard library offers.
-type Thread = u64;
+type ThreadNumber = u64;
 
-fn current() -> Thread {
+fn current() -> ThreadNumber {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    thread_local!(static OWN: Thread = NEXT.fetch_add(1, Relaxed));
+    thread_local!(static OWN: ThreadNumber = NEXT.fetch_add(1, Relaxed));
     OWN.with(|own| *own)
 }
 
 /// A lock that a thread of this PE uses: waits for, holds, or is giving back.
-struct Turn {
+struct LockTurn {
     /// Where the lock is in this process.
     lock: usize,
     /// Bytes of its word.
     nbytes: usize,
     /// The thread that took the turn, `None` between two; any thread of the PE may give the lock
     /// back.
-    owner: Option<Thread>,
+    owner: Option<ThreadNumber>,
     /// Whether the PE has the lock.
     held: bool,
     /// The number that the next thread draws.
@@ -35,13 +35,13 @@ struct Turn {
     serving: u64,
 }
 
-static TURNS: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
+static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
 /// A turn passed on to the next thread.
 static PASSED: Condvar = Condvar::new();
 
 /// What came of asking for a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TurnResult {
     /// It is the caller's.
     Yours,
     /// Another thread of this PE uses the lock.
@@ -51,20 +51,20 @@ pub(super) enum Answer {
 }
 
 /// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With
-/// `wait` no answer is [`Answer::Taken`]; where other threads may call at the same time
+/// `wait` no answer is [`TurnResult::Taken`]; where other threads may call at the same time
 /// (`threads`), the caller waits for its turn then.
-pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
+pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> TurnResult {
     let me = Some(current());
     let mut turns = process::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
-        turns.push(Turn { lock, nbytes, owner: me, held: true, next: 1, serving: 0 });
-        return Answer::Yours;
+        turns.push(LockTurn { lock, nbytes, owner: me, held: true, next: 1, serving: 0 });
+        return TurnResult::Yours;
     };
     if turn.owner == me || !threads {
-        return Answer::Own;
+        return TurnResult::Own;
     }
     if !wait {
-        return Answer::Taken;
+        return TurnResult::Taken;
     }
     let mine = turn.next;
     turn.next += 1;
@@ -77,7 +77,7 @@ pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Ans
         if turn.serving == mine {
             turn.owner = me;
             turn.held = true;
-            return Answer::Yours;
+            return TurnResult::Yours;
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn held() -> Vec<(usize, usize)> {
 /// Forget the locks in memory that is freed, but for those that threads wait for.
 pub(super) fn forget(block: Range<usize>) {
     // One more than the owner; between two owners, the next one has not looked yet.
-    let wanted = |turn: &Turn| turn.next - turn.serving > u64::from(turn.owner.is_some());
+    let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }
 

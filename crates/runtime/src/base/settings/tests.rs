@@ -81,8 +81,8 @@ fn messages_name_the_variable_that_was_set() {
     assert!(error.starts_with("SMA_SYMMETRIC_SIZE is much, but it must be "), "{error}");
     assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
     let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
-    assert_eq!(named("any"), Preference::Any);
-    assert!(matches!(named("mlx5_1:1,ib1"), Preference::Named(nic) if nic.port == Some(1)));
+    assert_eq!(named("any"), NicPreference::Any);
+    assert!(matches!(named("mlx5_1:1,ib1"), NicPreference::Named(nic) if nic.port == Some(1)));
     assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
     assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
     let empty = read(&[("SHMEM_CHECK", "")]).expect_err("no value").to_string();

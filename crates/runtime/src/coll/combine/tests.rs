@@ -67,9 +67,17 @@ fn every_element_of_an_odd_number_is_combined() {
     assert!(run::<i32>(Combine::sum::<i32>(), &[], &[]).is_empty());
 }
 
-/// Vectors, one and several at a time, combine what single elements do.
+/// Vectors, one and several at a time, combine what single elements do. Miri, which takes minutes
+/// for all lengths, tries more of them if `cargo xtask test --full` sets RUSHMEM_EVERY_SIZE.
 #[test]
 fn arrays_of_every_length_are_combined_like_their_elements() {
+    fn lengths() -> Vec<usize> {
+        match std::env::var_os("RUSHMEM_EVERY_SIZE") {
+            _ if !cfg!(miri) => (0..=75).collect(),
+            Some(_) => (0..=9).chain([75]).collect(),
+            None => vec![0, 1, 2, 9],
+        }
+    }
     fn check<T>(op: Combine, bytes: impl Fn(usize) -> u8) {
         let nbytes = |nelems: usize| nelems * size_of::<T>();
         // One byte further on than the alignment.
@@ -82,8 +90,7 @@ fn arrays_of_every_length_are_combined_like_their_elements() {
             // SAFETY: each pointer leads to that number of elements; the vectors are our own.
             unsafe { (op.f)(dest.as_mut_ptr().cast(), at(left), at(right), nelems) }
         };
-        // Miri takes minutes for all.
-        for nelems in (0..=75).filter(|nelems| !cfg!(miri) || [0, 1, 2, 9].contains(nelems)) {
+        for nelems in lengths() {
             let (mut together, mut one_by_one) = ([0xa5; 2000], [0xa5; 2000]);
             apply(&mut together[1..], 0, nelems);
             for i in 0..nelems {

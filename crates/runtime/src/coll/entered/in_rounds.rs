@@ -2,14 +2,14 @@
 //!
 //! Peers write to landings alone, so the source may be the destination.
 
-use super::Entered;
+use super::EnteredCollective;
 use crate::coll::execute::{Landings, Parts};
 use crate::memory::areas::LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::sync::{channel, flags};
 use rushmem_collectives::bruck;
 
-impl Entered<'_> {
+impl EnteredCollective<'_> {
     /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of
     /// member `l`.
     pub(crate) fn all_to_all_in_rounds(

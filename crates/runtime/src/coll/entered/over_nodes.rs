@@ -5,7 +5,7 @@
 //! several threads of a PE are in collectives at once: two PEs make the calls that both take part
 //! in in the same order, since no PE ends these collectives before all PEs have entered them.
 
-use super::Entered;
+use super::EnteredCollective;
 use crate::base::process;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
@@ -16,7 +16,7 @@ use crate::teams::active_set;
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::{self, NodeLists};
 
-impl<'a> Entered<'a> {
+impl<'a> EnteredCollective<'a> {
     /// Who is on which node.
     fn levels(&self) -> &'a NodeLists {
         self.team.levels().expect("two levels are chosen where there are two")

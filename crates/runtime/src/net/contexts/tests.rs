@@ -5,8 +5,8 @@ use super::*;
 const CALL: Call = Call(&"test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
-fn entry(members: Members) -> Entry {
-    Entry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current() }
+fn entry(members: Members) -> ContextEntry {
+    ContextEntry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current() }
 }
 
 #[test]

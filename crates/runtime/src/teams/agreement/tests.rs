@@ -2,7 +2,8 @@
 
 use super::*;
 
-const REQUEST: Request = Request { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
+const REQUEST: AgreementRequest =
+    AgreementRequest { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
 
 /// What one PE alone agrees on in a window.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
@@ -33,7 +34,7 @@ fn a_window_on_offer_is_empty_for_others() {
 #[test]
 fn what_is_refused_takes_nothing() {
     let slots = Slots::new(0);
-    let (proposal, mine) = slots.offer(0, Request { able: false, ..REQUEST });
+    let (proposal, mine) = slots.offer(0, AgreementRequest { able: false, ..REQUEST });
     assert_eq!(slots.settle(0, mine, proposal, 1), None);
     let (proposal, mine) = slots.offer(0, REQUEST);
     assert_eq!(slots.settle(0, mine, Proposal { alike: false, ..proposal }, 1), None);
@@ -42,7 +43,7 @@ fn what_is_refused_takes_nothing() {
 
 #[test]
 fn messages_carry_all_that_is_proposed() {
-    let proposal = Slots::new(7).offer(0, Request { arguments: 5, ..REQUEST }).0;
+    let proposal = Slots::new(7).offer(0, AgreementRequest { arguments: 5, ..REQUEST }).0;
     for flags in 0..16 {
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
         let proposal = Proposal { able, alike, offered, keeps, ..proposal };

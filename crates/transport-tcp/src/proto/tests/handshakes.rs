@@ -1,6 +1,6 @@
 //! Only who knows the secret gets in, and only where it wanted to go.
 
-use crate::proto::{Acceptor, Answer, CLAIM, Connector, Violation};
+use crate::proto::{Acceptor, CLAIM, Connector, HandshakeAnswer, Violation};
 use proptest::prelude::*;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -15,7 +15,7 @@ fn both_sides_with_the_secret_agree() {
     let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
     assert_eq!(target.check(&claim), Ok(5));
-    for answer in [Answer::Welcome, Answer::Deferral] {
+    for answer in [HandshakeAnswer::Welcome, HandshakeAnswer::Deferral] {
         assert_eq!(origin.check(&target.answer(answer)), Ok(answer));
     }
 }
@@ -31,7 +31,7 @@ fn another_secret_is_refused_by_either_side() {
     let mut origin = Connector::new([9; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
     target.check(&claim).expect("the same secret");
-    let welcome = target.answer(Answer::Welcome);
+    let welcome = target.answer(HandshakeAnswer::Welcome);
     let mut other = Connector::new(SECRET, 5, 3, [2; 32]);
     other.claim(&target.greeting()).expect("the same version");
     assert_eq!(other.check(&welcome), Err(Violation::Secret));

@@ -50,7 +50,6 @@ fn sleeps_grow_beside_threads_that_wait() {
     assert_eq!(backoff.while_others_poll(u64::MAX, false), WaitLimits::LONGEST);
     assert_eq!(backoff.while_others_poll(0, true), ms(4));
     assert_eq!(backoff.while_others_poll(1, true), ms(2));
-    assert_eq!(backoff.longer(ms(3)), ms(3));
     assert_eq!(backoff.limit(ms(1)), ms(1));
     backoff.reset();
     assert_eq!(backoff.while_others_poll(0, true), us(100));

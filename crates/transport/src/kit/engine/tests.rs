@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::kit::backoff::WaitLimits;
+use std::io::PipeReader;
+use std::os::fd::AsFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -77,4 +80,65 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_hands_over() {
     network.state.leave_wait();
     network.state.hand_over();
     until(|| network.served.load(Ordering::Acquire) > served);
+}
+
+static FEW_UNPOLLED: WaitLimits = WaitLimits { max_unpolled: 2, ..WaitLimits::for_tests() };
+
+/// A network of which a worker is busy while peers send messages. It records how long the service
+/// thread would sleep next, briefly and beside others.
+struct Busy {
+    state: ProgressState,
+    /// Never ready.
+    descriptor: PipeReader,
+    next: Mutex<Vec<(Duration, Duration)>>,
+}
+
+impl Driver for Busy {
+    fn state(&self) -> &ProgressState {
+        &self.state
+    }
+
+    fn flush(&self) -> bool {
+        true
+    }
+
+    fn serve(&self) -> Served {
+        Served::Worked
+    }
+
+    fn sleep(&self, _: bool, sleeper: &mut Sleeper<'_>) {
+        let next = (sleeper.brief, sleeper.backoff.limit(Duration::MAX));
+        self.next.lock().unwrap().push(next);
+        sleeper.briefly(&[self.descriptor.as_fd()], WaitLimits::LONGEST);
+    }
+}
+
+/// The recorded times, once there are many.
+fn next_sleeps(
+    limits: &'static WaitLimits,
+    prepare: impl FnOnce(&ProgressState),
+) -> Vec<(Duration, Duration)> {
+    let state = ProgressState::new(limits, false).expect("a timer");
+    let (descriptor, _writer) = std::io::pipe().expect("a pipe");
+    let busy = Arc::new(Busy { state, descriptor, next: Mutex::default() });
+    prepare(&busy.state);
+    let thread = ServiceThread::start("test", &busy).expect("a thread");
+    until(|| busy.next.lock().unwrap().len() >= 10);
+    drop(thread);
+    let next = busy.next.lock().unwrap();
+    next.clone()
+}
+
+#[test]
+fn messages_of_peers_do_not_make_it_look_at_a_busy_worker_more_often() {
+    let next = next_sleeps(&LIMITS, |_| ());
+    assert_eq!(next[0].0, FLUSH_DELAY);
+    assert!(next[9].0 > WaitLimits::LONGEST, "{next:?}");
+}
+
+#[test]
+fn to_serve_beside_a_long_call_does_not_begin_the_backoff_anew() {
+    let next = next_sleeps(&FEW_UNPOLLED, ProgressState::enter_wait);
+    assert_eq!(next[9].1, WaitLimits::LONGEST, "{next:?}");
+    assert!(next.iter().all(|(brief, _)| *brief == FLUSH_DELAY), "{next:?}");
 }

@@ -6,11 +6,12 @@ use crate::mem::{Atomic, Volatile};
 use std::sync::atomic::AtomicU64;
 
 /// Lengths up to 80 and some longer ones; under Miri, which takes milliseconds for each, those
-/// around powers of two.
+/// around powers of two unless `cargo xtask test --full` sets RUSHMEM_EVERY_SIZE.
 fn lengths() -> impl Iterator<Item = usize> {
+    let all = !cfg!(miri) || std::env::var_os("RUSHMEM_EVERY_SIZE").is_some();
     let is_near_power =
         |n: &usize| [n.saturating_sub(1), *n, n + 1].iter().any(|n| n.is_power_of_two());
-    (0..80).chain([128, 255, 256]).filter(move |n| !cfg!(miri) || is_near_power(n))
+    (0..80).chain([128, 255, 256]).filter(move |n| all || is_near_power(n))
 }
 
 #[test]

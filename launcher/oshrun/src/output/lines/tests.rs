@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn whole_lines_are_taken_and_the_rest_waits() {
-    let mut incoming = Incoming::default();
+    let mut incoming = PendingLines::default();
     incoming.push(b"one\ntw");
     assert_eq!(incoming.take().as_deref(), Some(&b"one\n"[..]));
     assert_eq!(incoming.take(), None);
@@ -16,7 +16,7 @@ fn whole_lines_are_taken_and_the_rest_waits() {
 
 #[test]
 fn a_line_without_end_is_taken_in_pieces() {
-    let mut incoming = Incoming::default();
+    let mut incoming = PendingLines::default();
     incoming.push(&[b'x'; MAX_LINE - 1]);
     assert_eq!(incoming.take(), None);
     incoming.push(b"yz");
@@ -29,8 +29,8 @@ fn a_line_without_end_is_taken_in_pieces() {
 #[test]
 fn only_unfinished_lines_of_others_are_broken() {
     let mut merger = LineMerger::default();
-    let (a, b) = (Owner::Stdout(0), Owner::Stdout(1));
-    let steps: [(Owner, &str, &str); 5] = [
+    let (a, b) = (TextSource::Stdout(0), TextSource::Stdout(1));
+    let steps: [(TextSource, &str, &str); 5] = [
         (a, "start", "start"),
         (a, " end", " end"),
         (b, "x\ny", "\nx\ny"),
@@ -45,12 +45,12 @@ fn only_unfinished_lines_of_others_are_broken() {
 #[test]
 fn tags_prefix_lines() {
     let mut merger = LineMerger::default();
-    let steps: [(Owner, &[u8], &str, &str); 5] = [
-        (Owner::Stdout(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
-        (Owner::Stdout(0), b"[0] ", "long", "[0] long"),
-        (Owner::Stdout(0), b"[0] ", "er\nline", "er\n[0] line"),
-        (Owner::Stderr(1), b"[1] ", "oops\n", "\n[1] oops\n"),
-        (Owner::Launcher, b"", "done\n", "done\n"),
+    let steps: [(TextSource, &[u8], &str, &str); 5] = [
+        (TextSource::Stdout(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
+        (TextSource::Stdout(0), b"[0] ", "long", "[0] long"),
+        (TextSource::Stdout(0), b"[0] ", "er\nline", "er\n[0] line"),
+        (TextSource::Stderr(1), b"[1] ", "oops\n", "\n[1] oops\n"),
+        (TextSource::Launcher, b"", "done\n", "done\n"),
     ];
     for (owner, tag, text, expected) in steps {
         assert_eq!(merger.add(owner, tag, text.into()), expected.as_bytes());

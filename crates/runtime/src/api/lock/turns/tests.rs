@@ -6,16 +6,16 @@ use std::thread;
 
 #[test]
 fn a_turn_is_one_thread_s_and_its_own_is_known() {
-    assert_eq!(take(8, 8, true, true), Answer::Yours);
+    assert_eq!(take(8, 8, true, true), TurnResult::Yours);
     assert!(!hold(8, true) && hold(8, false) && hold(8, true));
-    assert_eq!(take(8, 8, true, true), Answer::Own);
+    assert_eq!(take(8, 8, true, true), TurnResult::Own);
     let other = |threads| thread::spawn(move || take(8, 8, threads, false)).join().unwrap();
-    assert_eq!(other(true), Answer::Taken);
-    assert_eq!(other(false), Answer::Own);
+    assert_eq!(other(true), TurnResult::Taken);
+    assert_eq!(other(false), TurnResult::Own);
     assert!(held().contains(&(8, 8)));
     assert!(hold(8, false) && !hold(8, false));
     pass(8);
-    assert_eq!(take(8, 8, true, false), Answer::Yours);
+    assert_eq!(take(8, 8, true, false), TurnResult::Yours);
     forget(0..9);
     assert!(!hold(8, true));
 }
@@ -23,7 +23,7 @@ fn a_turn_is_one_thread_s_and_its_own_is_known() {
 #[test]
 fn a_turn_that_was_passed_on_is_kept_for_the_next_thread() {
     const LOCK: usize = 1 << 20;
-    let between = Turn { lock: LOCK, nbytes: 8, owner: None, held: false, next: 2, serving: 1 };
+    let between = LockTurn { lock: LOCK, nbytes: 8, owner: None, held: false, next: 2, serving: 1 };
     process::lock(&TURNS).push(between);
     forget(LOCK..LOCK + 8);
     process::lock(&TURNS).iter_mut().find(|turn| turn.lock == LOCK).expect("kept").owner = Some(0);
@@ -36,11 +36,11 @@ fn threads_are_served_in_the_order_of_their_calls() {
     const LOCK: usize = 16;
     static SERVED: AtomicUsize = AtomicUsize::new(0);
     let queued = || process::lock(&TURNS).iter().find(|turn| turn.lock == LOCK).unwrap().next;
-    assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+    assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
     let threads: Vec<_> = (0..8)
         .map(|i| {
             let thread = thread::spawn(move || {
-                assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+                assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
                 assert_eq!(SERVED.fetch_add(1, SeqCst), i);
                 pass(LOCK);
             });
@@ -52,7 +52,7 @@ fn threads_are_served_in_the_order_of_their_calls() {
         .collect();
     pass(LOCK);
     // Behind the others, not taken for its former turn.
-    assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+    assert_eq!(take(LOCK, 8, true, true), TurnResult::Yours);
     assert_eq!(SERVED.load(SeqCst), 8);
     pass(LOCK);
     threads.into_iter().for_each(|thread| thread.join().unwrap());

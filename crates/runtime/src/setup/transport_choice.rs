@@ -1,14 +1,12 @@
 //! Decides which transports are tried, and in which order: a pure function of what all PEs found,
 //! so that all PEs come to the same result.
-//!
-//! It must never query this machine: the caller passes what every PE has reported.
 
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};
 
 /// What one PE found of one provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Seen {
+pub(super) enum Availability {
     /// It is not available, for this reason.
     Absent(String),
     /// It is available, without RDMA devices.
@@ -25,7 +23,7 @@ pub(super) struct Offer {
     /// Who its environment wants to carry out atomic operations, as text; empty for `auto`.
     pub(super) amos: String,
     /// What it found of each provider; nothing if its environment asks for one.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<Availability>,
     /// The providers, by their names, whose networks carry out atomic operations in hardware here,
     /// if that matters.
     pub(super) hardware_amos: Vec<String>,
@@ -68,11 +66,12 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
         } else if !requested.is_empty() {
             passed_over.push((place, format!("SHMEM_TRANSPORT is {requested}")));
         } else {
-            let seen: Option<Vec<&Seen>> = offers.iter().map(|b| b.seen.get(place)).collect();
+            let seen: Option<Vec<&Availability>> =
+                offers.iter().map(|b| b.seen.get(place)).collect();
             let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
             match why_not(provider, &seen) {
                 Some(why) => passed_over.push((place, why)),
-                None if seen.iter().all(|seen| **seen == Seen::Rdma) => rdma.push(place),
+                None if seen.iter().all(|seen| **seen == Availability::Rdma) => rdma.push(place),
                 None => others.push(place),
             }
         }
@@ -91,18 +90,18 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
 }
 
 /// Why `auto` does not choose a provider of which the PEs found this.
-fn why_not(provider: &Provider, seen: &[&Seen]) -> Option<String> {
+fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     let absent: Vec<Result<(), String>> = seen
         .iter()
         .map(|seen| match seen {
-            Seen::Absent(why) => Err(why.clone()),
-            Seen::Plain | Seen::Rdma => Ok(()),
+            Availability::Absent(why) => Err(why.clone()),
+            Availability::Plain | Availability::Rdma => Ok(()),
         })
         .collect();
     if let Some(said) = complaint(&absent) {
         return Some(said);
     }
-    let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Seen::Plain));
+    let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Availability::Plain));
     (!provider.without_rdma && !plain.is_empty()).then(|| match plain.len() == seen.len() {
         true => "no PE has an RDMA device for it".to_owned(),
         false => format!("{} no RDMA device for it", listed(&plain, "has", "have")),
@@ -158,8 +157,8 @@ mod tests {
         agree(&[&UCX, &OFI, &TCP], offers)
     }
 
-    fn auto(ucx: Seen, ofi: Seen) -> Offer {
-        Offer { seen: vec![ucx, ofi, Seen::Plain], ..Offer::default() }
+    fn auto(ucx: Availability, ofi: Availability) -> Offer {
+        Offer { seen: vec![ucx, ofi, Availability::Plain], ..Offer::default() }
     }
 
     fn forced(name: &str) -> Offer {
@@ -168,21 +167,24 @@ mod tests {
 
     #[test]
     fn rdma_goes_first_and_software_only_where_it_is_ours() {
-        use Seen::{Plain, Rdma};
-        let candidates = |ucx: &Seen, ofi: &Seen| {
+        use Availability::{Plain, Rdma};
+        let candidates = |ucx: &Availability, ofi: &Availability| {
             let offers = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
             agreed(&offers).expect("tcp at least").candidates
         };
         assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
         assert_eq!(candidates(&Plain, &Rdma), [1, 2]);
         assert_eq!(candidates(&Plain, &Plain), [2]);
-        assert_eq!(candidates(&Seen::Absent("gone".into()), &Plain), [2]);
+        assert_eq!(candidates(&Availability::Absent("gone".into()), &Plain), [2]);
     }
 
     #[test]
     fn what_some_pes_lack_is_passed_over_with_the_reason() {
-        let (with, without) = (auto(Seen::Rdma, Seen::Rdma), auto(Seen::Plain, Seen::Rdma));
-        let lacking = auto(Seen::Rdma, Seen::Absent("no libfabric.so.1".into()));
+        let (with, without) = (
+            auto(Availability::Rdma, Availability::Rdma),
+            auto(Availability::Plain, Availability::Rdma),
+        );
+        let lacking = auto(Availability::Rdma, Availability::Absent("no libfabric.so.1".into()));
         let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
         assert_eq!(agreed.candidates, [2]);
         let why = |place| agreed.passed_over.iter().find(|(p, _)| *p == place).map(|(_, w)| &**w);
@@ -195,7 +197,8 @@ mod tests {
         let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
         assert_eq!(agreed_on.candidates, [1]);
         assert_eq!(agreed_on.passed_over.len(), 2);
-        let error = agreed(&[forced("tcp"), forced("tcp"), auto(Seen::Rdma, Seen::Rdma)]);
+        let error =
+            agreed(&[forced("tcp"), forced("tcp"), auto(Availability::Rdma, Availability::Rdma)]);
         let error = error.expect_err("they differ");
         assert!(error.contains("tcp on PE 0") && error.contains("auto on PE 2"), "{error}");
     }

@@ -19,13 +19,13 @@ pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
 /// The time left for one step.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct TimeLeft {
     left: Duration,
 }
 
-impl Limit {
-    pub(crate) fn new(whole: Duration) -> Limit {
-        Limit { left: whole }
+impl TimeLeft {
+    pub(crate) fn new(whole: Duration) -> TimeLeft {
+        TimeLeft { left: whole }
     }
 
     /// Calls `wait` with the longest time that it may take; `None` when no time is left.
@@ -71,17 +71,17 @@ mod tests {
     #[test]
     fn a_step_that_takes_too_long_is_over() {
         let (read, mut write) = UnixStream::pair().expect("a pair");
-        let mut limit = Limit::new(Duration::from_millis(30));
+        let mut limit = TimeLeft::new(Duration::from_millis(30));
         let error = limit.readable(&read).expect_err("nothing was written");
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         write.write_all(b"late").expect("room");
         assert!(limit.spend(|_| ()).is_none(), "no time is left");
-        Limit::new(ANSWER).readable(&read).expect("it can be read");
+        TimeLeft::new(ANSWER).readable(&read).expect("it can be read");
     }
 
     #[test]
     fn time_without_a_processor_does_not_count() {
-        let mut limit = Limit::new(2 * SLICE);
+        let mut limit = TimeLeft::new(2 * SLICE);
         limit.spend(|slice| std::thread::sleep(4 * slice)).expect("time is left");
         limit.spend(|_| ()).expect("half of the time is left");
     }

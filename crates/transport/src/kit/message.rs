@@ -1,0 +1,147 @@
+//! The messages by which an origin requests what a target's CPU carries out, and the replies, as
+//! bytes: numbers, then words, all little-endian. What only one network needs (a tag of the job,
+//! data) its provider adds.
+
+use super::acks::Ack;
+use super::segments::Segments;
+use super::stream::{Place, Stream, Update};
+use crate::{AmoOp, AmoWidth, Pe, RemoteAddr, Segment};
+
+/// Bytes of a request.
+pub const REQUEST: usize = 64;
+/// Bytes of a reply.
+pub const REPLY: usize = 24;
+
+/// The number of no operation, and of no slot or origin.
+const NO_OP: u8 = u8::MAX;
+const NONE: u32 = u32::MAX;
+/// Added to the width of a request that asks.
+const ASKS: u8 = 0x80;
+
+/// A request of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The stream to which it belongs.
+    pub stream: Stream,
+    /// Its place there.
+    pub place: Place,
+    /// Acknowledges requests of a stream of the receiver.
+    pub ack: Option<Ack>,
+    /// The slot of the origin to which the old value goes, if that is due.
+    pub slot: Option<u32>,
+    /// What is carried out, after the data are stored; absent in a request that only brings data or
+    /// asks for an acknowledgment.
+    pub update: Option<Update>,
+    /// Where the data go that come with it; without meaning if none do.
+    pub dest: RemoteAddr,
+}
+
+/// The reply to a request that asks, or whose old value is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The PE that replies.
+    pub pe: Pe,
+    /// Acknowledges requests of the stream.
+    pub ack: Ack,
+    /// The slot and the old value, zero-extended.
+    pub old: Option<(u32, u64)>,
+}
+
+impl Request {
+    /// The request as bytes.
+    pub fn encode(&self) -> [u8; REQUEST] {
+        let Request { stream, place, ack, slot, update, dest } = *self;
+        let asks = if place.asks { ASKS } else { 0 };
+        let (op, width, segment, [operand, condition, offset]) = match update {
+            None => (NO_OP, 0, 0, [0; 3]),
+            Some(Update { op, width, dest, operand, condition }) => {
+                let words = [operand, condition, dest.offset];
+                (op as u8, width.nbytes() as u8, dest.segment as u8, words)
+            }
+        };
+        let head = u32::from_le_bytes([op, width | asks, segment, dest.segment as u8]);
+        let ack = ack.unwrap_or(Ack { origin: NONE, count: 0 });
+        let (Stream { pe, origin }, Place { number, after, .. }) = (stream, place);
+        let slot = slot.unwrap_or(NONE);
+        let numbers = [head, pe.0, origin, number, after, slot, ack.origin, ack.count];
+        bytes(&numbers, &[operand, condition, offset, dest.offset])
+    }
+
+    /// `None` if no PE wrote these bytes.
+    pub fn decode(bytes: &[u8]) -> Option<Request> {
+        let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
+        let (numbers, [operand, condition, offset, data_offset]) = fields(bytes);
+        let [head, pe, origin, number, after, slot, acked_origin, count] = numbers;
+        let [op, width, segment, data_segment] = head.to_le_bytes();
+        let address = |segment, offset| {
+            Segment::from_number(segment).map(|segment| RemoteAddr { segment, offset })
+        };
+        let update = match op {
+            NO_OP => None,
+            op => Some(Update {
+                op: AmoOp::from_number(op)?,
+                width: AmoWidth::from_nbytes(width & !ASKS)?,
+                dest: address(segment, offset)?,
+                operand,
+                condition,
+            }),
+        };
+        Some(Request {
+            stream: Stream { pe: Pe(pe), origin },
+            place: Place { number, after, asks: width & ASKS != 0 },
+            ack: (acked_origin != NONE).then_some(Ack { origin: acked_origin, count }),
+            slot: (slot != NONE).then_some(slot),
+            update,
+            dest: address(data_segment, data_offset)?,
+        })
+    }
+
+    /// Carries out the update, if there is one, and returns the old value; `None` if its word is
+    /// not in the memory of this PE.
+    pub fn apply<T>(&self, segments: &Segments<T>) -> Option<u64> {
+        self.update.map_or(Some(0), |update| segments.apply(&update.at_target()))
+    }
+}
+
+impl Reply {
+    /// The reply as bytes.
+    pub fn encode(&self) -> [u8; REPLY] {
+        let Reply { pe, ack: Ack { origin, count }, old } = *self;
+        let (slot, old) = old.unwrap_or((NONE, 0));
+        bytes(&[pe.0, origin, count, slot], &[old])
+    }
+
+    /// `None` if no PE wrote these bytes.
+    pub fn decode(bytes: &[u8]) -> Option<Reply> {
+        let bytes: &[u8; REPLY] = bytes.try_into().ok()?;
+        let ([pe, origin, count, slot], [old]) = fields(bytes);
+        let old = (slot != NONE).then_some((slot, old));
+        Some(Reply { pe: Pe(pe), ack: Ack { origin, count }, old })
+    }
+}
+
+/// Numbers and words as the bytes of a message, which has exactly as many.
+fn bytes<const N: usize>(numbers: &[u32], words: &[u64]) -> [u8; N] {
+    let mut bytes = [0; N];
+    let (start, end) = bytes.split_at_mut(4 * numbers.len());
+    for (to, number) in start.as_chunks_mut().0.iter_mut().zip(numbers) {
+        *to = number.to_le_bytes();
+    }
+    for (to, word) in end.as_chunks_mut().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// The numbers and words of a message.
+fn fields<const NUMBERS: usize, const WORDS: usize>(
+    bytes: &[u8],
+) -> ([u32; NUMBERS], [u64; WORDS]) {
+    let (start, end) = bytes.split_at(4 * NUMBERS);
+    let (numbers, words) = (start.as_chunks().0, end.as_chunks().0);
+    let number = |i| u32::from_le_bytes(numbers[i]);
+    (std::array::from_fn(number), std::array::from_fn(|i| u64::from_le_bytes(words[i])))
+}
+
+#[cfg(test)]
+mod tests;

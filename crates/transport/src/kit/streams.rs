@@ -1,0 +1,106 @@
+//! What a target has carried out of the streams of all origins, and what it replies.
+
+use super::acks::{Ack, Acks};
+use super::carried_out::{CarriedOut, Turn};
+use super::message::{Reply, Request};
+use super::stream::{MAX_ORIGINS, Stream};
+use crate::Pe;
+use std::collections::HashMap;
+
+/// The streams of requests to PE `me`. `T` is a request that came early.
+#[derive(Debug)]
+pub struct Streams<T> {
+    me: Pe,
+    carried: HashMap<Stream, CarriedOut<T>>,
+}
+
+impl<T> Streams<T> {
+    /// None so far.
+    pub fn new(me: Pe) -> Streams<T> {
+        Streams { me, carried: HashMap::new() }
+    }
+
+    /// A request has arrived: takes its acknowledgment, and returns what to do with it. `early` is
+    /// what is kept of a request whose turn comes later.
+    pub fn arrived(&mut self, acks: &Acks, request: &Request, early: impl FnOnce() -> T) -> Turn {
+        let &Request { stream, place, ack, .. } = request;
+        if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
+            return Turn::Never;
+        }
+        if let Some(ack) = ack {
+            acks.acknowledge(stream.pe, ack);
+        }
+        let carried = self.carried.entry(stream).or_default();
+        let turn = carried.turn(place);
+        if turn == Turn::Later {
+            carried.keep(place, early());
+        }
+        turn
+    }
+
+    /// A request of a stream that came early, whose turn has come.
+    pub fn take_early(&mut self, stream: Stream) -> Option<T> {
+        self.carried.get_mut(&stream)?.take_early()
+    }
+
+    /// A request was carried out, which found this old value. Returns the reply, if it asks or the
+    /// old value is due; otherwise the next message to its PE acknowledges it.
+    pub fn carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
+        let &Request { stream, place, slot, .. } = request;
+        let carried = self.carried.entry(stream).or_default();
+        carried.carried_out(place.number);
+        let count = carried.count();
+        if !place.asks && slot.is_none() {
+            acks.carried_out(stream, count);
+            return None;
+        }
+        let ack = Ack { origin: stream.origin, count };
+        Some(Reply { pe: self.me, ack, old: slot.map(|slot| (slot, old)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::stream::Place;
+    use crate::{RemoteAddr, Segment};
+
+    /// A request that does nothing.
+    fn request(stream: Stream, number: u32, after: u32) -> Request {
+        Request {
+            stream,
+            place: Place { number, after, asks: false },
+            ack: None,
+            slot: None,
+            update: None,
+            dest: RemoteAddr { segment: Segment::Heap, offset: 0 },
+        }
+    }
+
+    #[test]
+    fn requests_wait_for_their_turn_and_are_acknowledged() {
+        let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+        let stream = Stream { pe: Pe(1), origin: 3 };
+        let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
+        let fetch = Request { slot: Some(7), ..first };
+        assert_eq!(streams.arrived(&acks, &second, || "second"), Turn::Later);
+        assert_eq!(streams.take_early(stream), None);
+        assert_eq!(streams.arrived(&acks, &fetch, || "first"), Turn::Now);
+        let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
+        assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
+        assert_eq!(streams.take_early(stream), Some("second"));
+        assert_eq!(streams.carried_out(&acks, &second, 0), None);
+        assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
+        assert_eq!(streams.arrived(&acks, &second, || "again"), Turn::Never);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_streams_that_do_not_exist() {
+        let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+        for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
+            let turn = streams.arrived(&acks, &request(stream, 2, 1), || unreachable!("kept"));
+            assert_eq!(turn, Turn::Never);
+        }
+        assert!(streams.carried.is_empty());
+    }
+}

@@ -6,7 +6,7 @@
 
 /// What a message costs on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct LinkCost {
     /// L: from the end of sending to the arrival of the first byte.
     pub latency: f64,
     /// o: of the CPU, at the sender and at the receiver.
@@ -26,19 +26,20 @@ pub struct Machine {
     /// PEs of a node: they follow each other.
     pub pes_per_node: u32,
     pub nodes_per_group: u32,
-    on_node: Link,
-    in_group: Link,
-    between_groups: Link,
+    on_node: LinkCost,
+    in_group: LinkCost,
+    between_groups: LinkCost,
     /// Combining a byte with another one.
     pub combine_per_byte: f64,
 }
 
 /// A store that another core sees, at the speed of its memory.
-const MEMORY: Link = Link { latency: 0.06, overhead: 0.01, gap: 0.01, per_byte: 1.0 / 12e3 };
+const MEMORY: LinkCost =
+    LinkCost { latency: 0.06, overhead: 0.01, gap: 0.01, per_byte: 1.0 / 12e3 };
 /// A put over a fabric of 200 Gbit/s.
-const FABRIC: Link = Link { latency: 0.9, overhead: 0.15, gap: 0.05, per_byte: 1.0 / 24e3 };
+const FABRIC: LinkCost = LinkCost { latency: 0.9, overhead: 0.15, gap: 0.05, per_byte: 1.0 / 24e3 };
 /// The same over two more switches and a long cable.
-const FAR: Link = Link { latency: 1.7, ..FABRIC };
+const FAR: LinkCost = LinkCost { latency: 1.7, ..FABRIC };
 
 /// One PE to a node, all nodes alike.
 pub const FLAT: Machine = Machine {
@@ -59,7 +60,7 @@ pub const DRAGONFLY: Machine = Machine { name: "dragonfly", nodes_per_group: 32,
 
 impl Machine {
     /// The link between two members of a team that is the whole machine.
-    pub fn link(&self, from: u32, to: u32) -> Link {
+    pub fn link(&self, from: u32, to: u32) -> LinkCost {
         let (from, to) = (from / self.pes_per_node, to / self.pes_per_node);
         match from == to {
             true => self.on_node,
@@ -74,7 +75,7 @@ impl Machine {
     }
 
     /// The slowest link that a team of `n` uses.
-    pub fn slowest(&self, n: u32) -> Link {
+    pub fn slowest(&self, n: u32) -> LinkCost {
         self.link(0, n - 1)
     }
 }

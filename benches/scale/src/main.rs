@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Run the collectives' plans under a model of a large machine.
 #[derive(Parser)]
-struct Flags {
+struct ScaleFlags {
     /// Write collectives.md and a chart of each collective as SVG into DIR
     #[arg(long, value_name = "DIR")]
     doc: Option<PathBuf>,
@@ -47,7 +47,7 @@ less of the gain of two levels.
 ";
 
 fn main() -> Result<()> {
-    let Flags { doc, max_pes } = Flags::parse();
+    let ScaleFlags { doc, max_pes } = ScaleFlags::parse();
     if !max_pes.is_power_of_two() || max_pes < 2 {
         bail!("--max-pes {max_pes}: a team of the curves has a power of two of PEs, 2 at least");
     }

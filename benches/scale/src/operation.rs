@@ -1,7 +1,7 @@
 //! The collectives that are looked at: their plans, what their parts are, and what no algorithm can
 //! go below.
 
-use crate::machine::{Link, Machine, TWO_LEVEL};
+use crate::machine::{LinkCost, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
@@ -131,7 +131,7 @@ impl Operation {
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
         let nbytes = self.collective.part() as f64;
-        let Link { latency, overhead, gap, per_byte } = machine.slowest(n);
+        let LinkCost { latency, overhead, gap, per_byte } = machine.slowest(n);
         let copy = nbytes * machine.link(0, 0).per_byte;
         let long = nbytes * per_byte;
         let sends = others * overhead + (others - 1.0) * gap.max(long);
@@ -204,7 +204,7 @@ impl Collective {
 ///
 /// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP
 /// model. Symposium on Parallel Algorithms and Architectures (SPAA), 1993.
-fn broadcast_bound(link: Link, n: u32) -> f64 {
+fn broadcast_bound(link: LinkCost, n: u32) -> f64 {
     let hop = link.latency + 2.0 * link.overhead;
     let interval = link.gap.max(link.overhead);
     // Arrivals in the order of time: of those that were sent first by a member, and of those that

@@ -11,7 +11,7 @@ use rushmem_collectives::{Edge, Peer, Step};
 
 /// What a collective took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ModelOutcome {
     /// Microseconds from the entry of all to the end of the last.
     pub time: f64,
     /// Messages that one member sent, at most.
@@ -22,7 +22,7 @@ pub struct Outcome {
     pub flags: usize,
 }
 
-struct Member {
+struct ModelMember {
     plan: Plan,
     /// Until when it has run.
     time: f64,
@@ -43,8 +43,9 @@ struct Member {
 ///
 /// # Errors
 /// When the plans do not fit together, or need shared memory.
-pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<Outcome> {
-    let mut members: Vec<Member> = (0..n).map(|me| Member::new(operation.plan(n, me))).collect();
+pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<ModelOutcome> {
+    let mut members: Vec<ModelMember> =
+        (0..n).map(|me| ModelMember::new(operation.plan(n, me))).collect();
     let mut ready: Vec<u32> = (0..n).rev().collect();
     while let Some(me) = ready.pop() {
         advance(operation, machine, &mut members, me, &mut ready)?;
@@ -52,7 +53,7 @@ pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<Outcome> 
     if let Some(stuck) = members.iter().position(|member| !member.done) {
         bail!("{} over {n}: {stuck} waits for ever", operation.algorithm);
     }
-    Ok(members.iter().fold(Outcome::default(), |outcome, member| Outcome {
+    Ok(members.iter().fold(ModelOutcome::default(), |outcome, member| ModelOutcome {
         time: outcome.time.max(member.time),
         messages: outcome.messages.max(member.messages),
         bytes: outcome.bytes.max(member.bytes),
@@ -60,9 +61,9 @@ pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<Outcome> 
     }))
 }
 
-impl Member {
-    fn new(plan: Plan) -> Member {
-        Member {
+impl ModelMember {
+    fn new(plan: Plan) -> ModelMember {
+        ModelMember {
             plan,
             time: 0.0,
             free: 0.0,
@@ -86,7 +87,7 @@ impl Member {
 fn advance(
     operation: &Operation,
     machine: &Machine,
-    members: &mut [Member],
+    members: &mut [ModelMember],
     me: u32,
     ready: &mut Vec<u32>,
 ) -> Result<()> {
@@ -148,7 +149,7 @@ fn advance(
 
 fn send(
     machine: &Machine,
-    members: &mut [Member],
+    members: &mut [ModelMember],
     me: u32,
     peer: Peer,
     nbytes: usize,
@@ -176,7 +177,7 @@ mod tests {
     use crate::machine::FLAT;
     use crate::operation::{Collective, all};
 
-    fn outcome(collective: Collective, algorithm: &str, n: u32) -> Outcome {
+    fn outcome(collective: Collective, algorithm: &str, n: u32) -> ModelOutcome {
         let operations = all();
         let operation = operations
             .iter()
@@ -189,7 +190,7 @@ mod tests {
     fn a_round_costs_a_latency_and_two_overheads() {
         let round = FLAT.link(0, 1).latency + 2.0 * FLAT.link(0, 1).overhead;
         for rounds in 1..=10 {
-            let Outcome { time, messages, .. } =
+            let ModelOutcome { time, messages, .. } =
                 outcome(Collective::Sync, "dissemination", 1 << rounds);
             assert!((time - f64::from(rounds) * round).abs() < 1e-6, "{rounds} rounds: {time}");
             assert_eq!(messages, rounds as u64);

@@ -41,7 +41,7 @@ pub struct Task {
 
 /// Who takes part in an operation: `enum kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationKind {
     /// The PE that issues it.
     Alone,
     /// That PE and its peer, which answers.
@@ -59,7 +59,7 @@ pub enum Kind {
 pub struct Operation {
     pub name: String,
     /// Who takes part.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// The smallest size; 0 where it has none.
     pub least: u64,
     /// The largest size; 0 where there is no limit.
@@ -76,7 +76,7 @@ pub struct Operation {
 #[cfg(test)]
 impl Operation {
     /// One that cannot be run.
-    pub fn named(name: &str, kind: Kind, least: u64, most: u64) -> Self {
+    pub fn named(name: &str, kind: OperationKind, least: u64, most: u64) -> Self {
         unsafe extern "C" fn none(_: *const Task, _: u64, _: u64, _: *mut u64) {}
         Self {
             name: name.into(),
@@ -405,11 +405,11 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
     Some(Operation {
         name: name.to_string_lossy().into_owned(),
         kind: match found.kind {
-            0 => Kind::Alone,
-            1 => Kind::RoundTrip,
-            2 => Kind::Collective,
-            3 => Kind::Plain,
-            _ => Kind::PlainRoundTrip,
+            0 => OperationKind::Alone,
+            1 => OperationKind::RoundTrip,
+            2 => OperationKind::Collective,
+            3 => OperationKind::Plain,
+            _ => OperationKind::PlainRoundTrip,
         },
         least: found.least.into(),
         most: found.most.into(),

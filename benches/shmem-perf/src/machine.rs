@@ -24,18 +24,18 @@ const OF_LAUNCHERS: &[&str] = &[
 
 /// What a PE knows of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Own {
+pub struct PeFacts {
     host: Host,
     node: u32,
     cpus: String,
 }
 
 /// This PE, whose node has this number.
-pub fn own(node: u32) -> Own {
+pub fn own(node: u32) -> PeFacts {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
-    Own {
+    PeFacts {
         host: Host {
             name: read("/proc/sys/kernel/hostname"),
             cpu: model.unwrap_or_else(|| std::env::consts::ARCH.into()),
@@ -77,7 +77,7 @@ fn nic(path: &str) -> String {
 }
 
 /// The job, of what each PE knows.
-pub fn job(all: Vec<Own>) -> Job {
+pub fn job(all: Vec<PeFacts>) -> Job {
     let mut job = Job { hosts: Vec::new(), pes: Vec::new() };
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
     for own in all {
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
         let host = Host { n_cpus: 1, ..host("a") };
-        let own = Own { host, node: 0, cpus: "0".into() };
+        let own = PeFacts { host, node: 0, cpus: "0".into() };
         let job = job(vec![own.clone(), own]);
         assert_eq!(job.hosts.len(), 1);
         assert!(warnings(&job).iter().any(|warning| warning.contains("2 PEs share 1 CPUs")));

@@ -7,10 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::library::{Kind, Task};
+use crate::library::{OperationKind, Task};
 use crate::record::{Matrix, Measure};
 use crate::statistics::median;
-use crate::world::World;
+use crate::world::BenchJob;
 
 const ROUND_TRIP: &str = "p round trip";
 const TRANSFER: &str = "put_nbi";
@@ -24,7 +24,7 @@ const MOST: u64 = 4096;
 /// Both matrices, within about `time`; calls `done` after each row with the number of rows so far
 /// and in all. All PEs call it.
 pub fn matrices(
-    world: &World<'_>,
+    world: &BenchJob<'_>,
     time: Duration,
     is_oversubscribed: bool,
     mut done: impl FnMut(u32, u32),
@@ -50,7 +50,7 @@ pub fn matrices(
             },
             time: time / 2 / world.n,
             meets: is_oversubscribed
-                && world.library.operations()[operation].kind == Kind::RoundTrip,
+                && world.library.operations()[operation].kind == OperationKind::RoundTrip,
         };
         if let Err(sentence) = world.library.prepare(&row.task) {
             eprintln!("shmem-perf: PE {}: {sentence}", world.me);
@@ -76,7 +76,7 @@ pub fn matrices(
 
 /// What is measured from one PE to all others.
 struct Row<'a> {
-    world: &'a World<'a>,
+    world: &'a BenchJob<'a>,
     task: Task,
     /// About how long all of it may take.
     time: Duration,

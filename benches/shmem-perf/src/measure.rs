@@ -6,18 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::library::{Kind, Task};
+use crate::library::{OperationKind, Task};
 use crate::options::Options;
-use crate::plan::{Call, Medium, Subject};
+use crate::plan::{Callee, Medium, Subject};
 use crate::record::{Ended, Measure, Point, Summary};
-use crate::repeat::{Batch, Limits, MOST_SAMPLES, repeat};
+use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
-use crate::wire::{Exchange, Way, Wire};
-use crate::world::World;
+use crate::wire::{Direction, Exchange, Wire};
+use crate::world::BenchJob;
 
 /// What measures in a job.
 pub struct Bench<'a> {
-    world: &'a World<'a>,
+    world: &'a BenchJob<'a>,
     options: &'a Options,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
@@ -41,7 +41,7 @@ enum Role {
 impl<'a> Bench<'a> {
     /// Measures between these pairs.
     pub fn new(
-        world: &'a World<'a>,
+        world: &'a BenchJob<'a>,
         options: &'a Options,
         pairs: Vec<(u32, u32)>,
         wires: Wires,
@@ -55,17 +55,17 @@ impl<'a> Bench<'a> {
     /// One sentence if the library refuses.
     pub fn prepare(&self, subject: &Subject) -> Result<(), String> {
         match subject.call {
-            Call::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
-            Call::Wire(..) | Call::Init => Ok(()),
+            Callee::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
+            Callee::Wire(..) | Callee::Init => Ok(()),
         }
     }
 
     /// Measures one size for about `time`. All PEs call it and get the same result.
     pub fn point(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         match subject.call {
-            Call::Init => self.init(),
-            Call::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
-            Call::Library(_) => self.checked(subject, nbytes, time),
+            Callee::Init => self.init(),
+            Callee::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
+            Callee::Library(_) => self.checked(subject, nbytes, time),
         }
     }
 
@@ -114,9 +114,9 @@ impl<'a> Bench<'a> {
         if subject.measure == Measure::Collective {
             return Some((me, true, true));
         }
-        let Call::Library(operation) = subject.call else { return None };
+        let Callee::Library(operation) = subject.call else { return None };
         let is_both = subject.measure == Measure::BidirectionalBandwidth
-            || self.world.library.operations()[operation].kind == Kind::RoundTrip;
+            || self.world.library.operations()[operation].kind == OperationKind::RoundTrip;
         let n_pairs = if self.is_of_one(subject) { 1 } else { self.pairs.len() };
         let pair = self.pairs[..n_pairs].iter().find(|(from, to)| [*from, *to].contains(&me));
         let &(from, to) = pair?;
@@ -125,7 +125,7 @@ impl<'a> Bench<'a> {
     }
 
     fn task(&self, subject: &Subject, nbytes: u64, peer: u32) -> Task {
-        let Call::Library(operation) = subject.call else { unreachable!("only these are tasks") };
+        let Callee::Library(operation) = subject.call else { unreachable!("only these are tasks") };
         Task {
             operation: operation as i32,
             peer: peer as i32,
@@ -141,12 +141,12 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn limits(&self, subject: &Subject, time: Duration) -> Limits {
+    fn limits(&self, subject: &Subject, time: Duration) -> RepeatLimits {
         let is_rooted = match subject.call {
-            Call::Library(index) => self.world.library.operations()[index].is_rooted,
-            Call::Wire(..) | Call::Init => false,
+            Callee::Library(index) => self.world.library.operations()[index].is_rooted,
+            Callee::Wire(..) | Callee::Init => false,
         };
-        Limits {
+        RepeatLimits {
             time,
             clock_ns: self.world.clock.overhead_ns,
             groups: !is_rooted,
@@ -211,7 +211,7 @@ impl<'a> Bench<'a> {
     /// All pairs, both PEs of one pair, or a team.
     fn by_several(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
-        let (mut point, mut members) = (None, Members::default());
+        let (mut point, mut members) = (None, MemberTimes::default());
         if world.me == 0 {
             let times = |batch: Batch| {
                 let Batch { samples, group, warms_up } = batch;
@@ -311,7 +311,7 @@ impl<'a> Bench<'a> {
         &mut self,
         subject: &Subject,
         medium: Medium,
-        way: Way,
+        way: Direction,
         nbytes: u64,
         time: Duration,
     ) -> Point {
@@ -374,12 +374,12 @@ impl<'a> Bench<'a> {
 
 /// Nanoseconds of each member of a collective.
 #[derive(Default)]
-struct Members {
+struct MemberTimes {
     sums: Vec<f64>,
     n: u64,
 }
 
-impl Members {
+impl MemberTimes {
     /// The times of a batch at each PE, of which those that are no members have none.
     fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
         self.sums.resize(gathered.len(), 0.0);
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn members_have_means_of_their_own() {
-        let mut members = Members::default();
+        let mut members = MemberTimes::default();
         assert_eq!(members.means(), None);
         // Two calls in each sample; the third PE is no member.
         members.add(&[vec![210, 410], vec![810, 1210], Vec::new()], 2, 10.0);

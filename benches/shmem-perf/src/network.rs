@@ -20,9 +20,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::device::Preference;
-use self::route::{Contact, END, END_SOURCE, Region, Route, TARGET, source};
-use crate::wire::{Exchange, Way, Wire};
-use crate::world::World;
+use self::route::{Contact, END, END_SOURCE, NetworkRoute, TARGET, TransferMemory, source};
+use crate::wire::{Direction, Exchange, Wire};
+use crate::world::BenchJob;
 
 /// Libraries whose floors are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,10 +46,10 @@ impl Network {
     }
 
     /// What its functions are called that go each way.
-    pub fn transfers(self) -> [(Way, &'static str); 2] {
+    pub fn transfers(self) -> [(Direction, &'static str); 2] {
         match self {
-            Self::Ucx => [(Way::Put, "ucp_put"), (Way::Get, "ucp_get")],
-            Self::Libfabric => [(Way::Put, "fi_write"), (Way::Get, "fi_read")],
+            Self::Ucx => [(Direction::Put, "ucp_put"), (Direction::Get, "ucp_get")],
+            Self::Libfabric => [(Direction::Put, "fi_write"), (Direction::Get, "fi_read")],
         }
     }
 }
@@ -60,8 +60,8 @@ const LAST_WORD: Duration = Duration::from_millis(1);
 
 /// Two PEs, connected by a network.
 pub struct Connection {
-    route: Box<dyn Route>,
-    memory: Region,
+    route: Box<dyn NetworkRoute>,
+    memory: TransferMemory,
     source: usize,
     /// Points that have ended.
     n_ended: u64,
@@ -72,7 +72,7 @@ impl Connection {
     /// between two looks. All PEs call it; those that are not of the pair, and all if it fails, get
     /// no connection. All get the same sentence on what it goes over, or why it fails.
     pub fn open(
-        world: &World<'_>,
+        world: &BenchJob<'_>,
         (from, to): (u32, u32),
         network: Network,
         most: u64,
@@ -81,12 +81,12 @@ impl Connection {
     ) -> (Option<Self>, String) {
         let [(_, put), (_, get)] = network.transfers();
         let left_out = |why: &str| (None, format!("{put} and {get} are left out: {why}"));
-        let Some(memory) = Region::new(&world.library, most as usize) else {
+        let Some(memory) = TransferMemory::new(&world.library, most as usize) else {
             return left_out("the symmetric heap has no room for them");
         };
         let preference = Preference::of_this_pe(is_one_host);
-        let open = || -> Result<(Box<dyn Route>, Contact), String> {
-            let route: Box<dyn Route> = match network {
+        let open = || -> Result<(Box<dyn NetworkRoute>, Contact), String> {
+            let route: Box<dyn NetworkRoute> = match network {
                 Network::Ucx => Box::new(ucx::Ucp::open(memory, &preference, spins)?),
                 Network::Libfabric => {
                     Box::new(libfabric::Endpoint::open(memory, &preference, spins)?)
@@ -122,7 +122,7 @@ impl Connection {
 /// What the PEs of a pair have, or why one of them has nothing. All PEs call it; the others have
 /// no result.
 fn of_both<T: Serialize + DeserializeOwned>(
-    world: &World<'_>,
+    world: &BenchJob<'_>,
     (from, to): (u32, u32),
     own: Option<Result<T, String>>,
 ) -> Result<[T; 2], String> {
@@ -140,7 +140,7 @@ impl Wire for Connection {
             for _ in 0..exchange.window {
                 let nbytes = exchange.nbytes as usize;
                 match exchange.way {
-                    Way::Get => self.route.get(TARGET, self.source, nbytes)?,
+                    Direction::Get => self.route.get(TARGET, self.source, nbytes)?,
                     _ => self.route.put(self.source, TARGET, nbytes)?,
                 }
             }

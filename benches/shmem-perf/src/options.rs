@@ -86,7 +86,7 @@ pub struct Options {
 
     /// Memory of the target: heap or static
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
-    pub memory: Memory,
+    pub memory: TargetMemory,
 
     /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
     #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true)]
@@ -156,7 +156,7 @@ pub enum Pairs {
 
 /// Memory of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Memory {
+pub enum TargetMemory {
     Heap,
     /// A global variable.
     Static,
@@ -248,7 +248,7 @@ impl Options {
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());
         }
-        if self.off_cache.is_some() && self.memory == Memory::Static {
+        if self.off_cache.is_some() && self.memory == TargetMemory::Static {
             return Err("--off-cache needs --memory heap".into());
         }
         if let Some(path) = &self.output {

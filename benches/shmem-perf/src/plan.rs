@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 
-use crate::library::{Kind, Operation, STATIC_BYTES};
+use crate::library::{Operation, OperationKind, STATIC_BYTES};
 use crate::network::Network;
 use crate::operation::bounds;
-use crate::options::{Memory, Options, Pairs, TargetActivity, name};
+use crate::options::{Options, Pairs, TargetActivity, TargetMemory, name};
 use crate::record::{Measure, Shape};
-use crate::wire::Way;
+use crate::wire::Direction;
 
 /// Tables have sizes as rows, or operations.
 #[derive(Clone, Debug)]
@@ -23,11 +23,11 @@ pub struct Group {
 
 /// What is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum Callee {
     /// An operation of the library's table, by its index.
     Library(usize),
     /// What two PEs exchange without the library.
-    Wire(Medium, Way),
+    Wire(Medium, Direction),
     /// The start, which has been timed already.
     Init,
 }
@@ -43,7 +43,7 @@ pub enum Medium {
 /// One operation at several sizes.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    pub call: Call,
+    pub call: Callee,
     pub name: String,
     pub measure: Measure,
     /// Whether it bounds the library.
@@ -127,7 +127,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
         }
         if measure == Measure::Event && options.operations.is_empty() {
             subjects.push(Subject {
-                call: Call::Init,
+                call: Callee::Init,
                 name: "init".into(),
                 measure: Measure::Event,
                 is_floor: false,
@@ -176,19 +176,19 @@ fn is_called(operation: &Operation, name: &str) -> bool {
 }
 
 fn is_floor(operation: &Operation) -> bool {
-    matches!(operation.kind, Kind::Plain | Kind::PlainRoundTrip)
+    matches!(operation.kind, OperationKind::Plain | OperationKind::PlainRoundTrip)
 }
 
 fn applies(measure: Measure, operation: &Operation) -> bool {
-    let is_alone = operation.kind == Kind::Alone;
+    let is_alone = operation.kind == OperationKind::Alone;
     match measure {
-        Measure::Latency => operation.kind != Kind::Collective,
+        Measure::Latency => operation.kind != OperationKind::Collective,
         Measure::Bandwidth | Measure::BidirectionalBandwidth => {
             is_alone && operation.least > 0 && operation.most == 0
         }
         Measure::MessageRate => is_alone && operation.least > 0,
         Measure::Overlap => operation.overlaps,
-        Measure::Collective => operation.kind == Kind::Collective,
+        Measure::Collective => operation.kind == OperationKind::Collective,
         Measure::Event => false,
     }
 }
@@ -213,14 +213,14 @@ fn library_subjects(
         _ => vec![None],
     };
     let of = |team_size: Option<u32>| Subject {
-        call: Call::Library(index),
+        call: Callee::Library(index),
         name: operation.name.clone(),
         measure,
         is_floor: is_floor(operation),
         sizes: sizes(options, measure, operation, team_size.unwrap_or(1)),
         shape: Shape {
             target_computes: options.target == TargetActivity::Computes
-                && operation.kind == Kind::Alone
+                && operation.kind == OperationKind::Alone
                 && measure != Measure::BidirectionalBandwidth,
             ..shape(options, facts, measure, team_size)
         },
@@ -243,7 +243,7 @@ fn shape(options: &Options, facts: Facts, measure: Measure, team_size: Option<u3
         contexts: if is_collective { 0 } else { options.contexts },
         threads: if is_collective || is_of_one { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
-        memory: name(if is_collective { Memory::Heap } else { options.memory }),
+        memory: name(if is_collective { TargetMemory::Heap } else { options.memory }),
         target_computes: false,
     }
 }
@@ -256,7 +256,7 @@ fn sizes(options: &Options, measure: Measure, operation: &Operation, members: u3
         return vec![operation.least];
     }
     let blocks = if operation.blocks_by_member { u64::from(members) } else { 1 };
-    let is_static = options.memory == Memory::Static && measure != Measure::Collective;
+    let is_static = options.memory == TargetMemory::Static && measure != Measure::Collective;
     let most_static = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
     let fits = |size: &u64| {
         let is_whole = operation.least < 8 || size.is_multiple_of(8);
@@ -289,15 +289,15 @@ fn floors(
         pairs: Pairs::One,
         contexts: 0,
         threads: 1,
-        memory: Memory::Heap,
+        memory: TargetMemory::Heap,
         ..options.clone()
     };
     let suits = |operation: &Operation| match operation.kind {
-        Kind::Plain => {
+        OperationKind::Plain => {
             measure == Measure::Latency || (measure == Measure::Bandwidth && operation.most == 0)
         }
-        Kind::PlainRoundTrip => measure == Measure::Latency && facts.n_pes > 1,
-        Kind::Alone | Kind::RoundTrip | Kind::Collective => false,
+        OperationKind::PlainRoundTrip => measure == Measure::Latency && facts.n_pes > 1,
+        OperationKind::Alone | OperationKind::RoundTrip | OperationKind::Collective => false,
     };
     // The sizes of all that a floor bounds.
     let sizes = |name: &str| -> Vec<u64> {
@@ -316,7 +316,7 @@ fn floors(
     }
     if matches!(measure, Measure::Latency | Measure::Bandwidth) {
         let wire = |medium, way, name: &str| Subject {
-            call: Call::Wire(medium, way),
+            call: Callee::Wire(medium, way),
             name: name.into(),
             measure,
             is_floor: true,
@@ -327,10 +327,10 @@ fn floors(
             let socket = |way, name| wire(Medium::Socket, way, name);
             floors.extend(match measure {
                 Measure::Latency => vec![
-                    socket(Way::Stream, "socket transfer"),
-                    socket(Way::RoundTrip, "socket round trip"),
+                    socket(Direction::Stream, "socket transfer"),
+                    socket(Direction::RoundTrip, "socket round trip"),
                 ],
-                _ => vec![socket(Way::Stream, "socket")],
+                _ => vec![socket(Direction::Stream, "socket")],
             });
         }
         let networks = Network::ALL.into_iter().zip(facts.networks);

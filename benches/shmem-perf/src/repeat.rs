@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Ended, Point};
-use crate::statistics::{Seen, median};
+use crate::statistics::{SampleSet, median};
 
 /// The least duration of a sample, in readings of the clock; shorter operations are timed in
 /// groups.
@@ -25,7 +25,7 @@ const BATCHES: u32 = 32;
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 
 /// What bounds a measurement.
-pub struct Limits {
+pub struct RepeatLimits {
     /// Until when.
     pub time: Duration,
     /// Nanoseconds of a reading of the clock.
@@ -54,7 +54,7 @@ pub struct Batch {
 /// it counts; `value` turns these into what is reported.
 pub fn repeat(
     nbytes: u64,
-    limits: &Limits,
+    limits: &RepeatLimits,
     mut times: impl FnMut(Batch) -> Vec<f64>,
     value: impl Fn(f64) -> f64,
 ) -> Point {
@@ -93,7 +93,7 @@ pub fn repeat(
         None => fitting(limits.time / BATCHES, each * group as f64),
     };
     let samples = samples.clamp(1, limits.most_samples);
-    let (mut seen, mut n_samples, mut kept) = (Seen::new(), 0, Vec::new());
+    let (mut seen, mut n_samples, mut kept) = (SampleSet::new(), 0, Vec::new());
     let ended = loop {
         let samples = wanted.map_or(samples, |n| samples.min(n - n_samples));
         let batch = Batch { samples, group, warms_up: false };
@@ -124,8 +124,8 @@ fn fitting(time: Duration, ns: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn limits(time: Duration) -> Limits {
-        Limits {
+    fn limits(time: Duration) -> RepeatLimits {
+        RepeatLimits {
             time,
             clock_ns: 25.0,
             groups: true,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn it_can_be_repeated_as_often_as_wanted() {
         for (warm_up, iterations) in [(2, 1), (50, 7), (300, 1000)] {
-            let wanted = Limits {
+            let wanted = RepeatLimits {
                 warm_up: Some(warm_up),
                 iterations: Some(iterations),
                 keeps_samples: true,

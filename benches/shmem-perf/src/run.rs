@@ -11,12 +11,12 @@ use crate::measure::{Bench, Wires};
 use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
-use crate::plan::{Call, Facts, Group, Medium, Subject, needs_blocks, plan};
+use crate::plan::{Callee, Facts, Group, Medium, Subject, needs_blocks, plan};
 use crate::print::print;
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
-use crate::world::World;
+use crate::world::BenchJob;
 use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text};
 
 /// The exit statuses of a run whose record could not be written, and of wrong flags.
@@ -94,7 +94,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
         return refuse(library, &sentence, FAILED);
     }
     let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
-    let job = World::new(library);
+    let job = BenchJob::new(library);
     let run = Measurement::new(options, arguments, &job, pairs);
     let outcome = run.and_then(|mut run| run.all(start));
     match outcome {
@@ -109,7 +109,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
 /// What all parts of a run need.
 struct Measurement<'a> {
     options: &'a Options,
-    job: &'a World<'a>,
+    job: &'a BenchJob<'a>,
     pairs: Vec<(u32, u32)>,
     facts: Facts,
     groups: Vec<Group>,
@@ -128,7 +128,7 @@ struct Measurement<'a> {
 /// Why a run ends early, with its exit status. All PEs have the same.
 type Refused = (String, u8);
 
-fn machines(job: &World<'_>) -> Job {
+fn machines(job: &BenchJob<'_>) -> Job {
     let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
     let owns = job.gather(&machine::own(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
@@ -136,7 +136,7 @@ fn machines(job: &World<'_>) -> Job {
 }
 
 /// Gives each PE a CPU of its own where there are enough.
-fn bind(job: &World<'_>) -> Result<(), Refused> {
+fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     let place = machine::places(&machines(job))[job.me as usize];
     let is_bound = place.is_none_or(|place| job.library.bind(place));
     let all = job.gather(&is_bound);
@@ -152,7 +152,7 @@ fn bind(job: &World<'_>) -> Result<(), Refused> {
 /// the library itself goes over.
 fn networks(
     options: &Options,
-    job: &World<'_>,
+    job: &BenchJob<'_>,
     (from, to): (u32, u32),
     shares_memory: bool,
 ) -> [bool; Network::ALL.len()] {
@@ -171,7 +171,7 @@ impl<'a> Measurement<'a> {
     fn new(
         options: &'a Options,
         arguments: &[String],
-        job: &'a World<'a>,
+        job: &'a BenchJob<'a>,
         pairs: Vec<(u32, u32)>,
     ) -> Result<Self, Refused> {
         let (from, to) = pairs[0];
@@ -336,7 +336,7 @@ impl<'a> Measurement<'a> {
         let mut wires = Wires::new();
         let mut media: Vec<Medium> = Vec::new();
         for subject in groups.iter().flat_map(|group| &group.subjects) {
-            if let Call::Wire(medium, _) = subject.call
+            if let Callee::Wire(medium, _) = subject.call
                 && !media.contains(&medium)
             {
                 media.push(medium);
@@ -359,7 +359,7 @@ impl<'a> Measurement<'a> {
             let ends = [from, to].map(|pe| self.job.share(pe, Some(&wire.is_some())));
             if ends.contains(&false) {
                 for group in &mut *groups {
-                    let is_it = |call| matches!(call, Call::Wire(found, _) if found == medium);
+                    let is_it = |call| matches!(call, Callee::Wire(found, _) if found == medium);
                     group.subjects.retain(|subject| !is_it(subject.call));
                 }
             }

@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
-use crate::wire::{Exchange, Way, Wire};
-use crate::world::World;
+use crate::wire::{Direction, Exchange, Wire};
+use crate::world::BenchJob;
 
 /// A connection between two PEs.
 pub struct Socket {
@@ -25,7 +25,7 @@ const YIELDING: u32 = 100;
 impl Socket {
     /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get
     /// nothing.
-    pub fn connect(world: &World<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+    pub fn connect(world: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener = (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
         let listener = listener.flatten();
         let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
@@ -125,5 +125,5 @@ impl Wire for Socket {
 
 /// Bytes of what completes a window.
 fn answer(exchange: Exchange) -> u64 {
-    if exchange.way == Way::RoundTrip { exchange.nbytes } else { 1 }
+    if exchange.way == Direction::RoundTrip { exchange.nbytes } else { 1 }
 }

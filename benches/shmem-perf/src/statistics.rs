@@ -21,7 +21,7 @@ pub const FEWEST_OF_P99: u64 = 100;
 const FEWEST_OF_P999: u64 = 1000;
 
 /// The values of a measurement so far, in batches.
-pub(crate) struct Seen {
+pub(crate) struct SampleSet {
     histogram: Histogram<u64>,
     sum: f64,
     min: f64,
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     medians: Vec<f64>,
 }
 
-impl Seen {
+impl SampleSet {
     /// Nothing.
     pub fn new() -> Self {
         let histogram = Histogram::new(3).expect("three digits are possible");
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_values() {
-        let mut seen = Seen::new();
+        let mut seen = SampleSet::new();
         for batch in 0..10 {
             let values: Vec<f64> =
                 (1..=1000).map(|n| f64::from(n) + f64::from(batch) / 10.0).collect();
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn small_values_keep_three_digits() {
-        let mut seen = Seen::new();
+        let mut seen = SampleSet::new();
         seen.add(&[1.234, 1.234, 1.234]);
         near(seen.summary(Ended::Narrow).p50, 1.234);
     }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(interval(&[]), None);
         assert_eq!(interval(&[3.0, 1.0, 2.0, 5.0, 4.0]), None);
         assert_eq!(interval(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), Some((1.0, 6.0)));
-        let mut seen = Seen::new();
+        let mut seen = SampleSet::new();
         seen.add(&[1.0; 999]);
         assert_eq!(seen.summary(Ended::TimeUp).p999, None);
         seen.add(&[1.0]);
@@ -223,7 +223,7 @@ mod tests {
         for n_batches in 6..60 {
             // Half of the values of a batch are of one path and half of another, and the batches
             // drift.
-            let mut seen = Seen::new();
+            let mut seen = SampleSet::new();
             for batch in 0..n_batches {
                 let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
                 seen.add(&(0..33).map(of).collect::<Vec<f64>>());
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn values_that_vary_are_not_narrow() {
-        let (mut same, mut varied) = (Seen::new(), Seen::new());
+        let (mut same, mut varied) = (SampleSet::new(), SampleSet::new());
         for batch in 0..16 {
             assert!(!same.is_narrow());
             same.add(&[100.0]);

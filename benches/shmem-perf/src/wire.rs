@@ -24,12 +24,12 @@ pub struct Exchange {
     /// Transfers before each completion.
     pub window: u64,
     /// Which way they go.
-    pub way: Way,
+    pub way: Direction,
 }
 
 /// Ways of transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// Messages of the leader, which the other PE answers by one byte.
     Stream,
     /// A message of the leader, and one as long that answers it.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::library::{CONTROL_BYTES, Joined};
 use crate::record::Clock;
 
-pub struct World<'a> {
+pub struct BenchJob<'a> {
     pub library: Joined<'a>,
     pub me: u32,
     pub n: u32,
@@ -14,7 +14,7 @@ pub struct World<'a> {
     pub clock: Clock,
 }
 
-impl<'a> World<'a> {
+impl<'a> BenchJob<'a> {
     /// Targets are allocated.
     pub fn new(library: Joined<'a>) -> Self {
         let (me, n) = (library.my_pe(), library.n_pes());

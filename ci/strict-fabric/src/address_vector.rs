@@ -3,7 +3,7 @@
 
 use crate::domain::Domain;
 use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
-use crate::remote::Peer;
+use crate::remote::PeerEndpoint;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_void};
@@ -34,7 +34,7 @@ pub(crate) struct AddressVector {
     fid: Fid<fi::fid_av>,
     domain: Arc<Domain>,
     is_map: bool,
-    peers: Mutex<Vec<Arc<Peer>>>,
+    peers: Mutex<Vec<Arc<PeerEndpoint>>>,
 }
 
 static AV: fi::fi_ops = base_ops(close, no_bind, no_control);
@@ -135,7 +135,7 @@ impl AddressVector {
             return None;
         }
         let is_own = address.pid == self.domain.pid;
-        let peer = Peer { pid: address.pid, endpoint: address.endpoint, is_own, segment };
+        let peer = PeerEndpoint { pid: address.pid, endpoint: address.endpoint, is_own, segment };
         let mut peers = self.peers.lock();
         peers.push(Arc::new(peer));
         Some((peers.len() - 1) as u64 + if self.is_map { MAP_OFFSET } else { 0 })
@@ -145,7 +145,7 @@ impl AddressVector {
         (if self.is_map { number.wrapping_sub(MAP_OFFSET) } else { number }) as usize
     }
 
-    pub(crate) fn peer(&self, index: usize) -> Arc<Peer> {
+    pub(crate) fn peer(&self, index: usize) -> Arc<PeerEndpoint> {
         match self.peers.lock().get(index) {
             Some(peer) => Arc::clone(peer),
             None => {

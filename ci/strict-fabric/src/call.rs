@@ -9,7 +9,7 @@ use crate::atomic::AtomicOp;
 use crate::completions::Completions;
 use crate::endpoint::{self, Calls, Endpoint, Ready};
 use crate::engine::Engine;
-use crate::operation::{Kind, Request};
+use crate::operation::{Kind, Posted};
 use crate::queue::Inner;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
@@ -119,12 +119,12 @@ fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
 /// `ep` is an open endpoint of this provider, and the memory of the request is valid until
 /// completion.
 #[inline]
-unsafe fn post(ep: Ep, request: Request<'_>, flags: Option<u64>) -> isize {
+unsafe fn post(ep: Ep, request: Posted<'_>, flags: Option<u64>) -> isize {
     // SAFETY: `ep` is an open endpoint of this provider, by contract.
     unsafe {
         with_engine(ep, |endpoint, engine, completions| {
             let flags = flags.unwrap_or(endpoint.op_flags | fi::FI_COMPLETION);
-            engine.post(&Request { flags: request.flags | flags, ..request }, completions)
+            engine.post(&Posted { flags: request.flags | flags, ..request }, completions)
         })
     }
 }
@@ -135,8 +135,8 @@ fn request<'a>(
     descs: &'a [*mut c_void],
     (to, address, key): (Addr, u64, u64),
     context: *mut c_void,
-) -> Request<'a> {
-    Request { kind, pieces, descs, to, address, key, context, flags: 0, amo: None, silent: false }
+) -> Posted<'a> {
+    Posted { kind, pieces, descs, to, address, key, context, flags: 0, amo: None, silent: false }
 }
 
 #[unsafe(export_name = "strict_fi_read")]
@@ -194,7 +194,7 @@ unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) ->
     let pieces = [piece(buf, nbytes)];
     let request = request(Kind::Send, &pieces, &[], (peer, 0, 0), null_mut());
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, Request { silent: true, ..request }, Some(fi::FI_INJECT)) }
+    unsafe { post(ep, Posted { silent: true, ..request }, Some(fi::FI_INJECT)) }
 }
 
 #[unsafe(export_name = "strict_fi_send")]
@@ -258,7 +258,7 @@ unsafe fn post_atomic<const N: usize>(
     let (pieces, descs): (Vec<_>, Vec<_>) =
         buffers[first..].iter().map(|&(at, desc)| (piece(at, width), desc)).unzip();
     let amo = Some(AtomicOp { op, width, operand, condition });
-    let request = Request { amo, ..request(Kind::Fetch, &pieces, &descs, remote, context) };
+    let request = Posted { amo, ..request(Kind::Fetch, &pieces, &descs, remote, context) };
     // SAFETY: an open endpoint and valid buffers, by contract.
     unsafe { post(ep, request, None) }
 }

@@ -12,12 +12,12 @@ use crate::completions::{Completion, Completions};
 use crate::domain::Domain;
 use crate::info::OP_FLAGS;
 use crate::memory::{self, is_running, store};
-use crate::operation::{Kind, Operation, Request};
+use crate::operation::{Kind, Operation, Posted};
 use crate::order::must_wait;
 use crate::profile::{Profile, RmaMode};
-use crate::remote::{RemotePeer, Target, own_memory};
+use crate::remote::{RemotePeer, RemoteRange, own_memory};
 use crate::reuse::{Contexts, ReuseCheck};
-use crate::segment::{DONE, INLINE, PIECES, POSTED, RequestRef, SLOTS, Slot, TAKEN};
+use crate::segment::{DONE, INLINE, PIECES, POSTED, RequestRef, RequestSlot, SLOTS, TAKEN};
 use crate::slot::{gather, read_data, remote_pieces, write_request};
 use fastrand::Rng;
 use libfabric_sys as fi;
@@ -119,7 +119,7 @@ impl Engine {
 
     /// Posts a request. Returns a result of libfabric.
     #[inline]
-    pub(crate) fn post(&mut self, request: &Request<'_>, completions: &mut Completions) -> isize {
+    pub(crate) fn post(&mut self, request: &Posted<'_>, completions: &mut Completions) -> isize {
         let completes =
             !request.silent && (!self.selective || request.flags & fi::FI_COMPLETION != 0);
         let in_flight = self.sent.len() + self.pending.len();
@@ -157,8 +157,8 @@ impl Engine {
         AGAIN
     }
 
-    fn operation_of(&self, request: &Request<'_>, peer: usize, completes: bool) -> Operation {
-        let &Request { kind, address, key, context, amo, .. } = request;
+    fn operation_of(&self, request: &Posted<'_>, peer: usize, completes: bool) -> Operation {
+        let &Posted { kind, address, key, context, amo, .. } = request;
         let (nbytes, n_pieces) = (request.nbytes(), request.pieces.len());
         let mut pieces = [fi::iovec { iov_base: null_mut(), iov_len: 0 }; PIECES];
         pieces[..n_pieces].copy_from_slice(request.pieces);
@@ -167,7 +167,7 @@ impl Engine {
     }
 
     /// Posts a request that starts later.
-    fn post_deferred(&mut self, request: &Request<'_>, peer: usize, completes: bool) -> isize {
+    fn post_deferred(&mut self, request: &Posted<'_>, peer: usize, completes: bool) -> isize {
         let (domain, profile) = (Arc::clone(&self.domain), self.profile);
         self.check(request);
         if self.refuses() {
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Checks that the profile permits a request.
-    fn check(&self, request: &Request<'_>) {
+    fn check(&self, request: &Posted<'_>) {
         let (domain, profile, nbytes) = (&self.domain, self.profile, request.nbytes());
         if request.flags & !OP_FLAGS != 0 {
             domain
@@ -248,12 +248,12 @@ impl Engine {
     #[inline]
     fn perform_now(
         &mut self,
-        request: &Request<'_>,
+        request: &Posted<'_>,
         peer: usize,
         completes: bool,
         completions: &mut Completions,
     ) {
-        let &Request { kind, pieces, address, key, context, amo, .. } = request;
+        let &Posted { kind, pieces, address, key, context, amo, .. } = request;
         let (profile, nbytes) = (self.profile, request.nbytes());
         let remote = self.remote(peer);
         let result = remote
@@ -487,7 +487,7 @@ impl Engine {
     }
 
     /// Performs a peer's operation on own memory.
-    fn perform(&self, kind: Kind, slot: &Slot, pid: u32) -> Result<(), i32> {
+    fn perform(&self, kind: Kind, slot: &RequestSlot, pid: u32) -> Result<(), i32> {
         let order = Ordering::Relaxed;
         let (key, address) = (slot.key.load(order), slot.address.load(order));
         let what = (slot.nbytes.load(order) as usize, kind.access());
@@ -582,7 +582,7 @@ fn copy_source(operation: &mut Operation) -> Box<[u8]> {
 #[inline]
 fn transfer(
     remote: &RemotePeer,
-    mut target: Target,
+    mut target: RemoteRange,
     kind: Kind,
     pieces: &[fi::iovec],
     amo: Option<&AtomicOp>,

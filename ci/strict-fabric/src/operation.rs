@@ -59,7 +59,7 @@ impl Kind {
 
 /// An operation as an application requests it.
 #[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
+pub(crate) struct Posted<'a> {
     pub(crate) kind: Kind,
     /// The local buffers; for an atomic operation, that of the old value is the last.
     pub(crate) pieces: &'a [fi::iovec],
@@ -74,7 +74,7 @@ pub(crate) struct Request<'a> {
     pub(crate) silent: bool,
 }
 
-impl Request<'_> {
+impl Posted<'_> {
     pub(crate) fn nbytes(&self) -> usize {
         match &self.amo {
             Some(amo) => amo.width,

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::atomic::AtomicOp;
-use crate::memory::{Mapped, fetch, pointer, store};
+use crate::memory::{Mapping, fetch, pointer, store};
 use crate::profile::Profile;
 use crate::segment::{ANY_ENDPOINT, Region, Segment};
 use crate::{memory, violation};
@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-pub(crate) struct Peer {
+pub(crate) struct PeerEndpoint {
     pub(crate) pid: u32,
     pub(crate) endpoint: u32,
     /// Whether it is in this process.
@@ -29,12 +29,12 @@ struct Window {
     access: u64,
     /// The mapping of this memory in this process, or null.
     mapped: *mut u8,
-    _mapping: Option<Mapped>,
+    _mapping: Option<Mapping>,
 }
 
 /// A range of a peer's memory.
 #[derive(Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct RemoteRange {
     /// The address in the peer.
     pub(crate) address: u64,
     /// The address in this process, or null.
@@ -43,7 +43,7 @@ pub(crate) struct Target {
 
 /// A peer, and its registrations that this endpoint has used.
 pub(crate) struct RemotePeer {
-    pub(crate) peer: Arc<Peer>,
+    pub(crate) peer: Arc<PeerEndpoint>,
     windows: Vec<Window>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn own_memory(
 }
 
 impl RemotePeer {
-    pub(crate) fn new(peer: Arc<Peer>) -> RemotePeer {
+    pub(crate) fn new(peer: Arc<PeerEndpoint>) -> RemotePeer {
         RemotePeer { peer, windows: Vec::new() }
     }
 
@@ -113,7 +113,7 @@ impl RemotePeer {
         key: u64,
         address: u64,
         (nbytes, access): (usize, u64),
-    ) -> Result<Target, i32> {
+    ) -> Result<RemoteRange, i32> {
         let segment = &self.peer.segment;
         let is_match = |window: &Window| {
             window.key == key && segment.regions[window.index].is_current(window.generation)
@@ -130,12 +130,12 @@ impl RemotePeer {
             true => null_mut(),
             false => window.mapped.wrapping_add(offset as usize),
         };
-        Ok(Target { address: window.base + offset, mapped })
+        Ok(RemoteRange { address: window.base + offset, mapped })
     }
 
     #[cold]
     fn open(&mut self, profile: &Profile, key: u64) -> Result<&Window, i32> {
-        let Peer { pid, endpoint, is_own, segment } = &*self.peer;
+        let PeerEndpoint { pid, endpoint, is_own, segment } = &*self.peer;
         let order = Ordering::Acquire;
         self.windows.retain(|window| segment.regions[window.index].is_current(window.generation));
         let (index, generation) = find(segment, key, *endpoint).ok_or(fi::FI_ENOKEY as i32)?;
@@ -143,7 +143,7 @@ impl RemotePeer {
         let [base, nbytes, access] =
             [&region.base, &region.nbytes, &region.access].map(|word| word.load(order));
         let mapping = match profile.immediate && !is_own {
-            true => Mapped::of_process(*pid, base, nbytes as usize),
+            true => Mapping::of_process(*pid, base, nbytes as usize),
             false => None,
         };
         let mapped = match &mapping {
@@ -172,7 +172,7 @@ impl RemotePeer {
     #[inline]
     pub(crate) unsafe fn write(
         &self,
-        to: Target,
+        to: RemoteRange,
         from: *const u8,
         nbytes: usize,
     ) -> Result<(), i32> {
@@ -191,7 +191,12 @@ impl RemotePeer {
     /// `to` is valid for writes of `nbytes` bytes, and `from` comes from [`RemotePeer::target`] for
     /// a range that includes them.
     #[inline]
-    pub(crate) unsafe fn read(&self, from: Target, to: *mut u8, nbytes: usize) -> Result<(), i32> {
+    pub(crate) unsafe fn read(
+        &self,
+        from: RemoteRange,
+        to: *mut u8,
+        nbytes: usize,
+    ) -> Result<(), i32> {
         if !from.mapped.is_null() {
             // SAFETY: valid by contract, and within a mapped registration.
             unsafe { memory::copy(to, from.mapped, nbytes) };
@@ -203,7 +208,7 @@ impl RemotePeer {
 
     /// Performs an atomic operation on a word of a peer. Like those of a device, it is atomic only
     /// with respect to other such operations.
-    pub(crate) fn update(&self, at: Target, amo: &AtomicOp) -> Result<u64, i32> {
+    pub(crate) fn update(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         if !at.address.is_multiple_of(amo.width as u64) {
             violation::violated(
                 "any",
@@ -225,7 +230,7 @@ impl RemotePeer {
         old
     }
 
-    fn update_by_copies(&self, at: Target, amo: &AtomicOp) -> Result<u64, i32> {
+    fn update_by_copies(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         let mut old = 0u64;
         // SAFETY: a local variable of 8 bytes.
         unsafe { self.read(at, (&raw mut old).cast(), amo.width) }?;

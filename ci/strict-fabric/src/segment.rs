@@ -4,7 +4,7 @@
 //! It consists of atomic words, so that a faulty peer can only cause wrong values.
 #![allow(unsafe_code)]
 
-use crate::memory::Mapped;
+use crate::memory::Mapping;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -57,7 +57,7 @@ pub(crate) const TAKEN: u32 = 2;
 pub(crate) const DONE: u32 = 3;
 
 /// A request that its target reads.
-pub(crate) struct Slot {
+pub(crate) struct RequestSlot {
     pub(crate) state: AtomicU32,
     pub(crate) error: AtomicU32,
     pub(crate) kind: AtomicU32,
@@ -74,7 +74,7 @@ pub(crate) struct Slot {
     bytes: [AtomicU64; INLINE / 8],
 }
 
-impl Slot {
+impl RequestSlot {
     /// Stores inline data, at most [`INLINE`] bytes.
     pub(crate) fn set_inline(&self, bytes: &[u8]) {
         for (place, chunk) in self.bytes.iter().zip(bytes.chunks(8)) {
@@ -172,12 +172,12 @@ pub(crate) struct Contents {
     pub(crate) amo: AtomicU32,
     pub(crate) regions: [Region; REGIONS],
     pub(crate) inboxes: [Inbox; ENDPOINTS],
-    pub(crate) slots: [[Slot; SLOTS]; ENDPOINTS],
+    pub(crate) slots: [[RequestSlot; SLOTS]; ENDPOINTS],
 }
 
 /// A mapped segment, own or of a peer.
 pub(crate) struct Segment {
-    mapped: Mapped,
+    mapped: Mapping,
 }
 
 impl Segment {
@@ -191,7 +191,7 @@ impl Segment {
         // SAFETY: opened above, and not owned elsewhere.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(size_of::<Contents>() as u64)?;
-        let segment = Segment { mapped: Mapped::new(&file, 0, size_of::<Contents>())? };
+        let segment = Segment { mapped: Mapping::new(&file, 0, size_of::<Contents>())? };
         let nonce =
             u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd().unsigned_abs());
         segment.nonce.store(nonce ^ 0x5354_5249_4354, Ordering::Release);
@@ -203,7 +203,7 @@ impl Segment {
         if file.metadata()?.len() != size_of::<Contents>() as u64 {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Segment { mapped: Mapped::new(&file, 0, size_of::<Contents>())? })
+        Ok(Segment { mapped: Mapping::new(&file, 0, size_of::<Contents>())? })
     }
 }
 

@@ -3,12 +3,12 @@
 
 use crate::memory::{self, fetch};
 use crate::operation::Operation;
-use crate::segment::{INLINE, Slot};
+use crate::segment::{INLINE, RequestSlot};
 use libfabric_sys as fi;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes an operation to a slot; with `inlined`, also its data, if they fit.
-pub(crate) fn write_request(slot: &Slot, operation: &Operation, inlined: bool) {
+pub(crate) fn write_request(slot: &RequestSlot, operation: &Operation, inlined: bool) {
     let order = Ordering::Relaxed;
     slot.kind.store(operation.kind as u32, order);
     slot.address.store(operation.address, order);
@@ -46,7 +46,7 @@ pub(crate) fn gather(operation: &Operation, bytes: &mut [u8]) -> usize {
 }
 
 /// The local pieces of a peer's operation.
-pub(crate) fn remote_pieces(slot: &Slot) -> impl Iterator<Item = (u64, usize)> {
+pub(crate) fn remote_pieces(slot: &RequestSlot) -> impl Iterator<Item = (u64, usize)> {
     let n = slot.n_pieces.load(Ordering::Relaxed) as usize;
     let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
     slot.pieces.iter().take(n).map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
@@ -57,7 +57,7 @@ pub(crate) fn remote_pieces(slot: &Slot) -> impl Iterator<Item = (u64, usize)> {
 /// # Safety
 /// `to` is valid for writes of `nbytes` bytes.
 pub(crate) unsafe fn read_data(
-    slot: &Slot,
+    slot: &RequestSlot,
     pid: u32,
     to: *mut u8,
     nbytes: usize,

@@ -48,7 +48,7 @@ const NOT_ACROSS: [&str; 10] = [
 ];
 
 /// How to reach the NIC by each network: its variables for the suite and for programs.
-struct NetworkVariables {
+struct VerbsNetwork {
     name: &'static str,
     transport: &'static str,
     /// Where its cases begin with this; without any, [`FEW`] programs run in one guest.
@@ -58,7 +58,7 @@ struct NetworkVariables {
 
 /// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in
 /// use.
-const UCX: NetworkVariables = NetworkVariables {
+const UCX: VerbsNetwork = VerbsNetwork {
     name: "ucx",
     transport: "ucx",
     suite: Some("verbs::"),
@@ -67,7 +67,7 @@ const UCX: NetworkVariables = NetworkVariables {
 
 /// Without connections: this needs software above the NIC for all but messages. `dc`, between the
 /// two, only Mellanox's NICs have.
-const UD: NetworkVariables = NetworkVariables {
+const UD: VerbsNetwork = VerbsNetwork {
     name: "ud",
     transport: "ucx",
     suite: None,
@@ -76,7 +76,7 @@ const UD: NetworkVariables = NetworkVariables {
 
 /// As many peers as libfabric expects by default ask for a longer completion queue than this NIC
 /// makes.
-const OFI: NetworkVariables = NetworkVariables {
+const OFI: VerbsNetwork = VerbsNetwork {
     name: "ofi",
     transport: "ofi",
     suite: Some("verbs_rxm::"),
@@ -107,7 +107,7 @@ impl Places {
 pub struct Libraries {
     name: String,
     environment: String,
-    has: fn(&NetworkVariables) -> bool,
+    has: fn(&VerbsNetwork) -> bool,
 }
 
 impl Libraries {
@@ -178,7 +178,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
 }
 
 /// A job that measures what an atomic operation takes, by whom it is carried out.
-fn measuring(Places { prefix, .. }: &Places, network: &NetworkVariables, amos: &str) -> GuestJob {
+fn measuring(Places { prefix, .. }: &Places, network: &VerbsNetwork, amos: &str) -> GuestJob {
     let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
         format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
@@ -221,7 +221,7 @@ fn auto(Places { prefix, programs, .. }: &Places) -> GuestJob {
 fn programs(
     jobs: &mut Vec<GuestJob>,
     places: &Places,
-    network: &NetworkVariables,
+    network: &VerbsNetwork,
     library: &Libraries,
 ) {
     let Places { prefix, programs, .. } = places;
@@ -257,12 +257,7 @@ fn programs(
 }
 
 /// Jobs of the suite, if it runs over the network.
-fn suites(
-    jobs: &mut Vec<GuestJob>,
-    places: &Places,
-    network: &NetworkVariables,
-    library: &Libraries,
-) {
+fn suites(jobs: &mut Vec<GuestJob>, places: &Places, network: &VerbsNetwork, library: &Libraries) {
     let Some(cases) = network.suite else { return };
     let program = if network.transport == UCX.transport { &places.ucx } else { &places.ofi };
     let system = library.environment.is_empty();

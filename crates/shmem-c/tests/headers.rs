@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use table::{Function, SpecTable};
+use table::{CFunction, SpecTable};
 
 const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pedantic-errors"];
@@ -180,7 +180,7 @@ fn type_generic_macros_select_the_function_of_every_type() {
     // int32_t is int: of functions that cannot be distinguished, a macro selects one.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
-        let Function { generic, symbol, .. } = function;
+        let CFunction { generic, symbol, .. } = function;
         let key =
             if function.type_name.is_empty() { symbol.as_str() } else { function.base_type() };
         alike.entry((generic, function.takes_context(), key)).or_default().insert(symbol.clone());

@@ -25,6 +25,22 @@ pub struct Suite {
     pub bare: &'static str,
 }
 
+impl Suite {
+    /// One that compares nothing.
+    pub const EMPTY: Self = Self {
+        name: "",
+        sources: &[],
+        programs: &[],
+        measured: &[],
+        launches: &[],
+        costs: &[],
+        carrier: None,
+        environment: &[],
+        rows: "",
+        bare: "",
+    };
+}
+
 /// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are
 /// called.
 pub struct Measured {

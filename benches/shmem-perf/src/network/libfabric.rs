@@ -14,7 +14,7 @@ use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 
 use super::device::Preference;
-use super::route::{Contact, Region, Route};
+use super::route::{Contact, NetworkRoute, TransferMemory};
 
 /// Operations in flight at most.
 const DEPTH: usize = 256;
@@ -26,7 +26,7 @@ const KEY: u64 = 1;
 /// An endpoint with its queue. Nothing of it is closed.
 pub struct Endpoint {
     library: Libfabric,
-    memory: Region,
+    memory: TransferMemory,
     endpoint: *mut fi::fid_ep,
     queue: *mut fi::fid_cq,
     addresses: *mut fi::fid_av,
@@ -50,7 +50,11 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Opens libfabric and registers memory.
-    pub fn open(memory: Region, preference: &Preference, spins: bool) -> Result<Self, String> {
+    pub fn open(
+        memory: TransferMemory,
+        preference: &Preference,
+        spins: bool,
+    ) -> Result<Self, String> {
         let library = Libfabric::open()?;
         if library.version() < fi::OLDEST {
             return Err("libfabric is too old".into());
@@ -190,7 +194,7 @@ impl Endpoint {
     }
 }
 
-impl Route for Endpoint {
+impl NetworkRoute for Endpoint {
     fn contact(&self) -> Result<Contact, String> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();

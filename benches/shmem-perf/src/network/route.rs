@@ -18,7 +18,7 @@ pub struct Contact {
 }
 
 /// The way to the memory of the other PE.
-pub trait Route {
+pub trait NetworkRoute {
     /// What the other PE needs to connect.
     fn contact(&self) -> Result<Contact, String>;
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
@@ -37,7 +37,7 @@ pub trait Route {
 /// Memory that the other PE writes and reads: the word that ends a point, the one that it is
 /// written from, the target, the source.
 #[derive(Clone, Copy)]
-pub struct Region {
+pub struct TransferMemory {
     words: &'static [AtomicU64],
 }
 
@@ -48,7 +48,7 @@ pub const END_SOURCE: usize = 64;
 /// Offset of the target.
 pub const TARGET: usize = 4096;
 
-impl Region {
+impl TransferMemory {
     /// Allocates room for transfers of `nbytes` bytes in the symmetric heap, as for the targets of
     /// the library. All PEs call it, and all get none if there is no room.
     pub fn new(library: &Joined<'_>, nbytes: usize) -> Option<Self> {

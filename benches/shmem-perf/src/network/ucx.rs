@@ -10,12 +10,12 @@ use std::ptr::{null, null_mut};
 use ucx_sys as sys;
 
 use super::device::Preference;
-use super::route::{Contact, Region, Route};
+use super::route::{Contact, NetworkRoute, TransferMemory};
 
 /// A worker, and its endpoint at the other PE. Neither is closed.
 pub struct Ucp {
     ucp: &'static sys::Ucp,
-    memory: Region,
+    memory: TransferMemory,
     context: sys::ucp_context_h,
     worker: sys::ucp_worker_h,
     registration: sys::ucp_mem_h,
@@ -33,7 +33,11 @@ pub struct Ucp {
 
 impl Ucp {
     /// Opens UCX and registers memory.
-    pub fn open(memory: Region, preference: &Preference, spins: bool) -> Result<Self, String> {
+    pub fn open(
+        memory: TransferMemory,
+        preference: &Preference,
+        spins: bool,
+    ) -> Result<Self, String> {
         let ucp = sys::open()?;
         let devices = env::var("UCX_NET_DEVICES").ok().or_else(|| preference.port.clone());
         let context = context(ucp, devices.as_deref())?;
@@ -94,7 +98,7 @@ impl Ucp {
     }
 }
 
-impl Route for Ucp {
+impl NetworkRoute for Ucp {
     fn contact(&self) -> Result<Contact, String> {
         let (ucp, mut address, mut nbytes) = (self.ucp, null_mut(), 0);
         // SAFETY: a live worker; it writes an address and its size when it succeeds.

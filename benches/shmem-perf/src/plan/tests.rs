@@ -12,20 +12,20 @@ fn table() -> Vec<Operation> {
         operation
     };
     vec![
-        of("put", Kind::Alone, 1, 0),
-        of("put_nbi", Kind::Alone, 1, 0),
-        of("get", Kind::Alone, 1, 0),
-        of("get_nbi", Kind::Alone, 1, 0),
-        of("iput", Kind::Alone, 8, 0),
-        of("p", Kind::Alone, 8, 8),
-        of("p round trip", Kind::RoundTrip, 8, 8),
-        of("put_fence_p round trip", Kind::RoundTrip, 1, 0),
-        of("put_signal round trip", Kind::RoundTrip, 1, 0),
-        of("store", Kind::Plain, 8, 8),
-        of("memcpy to peer", Kind::Plain, 1, 0),
-        of("cache line round trip", Kind::PlainRoundTrip, 8, 8),
-        of("barrier_all", Kind::Collective, 0, 0),
-        of("fcollect", Kind::Collective, 8, 0),
+        of("put", OperationKind::Alone, 1, 0),
+        of("put_nbi", OperationKind::Alone, 1, 0),
+        of("get", OperationKind::Alone, 1, 0),
+        of("get_nbi", OperationKind::Alone, 1, 0),
+        of("iput", OperationKind::Alone, 8, 0),
+        of("p", OperationKind::Alone, 8, 8),
+        of("p round trip", OperationKind::RoundTrip, 8, 8),
+        of("put_fence_p round trip", OperationKind::RoundTrip, 1, 0),
+        of("put_signal round trip", OperationKind::RoundTrip, 1, 0),
+        of("store", OperationKind::Plain, 8, 8),
+        of("memcpy to peer", OperationKind::Plain, 1, 0),
+        of("cache line round trip", OperationKind::PlainRoundTrip, 8, 8),
+        of("barrier_all", OperationKind::Collective, 0, 0),
+        of("fcollect", OperationKind::Collective, 8, 0),
     ]
 }
 

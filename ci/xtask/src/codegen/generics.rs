@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
-use super::table::{Function, SpecTable};
+use super::table::{CFunction, SpecTable};
 
 /// Picks the arguments that decide.
 const PICKERS: &str = "\
@@ -63,7 +63,7 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
 
 /// The functions that a macro has to select from, without those that share a type with an earlier
 /// one.
-pub(super) fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Function> {
+pub(super) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
         functions.iter().filter(|function| function.generic == name).collect();
@@ -78,7 +78,7 @@ pub(super) fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Fun
 
 /// The macro `name` that selects from the type table of `example`, which all functions of a kind
 /// share.
-fn selector(table: &SpecTable, name: &str, example: &Function) -> Result<String> {
+fn selector(table: &SpecTable, name: &str, example: &CFunction) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(&table.functions, &example.generic) {
         if function.takes_context() == example.takes_context() {
@@ -90,7 +90,7 @@ fn selector(table: &SpecTable, name: &str, example: &Function) -> Result<String>
     Ok(text)
 }
 
-fn generic(functions: &[Function], name: &str) -> Result<String> {
+fn generic(functions: &[CFunction], name: &str) -> Result<String> {
     // Two macros share the name of a function; they take what it takes, too.
     if name == "shmem_sync" {
         return Ok(format!(

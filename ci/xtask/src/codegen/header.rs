@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::table::{Function, SpecTable};
+use super::table::{CFunction, SpecTable};
 use super::{constants, generics, overloads};
 
 const WIDTH: usize = 100;
@@ -58,6 +58,32 @@ typedef struct { size_t total_ops; } shmem_ctx_session_config_t;
 #endif /* RUSHMEM_TYPES */
 ";
 
+const EXTERN_C: &str = "\
+#if defined(__cplusplus)
+extern \"C\" {
+#endif
+@PROTOTYPES@
+#if defined(__cplusplus)
+}
+#endif
+";
+
+const GENERIC: &str = "\n\
+/* The type-generic interface of C11. */
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+@GENERICS@
+#endif /* C11 */
+
+/* The same in C++, by overloads; complex numbers have none. */
+#if defined(__cplusplus)
+extern \"C++\" {
+
+@OVERLOADS@
+}
+#endif
+";
+
 const SHMEM: &str = "\
 #ifndef RUSHMEM_SHMEM_H
 #define RUSHMEM_SHMEM_H
@@ -69,27 +95,8 @@ const SHMEM: &str = "\
 #define PySHMEM_VENDOR_Sandia 1
 
 @TYPES@
-#if defined(__cplusplus)
-extern \"C\" {
-#endif
-@PROTOTYPES@
-#if defined(__cplusplus)
-}
-#endif
-
-/* The type-generic interface of C11. */
-#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-
-@GENERICS@
-#endif /* C11 */
-
-/* The same in C++, by overloads; complex numbers have none. */
-#if defined(__cplusplus)
-extern \"C++\" {
-
-@OVERLOADS@
-}
-#endif
+@EXTERN_C@
+@GENERIC@
 
 #endif /* RUSHMEM_SHMEM_H */
 ";
@@ -99,13 +106,7 @@ const PSHMEM: &str = "\
 #define RUSHMEM_PSHMEM_H
 
 @TYPES@
-#if defined(__cplusplus)
-extern \"C\" {
-#endif
-@PROTOTYPES@
-#if defined(__cplusplus)
-}
-#endif
+@EXTERN_C@
 
 #endif /* RUSHMEM_PSHMEM_H */
 ";
@@ -117,27 +118,8 @@ const SHMEMX: &str = "\
 #include \"shmem.h\"
 
 @CONSTANTS@
-#if defined(__cplusplus)
-extern \"C\" {
-#endif
-@PROTOTYPES@
-#if defined(__cplusplus)
-}
-#endif
-
-/* The type-generic interface of C11. */
-#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-
-@GENERICS@
-#endif /* C11 */
-
-/* The same in C++, by overloads; complex numbers have none. */
-#if defined(__cplusplus)
-extern \"C++\" {
-
-@OVERLOADS@
-}
-#endif
+@EXTERN_C@
+@GENERIC@
 
 #endif /* RUSHMEM_SHMEMX_H */
 ";
@@ -148,20 +130,14 @@ const PSHMEMX: &str = "\
 
 #include \"pshmem.h\"
 
-#if defined(__cplusplus)
-extern \"C\" {
-#endif
-@PROTOTYPES@
-#if defined(__cplusplus)
-}
-#endif
+@EXTERN_C@
 
 #endif /* RUSHMEM_PSHMEMX_H */
 ";
 
 /// `shmem.h`: all that the standard defines for C.
 pub fn shmem(table: &SpecTable) -> Result<String> {
-    let body = SHMEM
+    let body = expanded(SHMEM)
         .replace("@TYPES@", &types(table)?)
         .replace("@PROTOTYPES@", &prototypes(&table.functions, |function| function.symbol.clone())?)
         .replace("@GENERICS@", &generics::define(table)?)
@@ -171,15 +147,15 @@ pub fn shmem(table: &SpecTable) -> Result<String> {
 
 /// `pshmem.h`: the twins of all functions, with the types they need.
 pub fn pshmem(table: &SpecTable) -> Result<String> {
-    let body = PSHMEM
+    let body = expanded(PSHMEM)
         .replace("@TYPES@", &types(table)?)
-        .replace("@PROTOTYPES@", &prototypes(&table.functions, Function::twin)?);
+        .replace("@PROTOTYPES@", &prototypes(&table.functions, CFunction::twin)?);
     Ok(notice("the entry points that profiling tools call.") + &body)
 }
 
 /// `shmemx.h`: the extensions, which the standard wants in a header of their own.
 pub fn shmemx(table: &SpecTable) -> Result<String> {
-    let body = SHMEMX
+    let body = expanded(SHMEMX)
         .replace("@CONSTANTS@", &constants::extensions()?)
         .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?)
         .replace("@GENERICS@", &generics::define_extensions(table)?)
@@ -189,13 +165,19 @@ pub fn shmemx(table: &SpecTable) -> Result<String> {
 
 /// `pshmemx.h`: the twins of the extensions.
 pub fn pshmemx(table: &SpecTable) -> Result<String> {
-    let body = PSHMEMX.replace("@PROTOTYPES@", &prototypes(&table.extensions, Function::twin)?);
+    let body =
+        expanded(PSHMEMX).replace("@PROTOTYPES@", &prototypes(&table.extensions, CFunction::twin)?);
     Ok(notice("the entry points of the extensions that profiling tools call.") + &body)
 }
 
 /// `mpp/NAME`: the deprecated place of `NAME`.
 pub fn deprecated(name: &str) -> String {
     notice(&format!("the deprecated place of {name}.")) + &format!("#include \"../{name}\"\n")
+}
+
+/// A template with the parts that it shares with others.
+fn expanded(template: &str) -> String {
+    template.replace("@EXTERN_C@\n", EXTERN_C).replace("@GENERIC@\n", GENERIC)
 }
 
 fn notice(about: &str) -> String {
@@ -207,7 +189,7 @@ fn types(table: &SpecTable) -> Result<String> {
 }
 
 /// The declarations of functions under the names that `name` gives them.
-fn prototypes(functions: &[Function], name: impl Fn(&Function) -> String) -> Result<String> {
+fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> Result<String> {
     let mut text = String::new();
     let mut heading = String::new();
     for function in functions {
@@ -221,8 +203,8 @@ fn prototypes(functions: &[Function], name: impl Fn(&Function) -> String) -> Res
     Ok(text)
 }
 
-fn heading_of(function: &Function) -> String {
-    let Function { section, group, deprecated_since, removed_in, .. } = function;
+fn heading_of(function: &CFunction) -> String {
+    let CFunction { section, group, deprecated_since, removed_in, .. } = function;
     let mut heading = format!("{section} {group}");
     if !deprecated_since.is_empty() {
         heading += &format!(", deprecated since {deprecated_since}");
@@ -234,7 +216,7 @@ fn heading_of(function: &Function) -> String {
 }
 
 /// A declaration, wrapped between parameters.
-fn declaration(function: &Function, name: &str) -> String {
+fn declaration(function: &CFunction, name: &str) -> String {
     let noreturn = if function.symbol == "shmem_global_exit" { "RUSHMEM_NORETURN " } else { "" };
     let whole = format!("{noreturn}{};", function.prototype(name));
     let mut text = String::new();

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 
 use super::generics::{named, selected};
-use super::table::{Function, SpecTable};
+use super::table::{CFunction, SpecTable};
 
 /// Overloads for the same types.
 struct OverloadSet<'a> {
@@ -33,7 +33,7 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
     overloads(&table.extensions, &table.extension_generics())
 }
 
-fn overloads(functions: &[Function], names: &[&String]) -> Result<String> {
+fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
     let mut text = String::new();
     let mut sets: Vec<OverloadSet> = Vec::new();
     for &name in names {
@@ -71,9 +71,9 @@ fn overloads(functions: &[Function], names: &[&String]) -> Result<String> {
 
 /// The types of the functions that a name stands for, without that of its `namesake`. C++ has
 /// several complex numbers, of which the library's functions take pointers to anything.
-fn types<'a>(functions: &[&'a Function], namesake: Option<&Function>) -> Vec<(&'a str, &'a str)> {
+fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(&'a str, &'a str)> {
     let form = functions[0].takes_context();
-    let is_overload = |function: &&&Function| {
+    let is_overload = |function: &&&CFunction| {
         function.takes_context() == form
             && !function.type_name.starts_with("complex")
             && namesake.is_none_or(|namesake| namesake.parameters != function.parameters)
@@ -83,11 +83,11 @@ fn types<'a>(functions: &[&'a Function], namesake: Option<&Function>) -> Vec<(&'
 }
 
 /// The overload `name` that calls a function, for the type `T` called `N`.
-fn of_any_type(name: &str, example: &Function) -> Result<String> {
+fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
     let (before, after) =
         example.symbol.split_once(&example.type_name).context("a type in the name")?;
     let of_any = |text: &String| text.replace(&example.c_type, "T");
-    let function = Function {
+    let function = CFunction {
         symbol: format!("{before}##N##{after}"),
         returns: of_any(&example.returns),
         parameters: example.parameters.iter().map(of_any).collect(),
@@ -97,7 +97,7 @@ fn of_any_type(name: &str, example: &Function) -> Result<String> {
 }
 
 /// The overload `name` that calls a function, with `between` before its body.
-fn definition(name: &str, function: &Function, between: &str) -> String {
+fn definition(name: &str, function: &CFunction, between: &str) -> String {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let last = |parameter: &String| {
         let start = parameter.rfind(|c| !is_of_name(c)).map_or(0, |at| at + 1);

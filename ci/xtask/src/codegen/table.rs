@@ -14,18 +14,18 @@ const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
 /// What the standard defines, or did before it removed it.
 pub struct SpecTable {
     /// The functions, in the order of the standard.
-    pub functions: Vec<Function>,
+    pub functions: Vec<CFunction>,
     /// The C11 type-generic macros of the standard.
     pub generics: Vec<String>,
     /// The constants and predefined handles.
     pub constants: Vec<String>,
     /// The functions that vendors add to the standard's, by vendor.
-    pub extensions: Vec<Function>,
+    pub extensions: Vec<CFunction>,
 }
 
 /// A C function.
 #[derive(Clone)]
-pub struct Function {
+pub struct CFunction {
     pub symbol: String,
     pub family: String,
     /// The section that describes it, or the vendor.
@@ -55,7 +55,7 @@ impl SpecTable {
     /// # Panics
     /// If they contradict each other.
     pub fn read() -> Self {
-        let families: HashMap<String, HashMap<&str, String>> =
+        let families: HashMap<String, HashMap<String, String>> =
             records(FAMILIES).map(|family| (family["family"].clone(), family)).collect();
         let mut table = Self {
             functions: Vec::new(),
@@ -70,7 +70,7 @@ impl SpecTable {
                     let family = families
                         .get(&record["family"])
                         .unwrap_or_else(|| panic!("{symbol} has no family"));
-                    table.functions.push(Function::new(&record, family));
+                    table.functions.push(CFunction::new(&record, family));
                 }
                 "macro" => table.generics.push(symbol),
                 "constant" => table.constants.push(symbol),
@@ -94,13 +94,13 @@ impl SpecTable {
     }
 
     /// All functions that the library exports: the standard's and the extensions.
-    pub fn all(&self) -> impl Iterator<Item = &Function> {
+    pub fn all(&self) -> impl Iterator<Item = &CFunction> {
         self.functions.iter().chain(&self.extensions)
     }
 }
 
-impl Function {
-    fn new(record: &HashMap<&str, String>, family: &HashMap<&str, String>) -> Self {
+impl CFunction {
+    fn new(record: &HashMap<String, String>, family: &HashMap<String, String>) -> Self {
         let c_type = match record["c_type"].as_str() {
             // Names of our headers: C++ writes complex types differently.
             "float _Complex" => "rushmem_complexf".to_owned(),
@@ -167,9 +167,9 @@ fn parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
 
-fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Function> {
+fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<CFunction> {
     let (family, like) = (&record["family"], &record["like"]);
-    let extension = |symbol: String, of: &Function| Function {
+    let extension = |symbol: String, of: &CFunction| CFunction {
         symbol,
         family: family.clone(),
         section: format!("{}:", record["vendor"]),
@@ -179,7 +179,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
         ..of.clone()
     };
     // A generic of ours stands for functions of ours alone.
-    let other_name = |symbol: String, of: &Function| Function {
+    let other_name = |symbol: String, of: &CFunction| CFunction {
         generic: of.generic.replacen("shmem_", "shmemx_", 1),
         ..extension(symbol, of)
     };
@@ -187,7 +187,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
         let function = |c_type: &str| {
             let type_name = c_type.replace(' ', "");
             let of_type = |text: &str| text.replace("TYPE", c_type);
-            let function = Function {
+            let function = CFunction {
                 symbol: String::new(),
                 family: family.clone(),
                 section: String::new(),
@@ -205,7 +205,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
         };
         return record["types"].split(", ").map(function).collect();
     }
-    let alike: Vec<&Function> = standard.iter().filter(|f| f.family == *like).collect();
+    let alike: Vec<&CFunction> = standard.iter().filter(|f| f.family == *like).collect();
     assert!(!alike.is_empty(), "{family} is like {like}, which the standard has not");
     let named =
         |type_name: &str| family.replace("<TYPENAME>", type_name).replace("<SIZE>", type_name);
@@ -226,26 +226,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
 }
 
 /// The records of a table with a heading line, by column.
-pub(super) fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
-    let mut lines = text.lines();
-    let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    lines.map(move |line| {
-        let fields = fields(line);
-        assert_eq!(fields.len(), columns.len(), "{line}");
-        columns.iter().copied().zip(fields).collect()
-    })
-}
-
-/// The fields of a line; those with commas in them stand in quotes.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            _ => fields.last_mut().expect("never empty").push(c),
-        }
-    }
-    fields
+pub(super) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
+    let records = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
+    records.map(|record| record.expect("a table of this repository"))
 }

@@ -73,7 +73,7 @@ pub fn counted(
 }
 
 /// Of each call the instructions until the provider was called first, and all of them.
-fn calls(parts: &[CounterPart]) -> Vec<(u64, u64)> {
+fn calls(parts: &[CallgrindPart]) -> Vec<(u64, u64)> {
     let mut calls = Vec::new();
     let (mut until, mut all) = (None, 0);
     for part in parts {
@@ -124,7 +124,7 @@ struct CountedJob<'a> {
 }
 
 /// What callgrind counted from one dump to the next.
-struct CounterPart {
+struct CallgrindPart {
     /// It comes after all parts with lower numbers.
     number: u64,
     thread: String,
@@ -137,7 +137,7 @@ struct CounterPart {
 impl CountedJob<'_> {
     /// The parts of the first PE in their order, of a run with these options of callgrind's beside
     /// the usual ones.
-    fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<CounterPart>> {
+    fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<CallgrindPart>> {
         let CountedJob { prefix, provider, program, routine, threads } = *self;
         let folder = workspace.target.join("counts-parts");
         let _ = fs::remove_dir_all(&folder);
@@ -172,7 +172,7 @@ impl CountedJob<'_> {
             let Some(name) = name.strip_prefix("out.0.") else { continue };
             let (number, thread) = name.split_once('-').unwrap_or((name, ""));
             let text = fs::read_to_string(&file)?;
-            parts.push(CounterPart {
+            parts.push(CallgrindPart {
                 number: number.parse().with_context(|| format!("callgrind's file {name}"))?,
                 thread: thread.to_owned(),
                 is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_call_ends_where_the_routine_returns() {
-        let part = |is_before_provider, own| CounterPart {
+        let part = |is_before_provider, own| CallgrindPart {
             number: 0,
             thread: String::new(),
             is_before_provider,

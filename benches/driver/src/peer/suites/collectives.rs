@@ -12,12 +12,9 @@ pub const COLLECTIVES: Suite = Suite {
         on_active_sets("8 PEs", 8),
         on_active_sets("16 PEs", 16),
     ],
-    launches: &[],
-    costs: &[],
-    carrier: None,
-    environment: &[],
     rows: include_str!("collectives.txt"),
     bare: "bare copies",
+    ..Suite::EMPTY
 };
 
 /// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through
@@ -26,7 +23,6 @@ pub const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
     programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
     measured: &[on_active_sets("2 PEs", 2), on_active_sets("4 PEs", 4)],
-    carrier: None,
     environment: &[
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_TRANSPORT", "tcp"),

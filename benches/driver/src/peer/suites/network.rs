@@ -6,7 +6,6 @@ use super::super::suite::{Measured, Suite};
 pub const TCP: Suite = Suite {
     name: "tcp",
     sources: &["compute"],
-    programs: &[],
     measured: &[
         Measured {
             title: "transfers",
@@ -21,12 +20,12 @@ pub const TCP: Suite = Suite {
             words: "--measures rate --sizes 8 --window 4096 --time 0.5",
         },
     ],
-    launches: &[],
     costs: &[("compute_cost", "compute")],
     carrier: Some("lo"),
     environment: &over("tcp"),
     rows: include_str!("tcp.txt"),
     bare: "plain socket",
+    ..Suite::EMPTY
 };
 
 /// The same by UCX's TCP on both sides.
@@ -42,7 +41,6 @@ pub const UCX: Suite = Suite {
 /// By libfabric, beside what the same provider takes by itself. The other library has its TCP.
 pub const OFI: Suite = Suite {
     name: "ofi",
-    sources: &[],
     measured: &[
         Measured {
             title: "transfers",
@@ -57,12 +55,10 @@ pub const OFI: Suite = Suite {
             words: "--measures bandwidth --sizes 8 --window 4096 --time 1",
         },
     ],
-    costs: &[],
-    carrier: None,
     environment: &over("ofi"),
     rows: include_str!("ofi.txt"),
     bare: "libfabric",
-    ..TCP
+    ..Suite::EMPTY
 };
 
 /// The environment in which both have nothing but a network, ours by this transport.

@@ -40,10 +40,7 @@ pub const ON_NODE: Suite = Suite {
             words: "--measures collective --time 0.5",
         },
     ],
-    launches: &[],
-    costs: &[],
-    carrier: None,
-    environment: &[],
     rows: include_str!("on-node.txt"),
     bare: "bare loop",
+    ..Suite::EMPTY
 };

@@ -7,8 +7,6 @@ use super::super::suite::{Launch, Suite, launch};
 pub const START: Suite = Suite {
     name: "start",
     sources: &["start", "start_large"],
-    programs: &[],
-    measured: &[],
     launches: &[
         launch("start_2", "start", 2),
         launch("start_16", "start", 16),
@@ -17,9 +15,7 @@ pub const START: Suite = Suite {
         launch("start_large", "start_large", 2),
         launch("launch_true", "/bin/true", 2),
     ],
-    costs: &[],
-    carrier: None,
-    environment: &[],
     rows: include_str!("start.txt"),
     bare: "bare",
+    ..Suite::EMPTY
 };

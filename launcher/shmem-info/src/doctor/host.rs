@@ -13,6 +13,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 
 use super::finding::{Finding, Grade, Section};
+use super::gids;
 use crate::map::counted;
 
 /// Fewer descriptors than this are too few for UCX and libfabric.
@@ -34,6 +35,7 @@ pub fn section() -> Section {
     let topology = Topology::of_this_machine();
     let mut findings = vec![cpus(&topology)];
     findings.extend(nics(&topology));
+    findings.extend(gids::findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
     findings.extend([overcommit(), huge_pages(), shm(), copies(), filter()].into_iter().flatten());
     findings.extend(other_limits());

@@ -1,11 +1,12 @@
 //! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
 //! helps.
 //!
-//! `host` looks at the machine and `transports` at the providers, both as lists of `finding`s;
-//! `machine` has both. `job` runs short jobs, whose program is `pe`; it compares them with a
-//! `socket`.
+//! `host` and `gids` look at the machine and `transports` at the providers, all as lists of
+//! `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`; it compares
+//! them with a `socket`.
 
 mod finding;
+mod gids;
 mod host;
 mod job;
 mod machine;

@@ -32,11 +32,16 @@ pub const PROGRAMS: [(&str, &str); 9] = [
 /// Those that also run with the libraries of folders, across two guests, and over datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
+/// Cases of the suite that do not run in guests. The far offsets take more memory than a guest has,
+/// for registered memory is all there. The buffers of UCX over verbs vary by 80 MB from one opening
+/// to the next, which hides what peers that are not used take; that case runs over the networks that
+/// need no NIC.
+const NOT_HERE: &str = "--skip far_offsets --skip unused_peers";
+
 /// Cases of the suite, by a part of their names, that do not run across two guests, where a word
 /// there and back takes 5 to 20 milliseconds; in one guest all do.
-const NOT_ACROSS: [&str; 10] = [
+const NOT_ACROSS: [&str; 9] = [
     "sizes",
-    "far_offsets",
     "data_before_flag",
     "later_put_stays",
     "compare_swap_lock",
@@ -167,7 +172,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<GuestJob> {
         "one-ucx-network-amos-suite",
         &places.ucx,
         &environment,
-        "verbs_network:: --skip far_offsets",
+        &format!("verbs_network:: {NOT_HERE}"),
     ));
     for (network, amos) in
         [(&UCX, "software"), (&UCX, "network"), (&UD, "software"), (&OFI, "software")]
@@ -265,12 +270,11 @@ fn suites(jobs: &mut Vec<GuestJob>, places: &Places, network: &VerbsNetwork, lib
     // Other versions: what moves data, without the cases of order that they share.
     let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
     let pes = if system { 3 } else { 2 };
-    // The far offsets take more memory than the guest has, for registered memory is all there.
     jobs.push(suite(
         &name("one"),
         program,
         &format!("{environment} RUSHMEM_CONFORMANCE_PES={pes}"),
-        &format!("{cases} --skip far_offsets"),
+        &format!("{cases} {NOT_HERE}"),
     ));
     if system {
         let skipped = NOT_ACROSS.map(|case| format!(" --skip {case}")).concat();
@@ -280,7 +284,7 @@ fn suites(jobs: &mut Vec<GuestJob>, places: &Places, network: &VerbsNetwork, lib
             &name("pair"),
             program,
             &format!("{environment} {across}"),
-            &format!("{cases}{skipped}"),
+            &format!("{cases} {NOT_HERE}{skipped}"),
         );
         jobs.push(GuestJob { pair: true, ..job });
     }

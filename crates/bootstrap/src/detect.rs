@@ -138,6 +138,11 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
             known_single = true;
         }
     }
+    for (launcher, rank, size) in env::OTHERS {
+        if more_than_one(size) == Some(true) && lookup(rank).is_some() {
+            return refuse(launcher, rank, size, NO_PROTOCOL.into());
+        }
+    }
     if lookup(env::PMIX_RANK).is_some() && !known_single {
         return refuse("a PMIx launcher", env::PMIX_RANK, env::PMIX_RANK, LOST_PMIX.into());
     }
@@ -170,6 +175,8 @@ fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
 const LOST_PMIX: &str = "but PMIx cannot reach the others, since PMIX_NAMESPACE or PMIX_RANK is not set or \
                          SHMEM_BOOTSTRAP names another protocol: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
+const NO_PROTOCOL: &str = "but offers neither PMI nor PMIx, so that each process would be a job of its own: enable one \
+                           of them in that launcher, or start the program with oshrun";
 const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";
 
 #[cfg(test)]

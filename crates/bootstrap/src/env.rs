@@ -56,6 +56,14 @@ pub const OMPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
 /// This process's number in such a job.
 pub const OMPI_RANK: &str = "OMPI_COMM_WORLD_RANK";
 
+/// Launchers that Rushmem joins by PMI or PMIx, or not at all: the name, and the variables with
+/// this process's number and the number of processes.
+pub(crate) const OTHERS: [(&str, &str, &str); 3] = [
+    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
+    ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
+    ("MVAPICH2's mpirun_rsh", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+];
+
 /// Rank in a Slurm step; absent in a shell that merely holds an allocation.
 pub const SLURM_PROCID: &str = "SLURM_PROCID";
 

@@ -132,6 +132,14 @@ const CARDS: Provider = Provider {
     ..null::PROVIDER
 };
 
+/// Only PEs that the variable `NO_CARD` does not name have a card for it.
+const SCARCE: Provider = Provider {
+    name: "scarce",
+    available: |host| Ok(Found { rdma: !is_named(host, "NO_CARD"), ..claim(host)? }),
+    open: sockets,
+    ..null::PROVIDER
+};
+
 /// Its network locks what is registered, and sockets play it.
 const LOCKING: Provider = Provider {
     name: "locking",
@@ -216,6 +224,7 @@ fn a_pe() {
         Ok("that fail") => vec![REFUSING, FLAWED],
         Ok("with cards") => vec![CARDS, SOCKETS],
         Ok("that lock") => vec![LOCKING],
+        Ok("that are scarce") => vec![SCARCE, SOCKETS],
         Ok("that wait") => vec![SILENT, SOCKETS],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
@@ -241,6 +250,20 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
     ] {
         let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
+    }
+}
+
+#[test]
+fn a_device_that_only_some_pes_have_is_missed() {
+    let warning = "warning: the job uses sockets, and no RDMA device, although there are some (scarce: PE 1 \
+                   has no RDMA device for it); `oshrun --doctor` examines all hosts";
+    let scarce = ("PROVIDERS", "that are scarce");
+    let outcome = job(&[scarce, ("NO_CARD", "1")]);
+    assert!(outcome.status.success(), "{outcome}");
+    assert_eq!(outcome.stderr.lines().filter(|line| *line == warning).count(), 1, "{outcome}");
+    for other in [&[scarce][..], &[scarce, ("NO_CARD", "1"), ("SHMEM_TRANSPORT", "sockets")]] {
+        let outcome = job(other);
+        assert!(outcome.status.success() && !outcome.stderr.contains("warning"), "{outcome}");
     }
 }
 

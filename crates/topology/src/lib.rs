@@ -11,6 +11,7 @@
 pub const NIC_VARIABLE: &str = "SHMEM_NIC";
 
 mod cpus;
+mod groups;
 mod hwloc;
 mod live;
 mod model;
@@ -19,6 +20,7 @@ mod place;
 mod sysfs;
 
 pub use cpus::CpuSet;
+pub use groups::control_groups;
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;

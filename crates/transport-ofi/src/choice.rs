@@ -3,48 +3,12 @@
 #![allow(unsafe_code)]
 
 use crate::facts::{FabricNic, InfoFacts, ORDERS, READS};
+use crate::hints::{Hints, text};
 use crate::quirks;
-use crate::settings::{DOMAIN, PROVIDER};
+use crate::settings::DOMAIN;
+use crate::wish::Wish;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::{Amos, Host, NicName};
-use std::ffi::{CStr, CString, c_char};
-
-/// What the job and its user ask for.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    pub(crate) provider: Option<String>,
-    pub(crate) domain: Option<String>,
-    /// Who carries out atomic operations.
-    pub(crate) amos: Amos,
-    /// All PEs run on this machine.
-    pub(crate) one_machine: bool,
-    /// The interfaces that sockets may use; none is any.
-    pub(crate) interfaces: Vec<String>,
-    /// The NIC that this PE should prefer.
-    pub(crate) near: Option<NicName>,
-}
-
-impl Wish {
-    pub(crate) fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Wish {
-        let variable = |name| host.variable(name).filter(|value| !value.is_empty());
-        let interfaces = variable("SHMEM_TCP_INTERFACE").unwrap_or_default();
-        let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
-        Wish {
-            provider: variable(PROVIDER),
-            domain: variable(DOMAIN),
-            amos,
-            one_machine,
-            interfaces: interfaces.map(str::to_owned).collect(),
-            near: host.nic(),
-        }
-    }
-
-    /// Whether sockets may use an interface.
-    fn may_use(&self, interface: &str) -> bool {
-        self.interfaces.is_empty() || self.interfaces.iter().any(|name| name == interface)
-    }
-}
 
 /// A list of libfabric's.
 pub(crate) struct InfoList {
@@ -83,36 +47,24 @@ impl InfoList {
     }
 }
 
-/// All that fits, best first.
+/// All that fits, best first; perhaps nothing.
 ///
 /// # Errors
-/// When nothing fits; the text says what was requested.
-pub(crate) fn candidates(
+/// When libfabric cannot be queried.
+pub(crate) fn fitting(
     library: &'static Libfabric,
     wish: &Wish,
 ) -> Result<Vec<(InfoList, InfoFacts)>, String> {
     let mut found: Vec<(InfoList, InfoFacts)> = Vec::new();
-    let mut refused = None;
     // An entry that has completions that cover the target's memory is taken with them.
     for delivery in [true, false] {
-        let Some(list) = list(library, wish, delivery)? else { continue };
+        let Some(list) = list(library, &Hints::of(wish, delivery))? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
-            // Not every provider looks at the domain that is requested.
-            if wish.domain.as_ref().is_some_and(|domain| *domain != facts.domain) {
-                continue;
-            }
-            if facts.sockets && !wish.may_use(&facts.domain) {
-                continue;
-            }
-            if let Some(why) = quirks::of(&facts.provider, wish.amos) {
-                refused = Some(why);
-                continue;
-            }
             let known = |(_, other): &(InfoList, InfoFacts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
-            if facts.key_bytes >= 4
+            if why_not(&facts, wish).is_none()
                 && !found.iter().any(known)
                 && let Some(entry) = InfoList::of(library, info)
             {
@@ -121,32 +73,21 @@ pub(crate) fn candidates(
         }
     }
     order(&mut found, wish);
-    if found.is_empty() {
-        if let Some(why) = refused {
-            return Err(why);
-        }
-        let provider = wish.provider.as_deref().unwrap_or("any");
-        let domain = wish.domain.as_deref().unwrap_or("any");
-        let with = match wish.amos {
-            Amos::Software => "remote memory access",
-            Amos::Network => "remote memory access and atomic operations",
-        };
-        let remedy = match wish.amos {
-            Amos::Software => "",
-            Amos::Network => {
-                "; with SHMEM_AMOS=software the targets' CPUs carry atomic operations out"
-            }
-        };
-        let sockets = match wish.interfaces.is_empty() {
-            true => String::new(),
-            false => format!(", SHMEM_TCP_INTERFACE={}", wish.interfaces.join(",")),
-        };
-        return Err(format!(
-            "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}{sockets}); \
-             `fi_info` lists what it has{remedy}"
-        ));
-    }
     Ok(found)
+}
+
+/// Why an entry that libfabric offers for what a job requires is not taken.
+pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
+    // Not every provider looks at the domain that is requested.
+    if let Some(domain) = wish.domain.as_ref().filter(|domain| **domain != facts.domain) {
+        return Some(format!("its domain is {}, but {DOMAIN} is {domain}", facts.domain));
+    }
+    if facts.sockets && !wish.may_use(&facts.domain) {
+        let (own, named) = (&facts.domain, wish.interfaces.join(","));
+        return Some(format!("its interface is {own}, but SHMEM_TCP_INTERFACE is {named}"));
+    }
+    let short = || (facts.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
+    quirks::of(&facts.provider, wish.amos).or_else(short)
 }
 
 /// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it,
@@ -166,85 +107,41 @@ fn order<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
     });
 }
 
-/// What libfabric offers; `None` when that is nothing.
-fn list(
-    library: &'static Libfabric,
-    wish: &Wish,
-    delivery: bool,
-) -> Result<Option<InfoList>, String> {
+/// What libfabric offers for these hints; `None` when that is nothing.
+///
+/// # Errors
+/// When libfabric cannot be queried.
+pub(crate) fn list(library: &'static Libfabric, hints: &Hints) -> Result<Option<InfoList>, String> {
     // SAFETY: null asks for an empty one.
-    let hints = unsafe { library.dupinfo(std::ptr::null()) };
-    if hints.is_null() {
+    let empty = unsafe { library.dupinfo(std::ptr::null()) };
+    if empty.is_null() {
         return Err("libfabric has no memory for a query".to_owned());
     }
-    let hints = InfoList { library, first: hints };
+    let filled = InfoList { library, first: empty };
     // SAFETY: owned, and its parts are there in an empty one too.
-    fill(unsafe { &mut *hints.first }, wish, delivery)?;
+    hints.fill(unsafe { &mut *filled.first })?;
     let mut first = std::ptr::null_mut();
     // SAFETY: valid hints.
-    match unsafe { library.getinfo(hints.first, &mut first) } {
+    match unsafe { library.getinfo(filled.first, &mut first) } {
         0 => Ok(Some(InfoList { library, first })),
         error if error == -fi::FI_ENODATA => Ok(None),
         error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
     }
 }
 
-fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), String> {
-    hints.caps = fi::FI_MSG | fi::FI_RMA;
-    if wish.amos == Amos::Network {
-        hints.caps |= fi::FI_ATOMIC;
+/// The providers that are installed, by their own names, whether or not they have a device here.
+pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: the list is freed below.
+    if unsafe { library.installed(&mut first) } != 0 {
+        return Vec::new();
     }
-    if !wish.one_machine {
-        hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
-    }
-    hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
-    // SAFETY: a part of hints that libfabric made.
-    let endpoint = unsafe { &mut *hints.ep_attr };
-    endpoint.type_ = fi::FI_EP_RDM;
-    // SAFETY: a part of hints that libfabric made.
-    let domain = unsafe { &mut *hints.domain_attr };
-    domain.threading = fi::FI_THREAD_SAFE;
-    // A thread that waits polls, and the service thread does while no thread waits: no thread of
-    // the provider's own need compete with them.
-    domain.control_progress = fi::FI_PROGRESS_MANUAL;
-    domain.data_progress = fi::FI_PROGRESS_MANUAL;
-    domain.resource_mgmt = fi::FI_RM_ENABLED;
-    domain.mr_mode = (fi::FI_MR_LOCAL
-        | fi::FI_MR_VIRT_ADDR
-        | fi::FI_MR_ALLOCATED
-        | fi::FI_MR_PROV_KEY
-        | fi::FI_MR_RAW
-        | fi::FI_MR_ENDPOINT
-        | fi::FI_MR_RMA_EVENT) as i32;
-    domain.name = copy(wish.domain.as_deref())?;
-    // SAFETY: a part of hints that libfabric made.
-    let fabric = unsafe { &mut *hints.fabric_attr };
-    fabric.prov_name = copy(wish.provider.as_deref())?;
-    if delivery {
-        // SAFETY: a part of hints that libfabric made.
-        unsafe { &mut *hints.tx_attr }.op_flags = fi::FI_DELIVERY_COMPLETE;
-    }
-    Ok(())
+    let list = InfoList { library, first };
+    // SAFETY: these entries have this part.
+    list.iter().map(|info| text(unsafe { &*info.fabric_attr }.prov_name)).collect()
 }
 
-/// A string that libfabric will free.
-fn copy(text: Option<&str>) -> Result<*mut c_char, String> {
-    let Some(text) = text else { return Ok(std::ptr::null_mut()) };
-    let text = CString::new(text).map_err(|_| format!("{text:?} names nothing of libfabric's"))?;
-    // SAFETY: a string that ends with a zero.
-    Ok(unsafe { libc::strdup(text.as_ptr()) })
-}
-
-/// A string of libfabric's, which may be none.
-fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: libfabric's strings end with zeros and live as long as the entry.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
-}
-
-fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
+pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     // SAFETY: entries that libfabric returns have all parts.
     let tx = unsafe { &*info.tx_attr };
     // SAFETY: an entry has this part.

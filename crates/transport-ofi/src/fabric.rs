@@ -15,6 +15,9 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+/// What helps where libfabric refuses something with an error number alone.
+pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
+
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
 const QUEUE: usize = 512;
 

@@ -46,6 +46,13 @@ impl InfoFacts {
         self.mr_mode & mode != 0
     }
 
+    /// Two endpoints are connected before they exchange data; most providers for NICs need no
+    /// connections.
+    pub(crate) fn connects(&self) -> bool {
+        let connecting = ["ofi_rxm", "tcp", "sockets", "net"];
+        self.provider.split(';').any(|part| connecting.contains(&part))
+    }
+
     /// A registration is in use only after it was enabled.
     pub(crate) fn enables(&self) -> bool {
         self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)

@@ -1,10 +1,11 @@
 //! What this machine has of libfabric: whether a device is behind it that reads and writes memory
 //! by itself.
 
-use crate::choice::{self, Wish};
 use crate::fabric;
 use crate::facts::InfoFacts;
 use crate::native;
+use crate::refusals;
+use crate::wish::Wish;
 use rushmem_transport::{Amos, Found, Host, device};
 
 /// What libfabric is here and what it would use. It is queried for its devices only where the
@@ -20,7 +21,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let facts: Vec<InfoFacts> = match devices.is_empty() {
         true => Vec::new(),
         false => {
-            let candidates = choice::candidates(library, &Wish::of(host, Amos::Software, false))?;
+            let candidates = refusals::candidates(library, &Wish::of(host, Amos::Software, false))?;
             candidates.into_iter().map(|(_, facts)| facts).collect()
         }
     };

@@ -17,6 +17,8 @@
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;
+//! - `wish` is what the user requests and `hints` what a job requires of a provider; `diagnosis`
+//!   says of each one whether it can be used, or by `refusals` and `relaxations` what it refuses;
 //! - `fabric` and `fid` own libfabric's objects, `raw` the keys that are not numbers; `block` is
 //!   memory that libfabric uses.
 //!
@@ -29,24 +31,29 @@ mod block;
 mod choice;
 mod connect;
 mod defaults;
+mod diagnosis;
 mod endpoint;
 mod ep;
 mod fabric;
 mod facts;
 mod fid;
 mod found;
+mod hints;
 mod message;
 mod native;
 mod origin;
 mod progress;
 mod quirks;
 mod raw;
+mod refusals;
+mod relaxations;
 mod replies;
 mod service;
 mod settings;
 mod shared;
 mod transport;
 mod unconfirmed;
+mod wish;
 
 pub use settings::Tuning;
 pub use transport::open;
@@ -61,5 +68,6 @@ pub const PROVIDER: Provider = Provider {
     without_rdma: false,
     network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
+    diagnose: diagnosis::diagnose,
     open: |with| open(with, Tuning::default()),
 };

@@ -1,7 +1,7 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::choice::{self, Wish};
+use crate::choice::InfoList;
 use crate::connect::{self, Address, Offered, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
@@ -11,9 +11,11 @@ use crate::origin::OfiEndpoint;
 use crate::progress::Progress;
 use crate::quirks;
 use crate::raw::RawKey;
+use crate::refusals;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
+use crate::wish::Wish;
 use libfabric_sys as fi;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
@@ -39,16 +41,29 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
 }
 
 /// A provider that was opened: its domain and the service's ep in it.
-struct Opened {
+pub(crate) struct Opened {
     ep: FiEndpoint,
     native: Native,
     address: Address,
 }
 
-fn opened(
+impl Opened {
+    /// Closes it, where that is possible.
+    pub(crate) fn close(self) {
+        if quirks::fails_at_close(&self.address.provider) {
+            std::mem::forget(self);
+        }
+    }
+}
+
+/// Opens an entry.
+///
+/// # Errors
+/// Which step was refused, and why.
+pub(crate) fn opened(
     with: &Open,
     tuning: &Tuning,
-    list: choice::InfoList,
+    list: InfoList,
     facts: InfoFacts,
 ) -> Result<Opened, String> {
     let [_, random] = words(&with.secret);
@@ -100,20 +115,21 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let wish = Wish::of(&*with.host, with.amos, with.one_machine);
     let mut refusals = Vec::new();
     let mut found = None;
-    for (list, facts) in choice::candidates(library, &wish).map_err(Error::Unavailable)? {
+    for (list, facts) in refusals::candidates(library, &wish).map_err(Error::Unavailable)? {
         let (provider, domain) = (facts.provider.clone(), facts.domain.clone());
         match opened(with, &tuning, list, facts) {
             Ok(opened) => {
                 found = Some(opened);
                 break;
             }
-            Err(why) => refusals.push(format!("{provider} ({domain}): {why}")),
+            Err(why) => refusals.push(format!("provider {provider}, domain {domain}: {why}")),
         }
     }
     let Some(Opened { ep, native, address }) = found else {
         return Err(Error::Unavailable(format!(
-            "libfabric offers nothing that can be opened: {}",
-            refusals.join("; ")
+            "libfabric offers nothing that can be opened: {}; {}",
+            refusals.join("; "),
+            fabric::LOG
         )));
     };
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));

@@ -16,8 +16,9 @@
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
 //!   sets the options of all of them;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` finds the addresses of this machine, `settings` has the limits and variables, `sys`
-//!   the system calls, and `order` states what they order.
+//! - `found` finds the addresses of this machine, `diagnosis` says which of them a job uses,
+//!   `settings` has the limits and variables, `sys` the system calls, and `order` states what they
+//!   order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not use the kernel's zero-copy sends. A child
@@ -29,6 +30,7 @@ mod arbitrary;
 mod bounce;
 mod connect;
 mod connection;
+mod diagnosis;
 mod endpoint;
 mod establishment;
 mod events;
@@ -69,5 +71,6 @@ pub const PROVIDER: Provider = Provider {
         let description = "sockets of the kernel's TCP".to_owned();
         Ok(Found { rdma: false, hardware_amos: false, description })
     },
+    diagnose: diagnosis::diagnose,
     open: |with| open(with, Tuning::within(with.host.host_limit())),
 };

@@ -12,6 +12,11 @@ use std::sync::Arc;
 /// target's CPU.
 const ONE_SIDED: [&str; 3] = ["rc", "dc", "gga"];
 
+/// Whether a transport is of such a family.
+pub(crate) fn is_one_sided(transport: &str) -> bool {
+    ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport))
+}
+
 /// Omni-Path's devices look like InfiniBand's, but their driver's CPU does the work: libfabric does
 /// better.
 const IMITATIONS: [&str; 1] = ["hfi1"];
@@ -90,8 +95,6 @@ fn decide(
         devices.iter().any(|active| active == device)
             && !IMITATIONS.iter().any(|imitation| device.starts_with(imitation))
     };
-    let is_one_sided =
-        |transport: &str| ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport));
     let is_rdma = |(t, device): &&(String, String)| is_one_sided(t) && is_active(device);
     let rdma = resources.iter().filter(is_rdma);
     let rdma: Vec<String> = rdma.map(|(t, device)| format!("{t} on {device}")).collect();

@@ -14,6 +14,7 @@
 //!   `pending` is the part of it that UCX's callbacks change;
 //! - `proto` is the format of messages, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
+//! - `diagnosis` says what UCX can do here, and what keeps it from it;
 //! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations;
 //! - `settings` has the limits and variables, `defaults` UCX's own variables, `sys` the calls of
 //!   the C library;
@@ -28,6 +29,7 @@ mod abort;
 mod answered;
 mod connect;
 mod defaults;
+mod diagnosis;
 mod endpoint;
 mod found;
 #[cfg(test)]
@@ -61,5 +63,6 @@ pub const PROVIDER: Provider = Provider {
     without_rdma: false,
     network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
+    diagnose: diagnosis::diagnose,
     open: |with| open(with, Tuning::default()),
 };

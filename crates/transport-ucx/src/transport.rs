@@ -3,15 +3,15 @@
 
 use crate::abort;
 use crate::connect::{self, Peer};
+use crate::diagnosis;
 use crate::endpoint::UcxEndpoint;
-use crate::found::changes;
 use crate::probe::probe;
 use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
-use crate::ucp::{UcpContext, UcpMemory};
+use crate::ucp::UcpMemory;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
@@ -46,7 +46,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);
-    let context = Arc::new(UcpContext::open(open.n_pes, &changes(&*open.host, open.one_machine))?);
+    let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
     if open.amos == Amos::Network {
         probe(&context)
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;

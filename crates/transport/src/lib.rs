@@ -18,6 +18,7 @@
 mod amos;
 pub mod descriptors;
 pub mod device;
+mod diagnosis;
 mod directory;
 mod endpoint;
 mod error;
@@ -33,6 +34,7 @@ pub mod thread;
 mod verbs;
 
 pub use amos::Amos;
+pub use diagnosis::{Diagnosis, Verdict};
 pub use directory::{Directory, PeRecord};
 pub use endpoint::Endpoint;
 pub use error::Error;

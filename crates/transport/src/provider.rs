@@ -3,7 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
-use crate::{Amos, Directory, Endpoint, Error, Key, NicName, Pe, Segment, Setting};
+use crate::{Amos, Diagnosis, Directory, Endpoint, Error, Key, NicName, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,10 @@ pub struct Provider {
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
+    /// What each part of it can do on this machine for a process that would be opened with these
+    /// arguments, and why not. Unlike [`available`](Provider::available) it opens libraries and
+    /// devices, and may take a second: no job calls it unless its start has failed.
+    pub diagnose: fn(&Open) -> Vec<Diagnosis>,
     /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
     /// its threads take none.
     ///

@@ -14,6 +14,7 @@ use rushmem_bootstrap::host_limit;
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
+use crate::doctor::Examined;
 use crate::failure::StartFailure;
 use crate::hosts::HostOptions;
 use crate::placement::PlacementRequest;
@@ -123,6 +124,11 @@ struct Flags {
     #[arg(long)]
     dry_run: bool,
 
+    /// Examine the hosts before a job instead of starting one: limits, NICs, all transports, and
+    /// short jobs over them; end with the command line to use, or with what to repair and status 1
+    #[arg(long)]
+    doctor: bool,
+
     /// Print at the end of the job when each of its phases was complete
     #[arg(long)]
     timings: bool,
@@ -131,6 +137,29 @@ struct Flags {
     /// a terminal, so that gdb prints a backtrace if a signal stops the PE
     #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     gdb: Option<Debugged>,
+}
+
+impl Flags {
+    /// The job of these options, as options.
+    fn examined(&self) -> Examined {
+        let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
+            let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
+            given.flatten().collect()
+        };
+        let number = |number: Option<u32>| number.map(|number| number.to_string().into());
+        let agent = self.launch_agent.as_ref().map(|words| words.0.join(OsStr::new(" ")));
+        let seconds = |limit: Duration| limit.as_secs_f64().to_string().into();
+        let mut hosts = vec![
+            ("-H", self.hosts.clone().map(OsString::from)),
+            ("--hostfile", self.hostfile.clone().map(PathBuf::into_os_string)),
+            ("--launch-agent", agent),
+            ("--prefix", self.prefix.clone().map(PathBuf::into_os_string)),
+            ("--host-limit", self.host_limit.map(seconds)),
+        ];
+        hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
+        let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
+        Examined { hosts: options(hosts), layout: options(layout) }
+    }
 }
 
 /// The parsed command line.
@@ -158,6 +187,8 @@ pub struct Options {
     pub no_aslr: bool,
     /// Whether to print what would be started instead of starting it.
     pub dry_run: bool,
+    /// The job to examine instead of starting one.
+    pub doctor: Option<Examined>,
     /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
@@ -202,10 +233,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         Err(error) => return Err(usage(&error.to_string())),
     };
     let mut rest = rest.into_iter();
-    let Some(program) = rest.next() else {
-        return Err(StartFailure::usage(
-            "no program is given; for example: oshrun -n 2 ./program".to_string(),
-        ));
+    let doctor = flags.doctor.then(|| flags.examined());
+    let program = match rest.next() {
+        Some(program) => program,
+        None if doctor.is_some() => OsString::new(),
+        None => {
+            let example = "no program is given; for example: oshrun -n 2 ./program";
+            return Err(StartFailure::usage(example.to_string()));
+        }
     };
     // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
@@ -233,6 +268,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         output_files: flags.output_files,
         no_aslr: flags.no_aslr,
         dry_run: flags.dry_run,
+        doctor,
         timings: flags.timings,
         gdb: flags.gdb,
         timeout: flags.timeout,

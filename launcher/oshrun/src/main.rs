@@ -7,6 +7,7 @@
 //! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
+//! - Examination of the hosts before a job: `doctor`.
 //! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
 //! - What hangs: `explain`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
@@ -19,6 +20,7 @@ mod aslr;
 mod capacity;
 mod debugger;
 mod descendants;
+mod doctor;
 mod dry_run;
 mod environment;
 mod event_loop;
@@ -73,5 +75,8 @@ fn start() -> Result<i32, StartFailure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
+    if let Some(examined) = &options.doctor {
+        return Err(doctor::run(examined));
+    }
     event_loop::block_on(job::run(&options))?
 }

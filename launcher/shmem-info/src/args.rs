@@ -1,9 +1,12 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Parser;
 use rushmem_topology::{BindTo, MapBy};
+
+use crate::doctor::Role;
 
 /// Show the version and the settings of this OpenSHMEM library, the transports that work here, or
 /// the placement of the PEs of a job. Without an option, print the version, the settings, and the
@@ -14,6 +17,31 @@ pub struct Flags {
     /// Print the transports of this build, and whether each of them works on this machine
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,
+
+    /// Print what a job needs of this machine: limits, memory, CPUs, NICs, and for each transport
+    /// and each provider of its library whether it can be used, or why not and what helps; end with
+    /// a verdict, and with status 1 if no job can run. `oshrun --doctor` does so for all hosts of a
+    /// job, and tries one
+    #[arg(long, conflicts_with_all = ["transports", "topology", "json", "markdown"])]
+    pub doctor: bool,
+
+    /// Examine the job that this command of oshrun starts
+    #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true, value_name = "WORD")]
+    pub doctor_job: Vec<OsString>,
+
+    /// Options of oshrun that distribute the PEs of that job
+    #[arg(
+        long,
+        hide = true,
+        default_value = "",
+        allow_hyphen_values = true,
+        value_name = "OPTIONS"
+    )]
+    pub doctor_layout: String,
+
+    /// Be a PE of a short job of the doctor
+    #[arg(long, hide = true, value_enum, value_name = "ROLE")]
+    pub doctor_pe: Option<Role>,
 
     /// Print the version, the settings that have a value, and the transports as JSON
     #[arg(long, conflicts_with_all = ["transports", "markdown", "topology"])]

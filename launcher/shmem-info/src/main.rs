@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod doctor;
 mod json;
 mod map;
 mod svg;
@@ -29,8 +30,23 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let flags = Flags::parse();
+    let mut status = ExitCode::SUCCESS;
     let shown = if flags.topology {
         topology(&flags)
+    } else if flags.doctor {
+        doctor::this_machine().map(|(text, is_ok)| {
+            status = ExitCode::from(u8::from(!is_ok));
+            text
+        })
+    } else if let Some(role) = flags.doctor_pe {
+        doctor::run(role)
+    } else if !flags.doctor_job.is_empty() {
+        let layout = flags.doctor_layout.split_whitespace().map(str::to_owned).collect();
+        let examined = doctor::Examined { oshrun: flags.doctor_job, layout };
+        doctor::examine(&examined).map(|is_ok| {
+            status = ExitCode::from(u8::from(!is_ok));
+            String::new()
+        })
     } else if flags.transports {
         transports()
     } else if flags.json {
@@ -43,7 +59,7 @@ fn main() -> ExitCode {
     // A reader that has seen enough is no failure.
     let printed = shown.map(|text| std::io::stdout().write_all(text.as_bytes()));
     match printed {
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(_) => status,
         Err(sentence) => {
             eprintln!("shmem-info: {sentence}");
             ExitCode::FAILURE

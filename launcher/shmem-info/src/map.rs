@@ -90,7 +90,8 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static 
     words.iter().find(|(_, own)| *own == value).map_or("", |(word, _)| word)
 }
 
-fn counted(count: usize, what: &str) -> String {
+/// A number with its noun.
+pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -201,7 +201,128 @@ fn programs_read_the_same_as_json() {
     assert!(transports.iter().any(|one| one["name"] == "tcp" && one["found"].is_string()), "{all}");
 }
 
+/// What the doctor prints with these variables, and whether a job can run.
+fn doctor(variables: &[(&str, &str)]) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
+    for name in ["SHMEM_TRANSPORT", "SHMEM_TCP_INTERFACE", "SHMEM_AMOS", "UCX_TLS"] {
+        command.env_remove(name);
+    }
+    let output = command.arg("--doctor").envs(variables.iter().copied()).output();
+    let output = output.expect("shmem-info starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains("panicked") && !stderr.contains("shmem-info:"), "{stderr}");
+    (String::from_utf8(output.stdout).expect("plain text"), output.status.success())
+}
+
+/// The line of the doctor that begins with this grade and name.
+fn line<'a>(text: &'a str, grade: &str, name: &str) -> &'a str {
+    let is_it = |line: &&str| {
+        let rest = line.trim_start().strip_prefix(grade);
+        rest.is_some_and(|rest| rest.trim_start().starts_with(&format!("{name}: ")))
+    };
+    text.lines().find(is_it).unwrap_or_else(|| panic!("no {grade} of {name}:\n{text}"))
+}
+
+fn the_doctor_finds_that_this_machine_can_run_jobs() {
+    let (text, is_ok) = doctor(&[]);
+    assert!(is_ok && text.ends_with("tries one\n"), "{text}");
+    for name in ["memory", "shared memory", "open files (RLIMIT_NOFILE)"] {
+        line(&text, "ok", name);
+    }
+    assert!(text.starts_with("host ") && text.contains("\ntransport tcp: "), "{text}");
+}
+
+/// Whether the doctor finds a library; without it the test is ignored.
+fn needs(text: &str, library: &str) {
+    if text.contains(&format!("{library}: absent")) {
+        testkit::absent(format!("{library} is not here"));
+    }
+}
+
+fn the_doctor_says_which_requirement_a_provider_refuses() {
+    let (text, _) = doctor(&[]);
+    needs(&text, "libfabric");
+    let [datagrams, connections] = ["udp", "tcp"].map(|name| line(&text, "note", name));
+    assert!(
+        datagrams.contains("refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do")
+    );
+    assert!(
+        connections.contains("refuses FI_EP_RDM (reliable datagrams): with FI_EP_MSG it would do")
+    );
+    assert!(
+        line(&text, "note", "shm").ends_with("refuses FI_REMOTE_COMM (peers on other machines)")
+    );
+    assert!(line(&text, "ok", "tcp;ofi_rxm").contains("connects each pair of PEs"));
+}
+
+/// Two domains of the provider that emulates fabrics: one lacks atomic operations alone.
+fn the_doctor_says_which_single_hint_a_fabric_refuses() {
+    needs(&doctor(&[]).0, "libfabric");
+    let folder =
+        strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
+    let folder = folder.to_str().expect("a plain path");
+    let with = |domain: &'static str| {
+        doctor(&[
+            ("FI_PROVIDER_PATH", folder),
+            ("SHMEM_TRANSPORT", "ofi"),
+            ("SHMEM_AMOS", "network"),
+            ("SHMEM_OFI_PROVIDER", "strict"),
+            ("SHMEM_OFI_DOMAIN", domain),
+        ])
+    };
+    let (text, is_ok) = with("cxi");
+    assert!(is_ok && line(&text, "ok", "strict").ends_with("connectionless; cxi"), "{text}");
+    let (text, is_ok) = with("efa");
+    let refused = "refuses FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)";
+    assert!(!is_ok && line(&text, "note", "strict").ends_with(refused), "{text}");
+    assert!(text.contains("verdict: not ok: repair first ofi: SHMEM_TRANSPORT is ofi"), "{text}");
+    let (text, is_ok) = with("nosuch");
+    assert!(!is_ok && line(&text, "note", "strict").contains("SHMEM_OFI_DOMAIN"), "{text}");
+}
+
+fn the_doctor_says_which_variable_keeps_ucx_from_all() {
+    needs(&doctor(&[]).0, "UCX");
+    for (variable, value, has) in [
+        ("UCX_TLS", "nosuch", "UCX has "),
+        ("SHMEM_UCX_TLS", "nosuch", "UCX has "),
+        ("UCX_NET_DEVICES", "nosuch0", "UCX has "),
+    ] {
+        let (text, is_ok) = doctor(&[(variable, value), ("SHMEM_TRANSPORT", "ucx")]);
+        assert!(!is_ok, "{text}");
+        for word in [&format!("{variable} is {value}, but "), has, "change or unset that"] {
+            assert!(text.contains(word), "{word}\n{text}");
+        }
+    }
+}
+
+fn the_doctor_names_an_interface_that_is_not_there() {
+    let named = [("SHMEM_TCP_INTERFACE", "nosuch0"), ("SHMEM_TRANSPORT", "tcp")];
+    let (text, is_ok) = doctor(&named);
+    assert!(
+        !is_ok && text.contains("SHMEM_TCP_INTERFACE is nosuch0, but no such interface"),
+        "{text}"
+    );
+    assert!(text.contains("there are lo") || text.contains(", lo"), "{text}");
+}
+
+fn the_doctor_names_what_is_missing_of_libraries_and_files() {
+    let this = env!("CARGO_BIN_EXE_shmem-info");
+    let limited = format!("ulimit -f 8; ulimit -n 100; exec {this} --doctor");
+    let output = Command::new("sh").arg("-c").arg(limited).output().expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(line(&text, "bad", "shared memory").contains("`ulimit -f unlimited`"));
+    assert!(line(&text, "bad", "open files (RLIMIT_NOFILE)").contains("`ulimit -n`"));
+    assert!(text.contains("verdict: not ok: repair first shared memory: "), "{text}");
+}
+
 testkit::tests! {
+    the_doctor_finds_that_this_machine_can_run_jobs,
+    the_doctor_says_which_requirement_a_provider_refuses,
+    the_doctor_says_which_single_hint_a_fabric_refuses,
+    the_doctor_says_which_variable_keeps_ucx_from_all,
+    the_doctor_names_an_interface_that_is_not_there,
+    the_doctor_names_what_is_missing_of_libraries_and_files,
     the_map_of_two_sockets,
     the_map_of_four_nodes,
     the_drawing_has_every_core_pe_and_card,

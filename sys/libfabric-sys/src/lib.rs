@@ -95,6 +95,18 @@ impl Libfabric {
         unsafe { (self.getinfo)(API_VERSION, none, none, 0, hints, info) }
     }
 
+    /// `fi_getinfo` with `FI_PROV_ATTR_ONLY`: the providers that are installed, whether or not they
+    /// have devices here. Of their entries only `fabric_attr` is there.
+    ///
+    /// # Safety
+    /// What is returned is freed by [`Libfabric::freeinfo`].
+    pub unsafe fn installed(&self, info: &mut *mut fi_info) -> c_int {
+        let none = core::ptr::null();
+        let flags = FI_PROV_ATTR_ONLY;
+        // SAFETY: null means any, and no hints.
+        unsafe { (self.getinfo)(API_VERSION, none, none, flags, core::ptr::null(), info) }
+    }
+
     /// `fi_freeinfo`.
     ///
     /// # Safety

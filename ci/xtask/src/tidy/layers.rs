@@ -47,6 +47,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/providers",
             "crates/topology",
             "crates/transport",
+            "crates/shmem",
         ],
     ),
     (

@@ -22,6 +22,7 @@ fn single_processes_pass() {
         &[][..],
         &[("PMI_SIZE", "1"), ("PMI_RANK", "0")],
         &[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "8")],
+        &[("FLUX_TASK_RANK", "0"), ("FLUX_JOB_SIZE", "1")],
         // A shell inside an allocation is no member of a step.
         &[("SLURM_NTASKS", "8")],
     ] {
@@ -55,6 +56,8 @@ fn several_processes_are_refused() {
     for (vars, name) in [
         (&[("PMI_SIZE", "4")][..], "PMI_SIZE"),
         (&[("PMI_SIZE", "many")], "PMI_SIZE"),
+        (&[("FLUX_TASK_RANK", "1"), ("FLUX_JOB_SIZE", "4")], "FLUX_JOB_SIZE"),
+        (&[("JSM_NAMESPACE_RANK", "1"), ("JSM_NAMESPACE_SIZE", "4")], "JSM_NAMESPACE_SIZE"),
         (&[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "8")], "PMI_SIZE"),
         (&[("PMI_SIZE", "4"), ("PMI_FD", "7")], "PMI_SIZE"),
         (&[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")], "OMPI_COMM_WORLD_SIZE"),

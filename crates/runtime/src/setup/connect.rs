@@ -98,6 +98,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 let why = why_chosen(requested, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 warn(job, &providers, &passed_over[not_tried..]);
+                warn_of_unused_devices(job, &offers, place, &passed_over[..not_tried], &providers);
                 let later = "what comes before it works".to_owned();
                 passed_over.extend(candidates.map(|place| (place, later.clone())));
                 report(job, &providers, provider, &passed_over);
@@ -398,6 +399,31 @@ fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
         let name = providers[*place].name;
         eprintln!("warning: the transport {name} does not work here and is passed over: {why}");
     }
+}
+
+/// Warn if the chosen transport, at this place, uses no RDMA device although a PE has one: for
+/// example, because another PE has none, or because a library is not installed.
+fn warn_of_unused_devices(
+    job: &Job,
+    offers: &[Offer],
+    chosen: usize,
+    not_tried: &[(usize, String)],
+    providers: &[&Provider],
+) {
+    let has = |offer: &Offer, place: usize| offer.seen.get(place) == Some(&Availability::Rdma);
+    let is_used = offers.iter().all(|offer| offer.seen.is_empty() || has(offer, chosen));
+    let is_missed = || not_tried.iter().any(|(place, _)| offers.iter().any(|of| has(of, *place)));
+    let is_idle = || !not_tried.is_empty() && !device::active().is_empty();
+    if job.me != Pe(0) || is_used || !is_missed() && !is_idle() {
+        return;
+    }
+    let whys = not_tried.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
+    let whys: Vec<String> = whys.collect();
+    eprintln!(
+        "warning: the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
+        providers[chosen].name,
+        whys.join("; ")
+    );
 }
 
 /// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.

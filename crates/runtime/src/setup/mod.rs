@@ -9,6 +9,7 @@ mod available;
 mod child;
 mod connect;
 mod cpus;
+mod diagnose;
 mod finalize;
 mod init;
 mod join;
@@ -27,6 +28,7 @@ mod warnings;
 mod watchdog;
 
 pub use connect::{OnThisMachine, transports};
+pub use diagnose::{Diagnosed, diagnose};
 pub use finalize::{finalize, global_exit, inits_in_force};
 pub use init::{init, init_thread, start_pes};
 pub use path::transport;

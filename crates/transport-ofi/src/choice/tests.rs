@@ -1,6 +1,7 @@
 //! Unit tests of `choice`.
 
 use super::*;
+use rushmem_transport::{Amos, NicName};
 
 fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
     let facts = |(provider, domain, loopback): &(&str, &str, bool)| InfoFacts {

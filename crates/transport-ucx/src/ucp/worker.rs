@@ -57,7 +57,9 @@ impl Worker {
         // The first worker starts a thread of UCX's own, which is to take no signals either. Each
         // worker reads the variables.
         let status = without_signals(|| variables::with(&context.worker_variables, create));
-        fine(ucp, status).map_err(|why| format!("UCX has no worker: {why}"))?;
+        fine(ucp, status).map_err(|why| {
+            format!("UCX makes no worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
+        })?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.
         let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };

@@ -1,0 +1,43 @@
+//! What each provider of libfabric can do for a job on this machine, and why not: for users, before
+//! a job or when its start has failed.
+
+use crate::choice;
+use crate::fabric;
+use crate::refusals;
+use crate::settings::Tuning;
+use crate::transport;
+use crate::wish::Wish;
+use rushmem_transport::{Diagnosis, Open, Verdict};
+
+/// Each provider: those that can be used in the order in which they are tried, then the others.
+pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
+    let library = match fabric::library() {
+        Ok(library) => library,
+        Err(why) => {
+            let remedy = "install libfabric 1.11 or newer, or name its folder in LD_LIBRARY_PATH";
+            return vec![Diagnosis::new("libfabric", Verdict::Absent, why).remedy(remedy)];
+        }
+    };
+    let wish = Wish::of(&*with.host, with.amos, with.one_machine);
+    let mut found: Vec<Diagnosis> = Vec::new();
+    for (list, facts) in choice::fitting(library, &wish).unwrap_or_default() {
+        let (name, domain) = (facts.provider.clone(), facts.domain.clone());
+        let known = |one: &&mut Diagnosis| one.name == name && one.verdict == Verdict::Usable;
+        if let Some(known) = found.iter_mut().find(known) {
+            known.reason += &format!(", {domain}");
+            continue;
+        }
+        let peers = if facts.connects() { "connects each pair of PEs" } else { "connectionless" };
+        found.push(match transport::opened(with, &Tuning::default(), list, facts) {
+            Ok(opened) => {
+                opened.close();
+                Diagnosis::new(name, Verdict::Usable, format!("{peers}; {domain}"))
+            }
+            Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
+                .remedy(fabric::LOG),
+        });
+    }
+    let fits: Vec<String> = found.iter().map(|one| one.name.clone()).collect();
+    found.extend(refusals::all(library, &wish, &fits));
+    found
+}

@@ -1,0 +1,40 @@
+//! What a job and its user request of libfabric.
+
+use crate::settings::{DOMAIN, PROVIDER};
+use rushmem_transport::{Amos, Host, NicName};
+
+/// The variables of the user, and what the job is.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) provider: Option<String>,
+    pub(crate) domain: Option<String>,
+    /// Who carries out atomic operations.
+    pub(crate) amos: Amos,
+    /// All PEs run on this machine.
+    pub(crate) one_machine: bool,
+    /// The interfaces that sockets may use; none is any.
+    pub(crate) interfaces: Vec<String>,
+    /// The NIC that this PE should prefer.
+    pub(crate) near: Option<NicName>,
+}
+
+impl Wish {
+    pub(crate) fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Wish {
+        let variable = |name| host.variable(name).filter(|value| !value.is_empty());
+        let interfaces = variable("SHMEM_TCP_INTERFACE").unwrap_or_default();
+        let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Wish {
+            provider: variable(PROVIDER),
+            domain: variable(DOMAIN),
+            amos,
+            one_machine,
+            interfaces: interfaces.map(str::to_owned).collect(),
+            near: host.nic(),
+        }
+    }
+
+    /// Whether sockets may use an interface.
+    pub(crate) fn may_use(&self, interface: &str) -> bool {
+        self.interfaces.is_empty() || self.interfaces.iter().any(|name| name == interface)
+    }
+}

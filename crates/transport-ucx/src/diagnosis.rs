@@ -1,0 +1,102 @@
+//! What each of UCX's transports can do for a job on this machine, and what keeps UCX from using
+//! any: for users, before a job or when its start has failed.
+
+use crate::defaults::library;
+use crate::found::{changes, is_one_sided};
+use crate::settings::TLS;
+use crate::ucp::{UcpContext, Worker};
+use rushmem_transport::{Diagnosis, Host, Open, Verdict};
+use std::sync::Arc;
+
+/// What restricts UCX: the name in its configuration, and the variables that set it, the first one
+/// before the others. Devices go first: without a restriction of its transports UCX has shared
+/// memory, which is no device.
+const RESTRICTIONS: &[(&str, &[&str])] = &[
+    ("NET_DEVICES", &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]),
+    ("TLS", &["UCX_TLS", TLS]),
+];
+
+/// UCX's transports that exchange data without a connection of each pair.
+const CONNECTIONLESS: [&str; 5] = ["dc", "ud", "posix", "sysv", "cma"];
+
+/// The transport that reaches the own process alone.
+const ITSELF: &str = "self";
+
+/// UCX, and each transport that it may use.
+pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
+    let version = match library() {
+        Ok(ucp) => ucx_sys::version(ucp),
+        Err(why) => {
+            let remedy = "install UCX 1.10 or newer, or name its folder in LD_LIBRARY_PATH";
+            return vec![Diagnosis::new("UCX", Verdict::Absent, why).remedy(remedy)];
+        }
+    };
+    let (major, minor, release) = version;
+    let name = format!("UCX {major}.{minor}.{release}");
+    let opened = open(with.n_pes, &*with.host, with.one_machine).map(Arc::new);
+    let context = match opened.and_then(|context| Worker::new(&context).map(|_| context)) {
+        Ok(context) => context,
+        Err(why) => return vec![Diagnosis::new(name, Verdict::Refused, why)],
+    };
+    let mut found: Vec<Diagnosis> = Vec::new();
+    let to_others = context.resources().into_iter().filter(|(transport, _)| transport != ITSELF);
+    for (transport, device) in to_others {
+        if let Some(known) = found.iter_mut().find(|known| known.name == transport) {
+            known.reason += &format!(", {device}");
+            continue;
+        }
+        let family = transport.split('_').next().unwrap_or(&transport);
+        let peers = match CONNECTIONLESS.contains(&family) {
+            true => "connectionless",
+            false => "connects each pair of PEs",
+        };
+        let rdma = if is_one_sided(&transport) { ", by the NIC alone" } else { "" };
+        let reason = format!("{name}, {peers}{rdma}; {device}");
+        found.push(Diagnosis::new(transport, Verdict::Usable, reason));
+    }
+    found
+}
+
+/// UCX for a job of `n_pes` PEs.
+///
+/// # Errors
+/// Why UCX cannot be initialized, and without which restriction it could.
+pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
+    let changes = changes(host, one_machine);
+    let reaches = |context: &UcpContext| context.resources().iter().any(|(name, _)| name != ITSELF);
+    let refused = match UcpContext::open(n_pes, &changes) {
+        Ok(context) if reaches(&context) => return Ok(context),
+        Ok(_) => "UCX has no transport to another process".to_owned(),
+        Err(refused) => refused,
+    };
+    let culprit = RESTRICTIONS.iter().find_map(|(name, variables)| {
+        let all = [changes.as_slice(), &[(*name, "all".to_owned())]].concat();
+        let context = UcpContext::open(n_pes, &all).ok().filter(reaches)?;
+        let variable = variables.iter().find_map(|name| Some((name, host.variable(name)?)));
+        let ours = || changes.iter().rev().find(|(changed, _)| changed == name);
+        let restriction = match variable {
+            Some((variable, value)) => format!("{variable} is {value}"),
+            None => format!("Rushmem asks for {name}={}", ours()?.1),
+        };
+        Some(format!("{restriction}, but UCX has {}", has(name, &context)))
+    });
+    let remedy = match culprit {
+        Some(culprit) => format!("{culprit}: change or unset that"),
+        None => {
+            "UCX_LOG_LEVEL=info shows UCX's own reasons, and `ucx_info -d` what it has".to_owned()
+        }
+    };
+    Err(format!("{refused}; {remedy}"))
+}
+
+/// The transports or devices that UCX has, once each.
+fn has(name: &str, context: &UcpContext) -> String {
+    let resources = context.resources().into_iter();
+    let mut names: Vec<String> = resources
+        .filter(|(transport, _)| transport != ITSELF)
+        .map(|(transport, device)| if name == "TLS" { transport } else { device })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}

@@ -1,0 +1,75 @@
+//! What a provider says of this machine before a job: each of its parts, whether a job can use it,
+//! and what helps if not.
+
+use std::fmt;
+
+/// Whether a job can use something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can.
+    Usable,
+    /// It is there, and a setting or a better part is preferred to it.
+    Unused,
+    /// It is there, and no job can use it.
+    Refused,
+    /// It is not there.
+    Absent,
+}
+
+/// What a provider says of one of its parts: a library, one of its own providers, an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The part, such as `tcp;ofi_rxm` or `eth0`.
+    pub name: String,
+    /// Whether a job can use it.
+    pub verdict: Verdict,
+    /// Why; of a usable part, what it is.
+    pub reason: String,
+    /// What the user can do about it.
+    pub remedy: Option<String>,
+}
+
+impl Diagnosis {
+    /// A diagnosis without a remedy.
+    pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
+        Diagnosis { name: name.into(), verdict, reason: reason.into(), remedy: None }
+    }
+
+    /// The same with a remedy.
+    pub fn remedy(self, remedy: impl Into<String>) -> Diagnosis {
+        Diagnosis { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Usable => "usable",
+            Verdict::Unused => "unused",
+            Verdict::Refused => "refused",
+            Verdict::Absent => "absent",
+        })
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_follows_the_reason() {
+        let said = Diagnosis::new("tcp", Verdict::Refused, "it offers FI_EP_MSG");
+        assert_eq!(said.to_string(), "tcp: it offers FI_EP_MSG");
+        assert_eq!(
+            said.remedy("use tcp;ofi_rxm").to_string(),
+            "tcp: it offers FI_EP_MSG; use tcp;ofi_rxm"
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! This machine: its limits, its memory, its CPUs and NICs, and what the kernel permits.
+//!
+//! What cannot be read is not mentioned.
+
+use std::fs;
+use std::path::Path;
+
+use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
+use rushmem_topology::{Level, NicKind, Topology, control_groups, cpus_at_once};
+use rushmem_transport::device;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
+use rustix::process::{Resource, getrlimit};
+use rustix::system::uname;
+
+use super::finding::{Finding, Grade, Section};
+use super::gids;
+use crate::map::counted;
+
+/// Fewer descriptors than this are too few for UCX and libfabric.
+const FEW_DESCRIPTORS: u64 = 128;
+/// A limit of descriptors that jobs of some hundred PEs over sockets exceed.
+const SOME_DESCRIPTORS: u64 = 4096;
+/// What the node's memory of a small job takes.
+const SMALL_JOB: u64 = 1 << 30;
+
+pub fn section() -> Section {
+    let name = uname();
+    let title = format!(
+        "host {}: {SHMEM_VENDOR_STRING}, {} {} on {}",
+        name.nodename().to_string_lossy(),
+        name.sysname().to_string_lossy(),
+        name.release().to_string_lossy(),
+        name.machine().to_string_lossy()
+    );
+    let topology = Topology::of_this_machine();
+    let mut findings = vec![cpus(&topology)];
+    findings.extend(nics(&topology));
+    findings.extend(gids::findings(Path::new("/sys/class/infiniband")));
+    findings.extend([memory(), node_memory(), locked(), descriptors()]);
+    findings.extend([overcommit(), huge_pages(), shm(), copies(), filter()].into_iter().flatten());
+    findings.extend(other_limits());
+    findings.extend(groups());
+    Section { title, findings }
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn number(path: impl AsRef<Path>) -> Option<u64> {
+    read(path)?.parse().ok()
+}
+
+/// A field of a file with lines `NAME: VALUE`.
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = read(path)?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+fn size(nbytes: u64) -> String {
+    match nbytes {
+        n if n >= 10 << 30 => format!("{} GiB", n >> 30),
+        n if n >= 10 << 20 => format!("{} MiB", n >> 20),
+        n => format!("{} KiB", n >> 10),
+    }
+}
+
+fn cpus(topology: &Topology) -> Finding {
+    let (usable, at_once) = (topology.usable.len(), cpus_at_once());
+    let text = format!(
+        "{usable} usable ({}), {}, {}; {}",
+        topology.usable,
+        counted(topology.numa.len().max(1), "NUMA node"),
+        counted(topology.places(Level::Core).len(), "core"),
+        topology.source
+    );
+    if at_once < usable {
+        let text = format!("{text}; the control group permits {at_once} at once");
+        return Finding::new("CPUs", Grade::Warning, text)
+            .remedy("request more CPUs, or start no more PEs than that");
+    }
+    match topology.notes.first() {
+        Some(note) => Finding::new("CPUs", Grade::Note, format!("{text}; {note}")),
+        None => Finding::ok("CPUs", text),
+    }
+}
+
+/// NICs of a fabric, with the CPUs near them.
+fn nics(topology: &Topology) -> Vec<Finding> {
+    let active = device::active();
+    let fabric = topology.nics.iter().filter(|nic| nic.kind == NicKind::Fabric);
+    fabric
+        .map(|nic| {
+            let numa = topology.numa_of(&nic.near);
+            let near = match numa {
+                Some(numa) => format!("NUMA node {}", numa.index),
+                None if nic.near.is_empty() => "an unknown NUMA node".to_owned(),
+                None => format!("CPUs {}", nic.near),
+            };
+            let text = format!("near {near}, {}", nic.pci);
+            match active.contains(&nic.name) {
+                true => Finding::ok(format!("NIC {}", nic.hint()), text),
+                false => Finding::new(
+                    format!("NIC {}", nic.name),
+                    Grade::Warning,
+                    format!("{text}; no port is active, so no transport uses it"),
+                ),
+            }
+        })
+        .collect()
+}
+
+fn memory() -> Finding {
+    let bytes = |name| field("/proc/meminfo", name).map_or(0, |kib| kib << 10);
+    let (all, available) = (bytes("MemTotal"), bytes("MemAvailable"));
+    Finding::ok("memory", format!("{} of {} are available", size(available), size(all)))
+}
+
+/// The memory of a node is a memfd, whose size RLIMIT_FSIZE limits.
+fn node_memory() -> Finding {
+    let name = "shared memory";
+    if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < SMALL_JOB) {
+        let text = format!(
+            "files may have {} (RLIMIT_FSIZE), and the memory of a node is one",
+            size(limit)
+        );
+        return Finding::new(name, Grade::Bad, text).remedy("raise it with `ulimit -f unlimited`");
+    }
+    let made = memfd_create("shmem-info", MemfdFlags::CLOEXEC)
+        .and_then(|file| ftruncate(&file, SMALL_JOB));
+    match made {
+        Ok(()) => Finding::ok(name, "a memfd, which needs no room in /dev/shm"),
+        Err(error) => {
+            Finding::new(name, Grade::Bad, format!("the kernel refuses a memfd: {error}"))
+                .remedy("permit memfd_create and ftruncate in the filter of the container")
+        }
+    }
+}
+
+fn locked() -> Finding {
+    let name = "locked memory (RLIMIT_MEMLOCK)";
+    match getrlimit(Resource::Memlock).current {
+        None => Finding::ok(name, "unlimited"),
+        Some(limit) if device::any() => {
+            let text = format!("{}, and NICs lock the symmetric memory of a PE", size(limit));
+            Finding::new(name, Grade::Warning, text)
+                .remedy("raise it with `ulimit -l unlimited` or the limits of the resource manager")
+        }
+        Some(limit) => Finding::ok(name, format!("{}; no NIC locks memory here", size(limit))),
+    }
+}
+
+fn descriptors() -> Finding {
+    let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let name = "open files (RLIMIT_NOFILE)";
+    let said = if limit == u64::MAX { "unlimited".to_owned() } else { format!("up to {limit}") };
+    let grade = match limit {
+        few if few < FEW_DESCRIPTORS => Grade::Bad,
+        some if some < SOME_DESCRIPTORS => Grade::Warning,
+        _ => return Finding::ok(name, said),
+    };
+    let text = format!("{said}, and a PE needs up to 6 for each peer over sockets");
+    Finding::new(name, grade, text).remedy("raise the hard limit of `ulimit -n`")
+}
+
+fn overcommit() -> Option<Finding> {
+    let name = "overcommit (vm.overcommit_memory)";
+    match number("/proc/sys/vm/overcommit_memory")? {
+        2 => {
+            let text = "2: the kernel refuses mappings beyond its limit, also those of heaps that are not touched";
+            let remedy = "ask for smaller heaps with SHMEM_SYMMETRIC_SIZE, or set it to 0";
+            Some(Finding::new(name, Grade::Warning, text).remedy(remedy))
+        }
+        other => Some(Finding::ok(name, other.to_string())),
+    }
+}
+
+/// The mode in brackets, as in `always [madvise] never`.
+fn mode(path: &str) -> Option<String> {
+    let text = read(path)?;
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+fn huge_pages() -> Option<Finding> {
+    let folder = "/sys/kernel/mm/transparent_hugepage";
+    let [enabled, shmem] =
+        ["enabled", "shmem_enabled"].map(|file| mode(&format!("{folder}/{file}")));
+    let reserved: Vec<String> = fs::read_dir("/sys/kernel/mm/hugepages")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|pages| {
+            let name = pages.file_name().into_string().ok()?;
+            let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let number = |file| number(pages.path().join(file));
+            let (free, all) = (number("free_hugepages")?, number("nr_hugepages")?);
+            (all > 0).then(|| format!("{free} of {all} pages of {} free", size(kib << 10)))
+        })
+        .collect();
+    let reserved =
+        if reserved.is_empty() { "none reserved".to_owned() } else { reserved.join(", ") };
+    let text = format!(
+        "{reserved}; transparent ones of shared memory: {}, of other memory: {}",
+        shmem.as_deref()?,
+        enabled.as_deref()?
+    );
+    let helps = ["always", "within_size", "advise", "force"].contains(&shmem.as_deref()?);
+    Some(match helps {
+        true => Finding::ok("huge pages", text),
+        false => Finding::new("huge pages", Grade::Note, text)
+            .remedy(format!("large heaps are faster after `echo advise > {folder}/shmem_enabled`")),
+    })
+}
+
+/// Only libraries of networks use files there.
+fn shm() -> Option<Finding> {
+    let of = statvfs("/dev/shm").ok()?;
+    let [free, all] = [of.f_bavail, of.f_blocks].map(|blocks| blocks.saturating_mul(of.f_frsize));
+    let text = format!("{} of {} free; jobs need none", size(free), size(all));
+    Some(Finding::ok("/dev/shm", text))
+}
+
+/// Static data that are not in shared memory are copied by process_vm_readv.
+fn copies() -> Option<Finding> {
+    let name = "copies between processes (kernel.yama.ptrace_scope)";
+    match number("/proc/sys/kernel/yama/ptrace_scope") {
+        Some(scope @ 2..) => {
+            let text = format!(
+                "{scope}: refused, so that static data of PEs that oshrun did not start go through a network"
+            );
+            Some(
+                Finding::new(name, Grade::Note, text)
+                    .remedy("start programs with oshrun, or set it to 1"),
+            )
+        }
+        scope => {
+            Some(Finding::ok(name, scope.map_or("no restriction".to_owned(), |s| s.to_string())))
+        }
+    }
+}
+
+fn filter() -> Option<Finding> {
+    let text = match field("/proc/self/status", "Seccomp")? {
+        0 => return Some(Finding::ok("system calls (seccomp)", "no filter")),
+        _ => {
+            "a filter, as in containers: what it refuses, process_vm_readv perhaps, is done without"
+        }
+    };
+    Some(Finding::new("system calls (seccomp)", Grade::Note, text))
+}
+
+fn other_limits() -> Vec<Finding> {
+    let space = getrlimit(Resource::As).current.map(|limit| {
+        let text = format!("{}, and each PE maps the symmetric memory of its node", size(limit));
+        Finding::new("address space (RLIMIT_AS)", Grade::Warning, text)
+            .remedy("raise it with `ulimit -v unlimited`")
+    });
+    let processes = getrlimit(Resource::Nproc).current.map(|limit| {
+        Finding::ok("processes (RLIMIT_NPROC)", format!("up to {limit} of this user"))
+    });
+    [space, processes].into_iter().flatten().collect()
+}
+
+/// The limits of the control groups, of which the innermost ones come first.
+fn groups() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for folder in control_groups() {
+        let limit = |file: &str| Some((number(folder.join(file))?, folder.join(file)));
+        if let Some((limit, file)) = limit("pids.max") {
+            let text = format!("up to {limit} processes and threads ({})", file.display());
+            findings.push(Finding::ok("control group", text));
+        }
+        let memory = limit("memory.max").or_else(|| limit("memory.limit_in_bytes"));
+        // Version 1 writes no limit as a number.
+        if let Some((limit, file)) = memory.filter(|(limit, _)| *limit < 1 << 60) {
+            let text = format!("up to {} of memory ({})", size(limit), file.display());
+            findings.push(Finding::ok("control group", text));
+        }
+    }
+    findings
+}

@@ -1,0 +1,339 @@
+//! The hosts of a job, for `oshrun --doctor`: first what each of them reports, then a short job as
+//! the user would start it, then one over each of the other transports. A job that hangs ends by
+//! its time limit.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::de::DeserializeOwned;
+
+use super::finding::{Finding, Grade, Section};
+use super::pe::{HostReport, MARK, Pair, PairReport};
+
+/// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
+const HOSTS_LIMIT: u32 = 90;
+/// Seconds of the user's job, in which candidates that hang may be passed over.
+const JOB_LIMIT: u32 = 90;
+/// Seconds of a job over one of the other transports, and how long a host of it may be silent.
+const OTHER_LIMIT: u32 = 20;
+const OTHER_HOST_LIMIT: &str = "2";
+/// Clocks that are further apart make times in logs useless.
+const CLOCKS: f64 = 1.0;
+
+/// The job that is examined.
+pub struct Examined {
+    /// `oshrun`, and its options that name the hosts and how to reach them.
+    pub oshrun: Vec<OsString>,
+    /// Its options that distribute the PEs.
+    pub layout: Vec<String>,
+}
+
+/// Examines the job, prints what it finds, and returns whether it can run.
+pub fn examine(examined: &Examined) -> Result<bool, String> {
+    let Some(hosts) = hosts(examined)? else { return Ok(false) };
+    let one_host = hosts.len() == 1;
+    let mut layout = examined.layout.clone();
+    if layout.is_empty() && one_host && !names_hosts(examined) {
+        layout = vec!["-n".to_owned(), hosts[0].cpus.max(2).to_string()];
+    }
+    show("\nthe job\n")?;
+    let outcome = examined.run(&layout, "pairs", JOB_LIMIT, &[])?;
+    let chosen = report(&outcome)?;
+    let others = others(&hosts, chosen.as_deref());
+    for name in others {
+        let title = if one_host { ", as between hosts" } else { "" };
+        show(&format!("\ntransport {name}{title}\n"))?;
+        let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
+        let mut few = vec!["--ppn".to_owned(), "1".to_owned()];
+        if one_host {
+            few = vec!["--ppn".to_owned(), "2".to_owned()];
+            variables.push(("SHMEM_ONNODE", "off"));
+        }
+        few.extend(["--host-limit", OTHER_HOST_LIMIT].map(str::to_owned));
+        report(&examined.run(&few, "pairs", OTHER_LIMIT, &variables)?)?;
+    }
+    let verdict = match (outcome.succeeded, outcome.complaints().first()) {
+        (true, _) => format!("ok; use: {}", examined.command_line(&layout)),
+        (false, None) => "not ok: the job failed without a message".to_owned(),
+        (false, Some(first)) => format!("not ok: repair first: {first}"),
+    };
+    show(&format!("\nverdict: {verdict}\n"))?;
+    Ok(outcome.succeeded)
+}
+
+fn show(text: &str) -> Result<(), String> {
+    let mut stdout = std::io::stdout().lock();
+    let shown = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    shown.map_err(|error| format!("it cannot print: {error}"))
+}
+
+fn names_hosts(examined: &Examined) -> bool {
+    examined.oshrun.iter().any(|word| word == "-H" || word == "--hostfile")
+}
+
+/// What every host reports, which is printed; `None` after a verdict if one cannot run a PE.
+fn hosts(examined: &Examined) -> Result<Option<Vec<HostReport>>, String> {
+    let one_each = ["--ppn".to_owned(), "1".to_owned()];
+    let outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
+    let hosts: Vec<HostReport> = outcome.reports();
+    for (number, host) in hosts.iter().enumerate() {
+        match number {
+            0 => host.sections.iter().try_for_each(|section| show(&section.text()))?,
+            _ => show(&different(&hosts[0], host).text())?,
+        }
+    }
+    let complaints = outcome.complaints();
+    let bad = hosts.iter().find_map(|host| {
+        let mut findings = host.sections.iter().flat_map(|section| &section.findings);
+        let bad = findings.find(|finding| finding.grade == Grade::Bad)?;
+        Some(format!("on {}, {bad}", host.host))
+    });
+    let first = match outcome.succeeded && !hosts.is_empty() {
+        false => complaints.first().cloned().or(Some("no host has reported".to_owned())),
+        true => bad,
+    };
+    match first {
+        None => Ok(Some(hosts)),
+        Some(first) => {
+            show(&format!("\nverdict: not ok: repair first: {first}\n"))?;
+            Ok(None)
+        }
+    }
+}
+
+/// What differs on a host from the first one, and its warnings.
+fn different(first: &HostReport, host: &HostReport) -> Section {
+    let is_same = |finding: &&Finding| {
+        let mut known = first.sections.iter().flat_map(|section| &section.findings);
+        known.any(|known| (&known.name, known.grade) == (&finding.name, finding.grade))
+    };
+    let findings = host.sections.iter().flat_map(|section| &section.findings);
+    let mut findings: Vec<Finding> = findings
+        .filter(|finding| finding.grade >= Grade::Warning || !is_same(finding))
+        .cloned()
+        .collect();
+    if host.build != first.build {
+        let text = format!("{} here, {} on {}", host.build, first.build, first.host);
+        let finding = Finding::new("build of Rushmem", Grade::Warning, text)
+            .remedy("install the same build on all hosts");
+        findings.insert(0, finding);
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(host.host.clone(), format!("as {}", first.host)));
+    }
+    Section { title: format!("host {}", host.host), findings }
+}
+
+/// The transports that all hosts can use, without the one that the job has used already.
+fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
+    let usable = |host: &HostReport, name: &str| {
+        let title = format!("transport {name}:");
+        let mut sections = host.sections.iter().filter(|section| section.title.starts_with(&title));
+        sections.any(|section| section.findings.iter().any(|finding| finding.grade == Grade::Ok))
+    };
+    let is_chosen = |name: &str| {
+        chosen.is_some_and(|path| {
+            path.split(':')
+                .next()
+                .is_some_and(|scope| scope.split([' ', ',']).any(|word| word == name))
+        })
+    };
+    let all = rushmem_providers::ALL.iter().map(|provider| provider.name);
+    all.filter(|name| hosts.iter().all(|host| usable(host, name)) && !is_chosen(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Prints what a job reports, or why it failed; returns how its PEs reach each other.
+fn report(outcome: &Outcome) -> Result<Option<String>, String> {
+    let mut path = None;
+    for report in outcome.reports() {
+        match report {
+            PairReport::Job { n_pes, path: how, init, clocks } => {
+                let started = format!(
+                    "{n_pes} PEs, shmem_init took {} at most; clocks are within {}",
+                    seconds(init),
+                    seconds(clocks)
+                );
+                let grade = if clocks < CLOCKS { Grade::Ok } else { Grade::Warning };
+                let mut finding = Finding::new("start", grade, started);
+                if clocks >= CLOCKS {
+                    finding = finding.remedy("set the clocks of the hosts, for example by NTP");
+                }
+                show(&line(&finding))?;
+                show(&line(&Finding::ok("path", how.clone())))?;
+                path = Some(how);
+            }
+            PairReport::Pair(pair) => show(&line(&finding(&pair)))?,
+        }
+    }
+    if !outcome.succeeded {
+        for complaint in outcome.complaints() {
+            show(&line(&Finding::new("failed", Grade::Bad, complaint)))?;
+        }
+    }
+    Ok(path)
+}
+
+fn line(finding: &Finding) -> String {
+    let one = Section { title: String::new(), findings: vec![finding.clone()] };
+    one.text().trim_start_matches('\n').to_owned()
+}
+
+fn finding(pair: &Pair) -> Finding {
+    let (hosts, pes) = (&pair.hosts, pair.pes);
+    let socket = match pair.socket {
+        Some((round_trip, bandwidth)) => {
+            format!("a socket: round trip {}, {}", seconds(round_trip), rate(bandwidth))
+        }
+        None => "no socket connects them".to_owned(),
+    };
+    let text = format!(
+        "first put {}, put {}, get {}, atomic add {}, {}; {socket}",
+        seconds(pair.first),
+        seconds(pair.put),
+        seconds(pair.get),
+        seconds(pair.amo),
+        rate(pair.bandwidth)
+    );
+    Finding::ok(format!("PE {} on {} to PE {} on {}", pes.0, hosts.0, pes.1, hosts.1), text)
+}
+
+fn seconds(of: f64) -> String {
+    match of {
+        long if long >= 1.0 => format!("{long:.1} s"),
+        short if short >= 1e-3 => format!("{:.1} ms", short * 1e3),
+        short if short >= 1e-5 => format!("{:.0} us", short * 1e6),
+        tiny => format!("{:.2} us", tiny * 1e6),
+    }
+}
+
+fn rate(of: f64) -> String {
+    format!("{:.2} GB/s", of * 1e-9)
+}
+
+/// A job that has ended.
+struct Outcome {
+    succeeded: bool,
+    stdout: String,
+    stderr: String,
+}
+
+impl Outcome {
+    fn reports<T: DeserializeOwned>(&self) -> Vec<T> {
+        let lines = self.stdout.lines().filter_map(|line| line.strip_prefix(MARK));
+        lines.filter_map(|json| serde_json::from_str(json).ok()).collect()
+    }
+
+    /// Why it failed: the messages of PEs and of oshrun, or else what was printed last.
+    fn complaints(&self) -> Vec<String> {
+        let is_ours = |line: &&str| {
+            ["PE ", "oshrun: ", "shmem-info: "].iter().any(|start| line.starts_with(start))
+        };
+        let ours: Vec<String> = self.stderr.lines().filter(is_ours).map(str::to_owned).collect();
+        match ours.is_empty() {
+            false => ours,
+            true => self.stderr.lines().next_back().map(str::to_owned).into_iter().collect(),
+        }
+    }
+}
+
+impl Examined {
+    /// Runs the doctor's PEs in this role.
+    fn run(
+        &self,
+        layout: &[String],
+        role: &str,
+        limit: u32,
+        variables: &[(&str, &str)],
+    ) -> Result<Outcome, String> {
+        let output = Command::new(&self.oshrun[0])
+            .args(&self.oshrun[1..])
+            .args(layout)
+            .args(["--timeout", &limit.to_string()])
+            .arg(self.program()?)
+            .args(["--doctor-pe", role])
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("oshrun cannot be started: {error}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Outcome {
+            succeeded: output.status.success(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        })
+    }
+
+    /// This program, where the hosts have it.
+    fn program(&self) -> Result<PathBuf, String> {
+        let mut words = self.oshrun.iter();
+        match words.find(|word| *word == "--prefix").and_then(|_| words.next()) {
+            Some(prefix) => Ok(PathBuf::from(prefix).join("bin/shmem-info")),
+            None => std::env::current_exe()
+                .map_err(|error| format!("it cannot find its own file: {error}")),
+        }
+    }
+
+    /// What a user types for this job.
+    fn command_line(&self, layout: &[String]) -> String {
+        let options = self.oshrun[1..].iter().map(|word| word.to_string_lossy().into_owned());
+        let quoted = |word: String| match word.contains([' ', '*', '$', '"', '\'', ';']) {
+            true => format!("'{}'", word.replace('\'', "'\\''")),
+            false => word,
+        };
+        let words: Vec<String> = layout.iter().cloned().chain(options).map(quoted).collect();
+        format!("oshrun {} ./program", words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, findings: Vec<Finding>) -> HostReport {
+        let sections = vec![Section { title: "transport ucx: none".to_owned(), findings }];
+        HostReport { host: name.to_owned(), build: "1".to_owned(), cpus: 2, sections }
+    }
+
+    #[test]
+    fn a_host_is_described_by_what_differs_from_the_first() {
+        let ok = || Finding::ok("eth0", "10.0.0.1");
+        let first = host("a", vec![ok()]);
+        let same = host("b", vec![Finding::ok("eth0", "10.0.0.2")]);
+        assert_eq!(different(&first, &same).text(), "host b\n  ok      b: as a\n");
+        let absent = Finding::new("UCX", Grade::Note, "absent");
+        let other = HostReport { build: "2".to_owned(), ..host("c", vec![ok(), absent]) };
+        let text = different(&first, &other).text();
+        assert!(text.contains("warning build of Rushmem: 2 here, 1 on a; install"), "{text}");
+        assert!(text.contains("note    UCX: absent") && !text.contains("eth0"), "{text}");
+    }
+
+    #[test]
+    fn a_transport_is_tried_once_and_only_if_all_hosts_have_it() {
+        let usable = || host("a", vec![Finding::ok("tcp", "usable")]);
+        let without = host("b", vec![Finding::new("UCX", Grade::Note, "absent")]);
+        assert_eq!(others(&[usable()], None), ["ucx"]);
+        assert_eq!(others(&[usable()], Some("tcp: every PE has it")), ["ucx"]);
+        assert!(others(&[usable(), without], None).is_empty());
+        let path = "shared memory on a node, ucx between nodes: SHMEM_TRANSPORT is ucx";
+        assert!(others(&[usable()], Some(path)).is_empty());
+    }
+
+    #[test]
+    fn times_have_three_digits_or_so() {
+        let shown = [2.0, 0.0123, 34e-6, 1.234e-6].map(seconds);
+        assert_eq!(shown, ["2.0 s", "12.3 ms", "34 us", "1.23 us"]);
+    }
+
+    #[test]
+    fn the_command_line_can_be_typed() {
+        let words =
+            ["/opt/bin/oshrun", "-H", "a,b", "--launch-agent", "ssh -q"].map(OsString::from);
+        let examined = Examined { oshrun: words.into(), layout: Vec::new() };
+        let line = examined.command_line(&["-n".to_owned(), "4".to_owned()]);
+        assert_eq!(line, "oshrun -n 4 -H a,b --launch-agent 'ssh -q' ./program");
+    }
+}

@@ -1,0 +1,33 @@
+//! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
+//! helps.
+//!
+//! `host` and `gids` look at the machine and `transports` at the providers, all as lists of
+//! `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`; it compares
+//! them with a `socket`.
+
+mod finding;
+mod gids;
+mod host;
+mod job;
+mod machine;
+mod pe;
+mod socket;
+mod timing;
+mod transports;
+
+use finding::{Finding, Grade, Section};
+pub use job::{Examined, examine};
+pub use pe::{Role, run};
+
+/// What the doctor prints of this machine, and whether a job can run on it.
+pub fn this_machine() -> Result<(String, bool), String> {
+    let sections = machine::sections()?;
+    let text: String = sections.iter().map(Section::text).collect();
+    let bad = sections.iter().flat_map(|section| &section.findings);
+    let bad: Vec<&Finding> = bad.filter(|finding| finding.grade == Grade::Bad).collect();
+    let verdict = match bad.first() {
+        None => "verdict: ok: this machine can run jobs; `oshrun --doctor` tries one\n".to_owned(),
+        Some(first) => format!("verdict: not ok: repair first {first}\n"),
+    };
+    Ok((text + &verdict, bad.is_empty()))
+}

@@ -34,7 +34,7 @@ const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
 /// Cases of the suite that do not run in guests. The far offsets take more memory than a guest has,
 /// for registered memory is all there. The buffers of UCX over verbs vary by 80 MB from one opening
-/// to the next, which hides what peers that are not used take; that case runs over the networks that
+/// to the next, which hides what peers that are not used take; that case runs over networks that
 /// need no NIC.
 const NOT_HERE: &str = "--skip far_offsets --skip unused_peers";
 

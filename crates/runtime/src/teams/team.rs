@@ -277,6 +277,13 @@ impl Teams {
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
         let handle = team.handle;
         let slot = team.slot as usize;
+        rushmem_log::debug!(
+            team = handle.0,
+            members = team.members.n,
+            team_pe = team.me.0,
+            "a new team: {}",
+            team.name
+        );
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         if teams.len() <= slot {
             teams.resize_with(slot + 1, || None);
@@ -287,6 +294,7 @@ impl Teams {
 
     pub(crate) fn remove(&self, handle: TeamHandle) {
         let slot = handle.slot().expect("the handle of a team");
+        rushmem_log::debug!(team = handle.0, "destroyed a team");
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams[slot] = None;
     }

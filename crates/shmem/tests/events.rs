@@ -92,11 +92,16 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
     let shmem = shmem::init();
     communicate(&shmem);
     let me = shmem.my_pe();
+    drop(shmem.world().split_strided(1, -1, 2).expect("a team"));
     drop(shmem);
     let text = written.text();
-    for part in
-        ["rushmem_bootstrap::session", "rushmem_runtime::setup::finalize", &format!("pe={me}")]
-    {
+    for part in [
+        "rushmem_bootstrap::session",
+        "a new team: the team of 2 PEs from split 1",
+        "broadcast of the team: ",
+        "rushmem_runtime::setup::finalize",
+        &format!("pe={me}"),
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 });

@@ -63,14 +63,9 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
 
 /// Reports the algorithms that are chosen with these facts.
 pub(super) fn show(table: &Table, facts: &Facts) {
-    if !rushmem_log::is_on(rushmem_log::Level::DEBUG) {
-        return;
-    }
-    for &operation in Table::OPERATIONS {
-        let listed = table.listed(facts).into_iter().filter(|row| row.operation == operation);
-        let rows =
-            listed.map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
-        let rows: Vec<String> = rows.collect();
-        rushmem_log::debug!("{operation} of all PEs: {}", rows.join(", "));
+    if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
+        for (operation, rows) in table.described(facts) {
+            rushmem_log::debug!("{operation} of all PEs: {rows}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
-//! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
+//! - Monitoring: `host_starts`, `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
 //! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
@@ -23,6 +23,7 @@ mod environment;
 mod event_loop;
 mod failure;
 mod guard;
+mod host_starts;
 mod hosts;
 mod input;
 mod job;

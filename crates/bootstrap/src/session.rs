@@ -62,15 +62,20 @@ impl JobSession {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
-        let session = if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            JobSession::join(Link::new(socket), Some(memory))?
+        let (session, by) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
+            (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
         } else if let Some(manager) = find_manager(protocol)? {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
-            return Ok(JobSession::managed(Managed::join(manager)?));
+            rushmem_log::debug!(n_pes = manager.n_pes(), "the process manager answers");
+            let session = JobSession::managed(Managed::join(manager)?);
+            rushmem_log::debug!(n_nodes = session.nodes.n_nodes(), "the PEs of the node have met");
+            return Ok(session);
         } else {
-            JobSession::alone()
+            (JobSession::alone(), "no launcher: it is a job of one PE")
         };
         identified(session.pe, session.aborter());
+        let (n_pes, n_nodes) = (session.n_pes(), session.nodes.n_nodes());
+        rushmem_log::debug!(n_pes, n_nodes, "joins by {by}");
         Ok(session)
     }
 
@@ -124,6 +129,7 @@ impl JobSession {
         if record.len() > MAX_RECORD {
             return Err(Error::RecordTooLarge { nbytes: record.len() });
         }
+        rushmem_log::debug!(nbytes = record.len(), "exchanges records with all PEs");
         let link = match &mut self.job {
             Membership::Alone => return Ok(vec![record.to_vec()]),
             Membership::Managed(managed) => return managed.exchange(record),
@@ -134,6 +140,7 @@ impl JobSession {
             FromLauncher::Gathered { round, records }
                 if round == self.round && records.len() == self.nodes.n_pes() as usize =>
             {
+                rushmem_log::trace!(round, "has the records of all PEs");
                 self.round = self.round.wrapping_add(1);
                 Ok(records)
             }
@@ -258,6 +265,7 @@ fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
     let lookup =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let route = detect::route(protocol, &lookup, inherited::is_socket)?;
+    rushmem_log::debug!("the environment shows {route:?}");
     match managed::manager(route, protocol) {
         // One process needs nobody's library.
         Err(Error::PmixMissing { .. }) if detect::several(protocol, &lookup).is_none() => Ok(None),

@@ -69,6 +69,7 @@ mod atomics;
 mod collectives;
 mod context;
 mod element;
+mod events;
 mod job;
 mod lock;
 mod operator;
@@ -112,6 +113,7 @@ pub use context::{
     Shared,
 };
 pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
+pub use events::give_events_to_program;
 pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};

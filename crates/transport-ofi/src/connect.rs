@@ -131,8 +131,14 @@ impl Peer {
             let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
             Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
         };
-        let name = address(pe, record)?.name;
-        let at = fabric.insert(&name).map_err(|code| refused("the address", code))?;
+        let address = address(pe, record)?;
+        let at = fabric.insert(&address.name).map_err(|code| refused("the address", code))?;
+        rushmem_log::debug!(
+            peer = pe.0,
+            host = address.host,
+            "has its address, {}",
+            address.shown()
+        );
         let mut keys = [SegmentKey::default(); Segment::COUNT];
         for (key, offered) in keys.iter_mut().zip(offered(pe, record)?) {
             *key = offered.segment;

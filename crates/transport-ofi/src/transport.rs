@@ -122,7 +122,10 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
                 found = Some(opened);
                 break;
             }
-            Err(why) => refusals.push(format!("provider {provider}, domain {domain}: {why}")),
+            Err(why) => {
+                rushmem_log::debug!("provider {provider} ({domain}) is refused: {why}");
+                refusals.push(format!("provider {provider}, domain {domain}: {why}"));
+            }
         }
     }
     let Some(Opened { ep, native, address }) = found else {
@@ -132,6 +135,18 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             fabric::LOG
         )));
     };
+    let facts = &ep.fabric().facts;
+    rushmem_log::debug!(
+        mr_mode = format_args!("{:#x}", facts.mr_mode),
+        ordered = facts.ordered,
+        delivery = facts.delivery,
+        reads_follow = facts.reads_follow,
+        locks_memory = facts.locks_memory(),
+        "provider {} ({}) is used, at {}",
+        facts.provider,
+        facts.domain,
+        address.shown()
+    );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
     let max_bytes = tuning.max_bytes.min(ep.fabric().facts.max_message);
     let tuning = Tuning { max_bytes, ..tuning };
@@ -241,6 +256,7 @@ impl Ofi {
             Some(ep) => ep,
             None => shared.share(self.new_ep()?),
         };
+        rushmem_log::debug!(endpoints = shared.n_eps(), "one more endpoint is in use");
         Ok(OfiEndpoint::new(Arc::clone(&self.progress), ep))
     }
 

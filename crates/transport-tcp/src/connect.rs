@@ -106,8 +106,16 @@ pub(crate) fn connect(
         let (mut silent, mut hung_up) = (false, false);
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
-                Ok(met) => return Ok(met),
+                Ok(Some(stream)) => {
+                    rushmem_log::debug!(peer = target.0, "connected to {socket}");
+                    return Ok(Some(stream));
+                }
+                Ok(None) => {
+                    rushmem_log::debug!(peer = target.0, "{socket} defers: it will connect itself");
+                    return Ok(None);
+                }
                 Err(failure) => {
+                    rushmem_log::debug!(peer = target.0, "no connection to {socket}: {failure}");
                     silent |= matches!(failure, ConnectFailure::Silent);
                     hung_up |= failure.is_hang_up();
                     why = failure.refusal(socket);

@@ -207,6 +207,8 @@ impl SharedState {
         match socket {
             Some(socket) => {
                 self.watch(&socket, Token::Link(pe.0), false);
+                let from = socket.peer_addr().map_or_else(|e| e.to_string(), |at| at.to_string());
+                rushmem_log::debug!(peer = pe.0, "accepted its connection from {from}");
                 self.open(&mut link, socket);
             }
             None => {
@@ -239,6 +241,7 @@ impl SharedState {
     /// loss.
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
+        rushmem_log::debug!(peer = pe.0, "the connection ends: {why}");
         let error = match end {
             ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
             ConnectionEnd::Own(why) => {
@@ -338,7 +341,10 @@ impl SharedState {
             }
             Err(end) => {
                 match end {
-                    ConnectionEnd::Bye => *link = PeerLink::closed(end.to_string()),
+                    ConnectionEnd::Bye => {
+                        rushmem_log::debug!(peer = pe.0, "the connection ends: {end}");
+                        *link = PeerLink::closed(end.to_string());
+                    }
                     _ => drop(self.close(pe, &mut link, &end)),
                 }
                 self.wake_sleepers();

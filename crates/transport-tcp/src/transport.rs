@@ -54,6 +54,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     if listeners.is_empty() {
         return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}")));
     }
+    rushmem_log::debug!("listens on {sockets:?}");
     let address = Address { host: host_name(), sockets };
     let shared = SharedState::new(open, tuning, address).map_err(refused)?;
     let mut service = Service::new(listeners);

@@ -122,6 +122,7 @@ impl Origin {
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
         let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
+        rushmem_log::debug!(peer = pe.0, host = address.host, "made an endpoint to it");
         self.routes[pe].open = Some(OpenRoute { endpoint, connection });
         Ok(())
     }

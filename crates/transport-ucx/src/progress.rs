@@ -80,6 +80,8 @@ impl Progress {
             }
         };
         issuer.add_user();
+        let (workers, users) = (issuers.len(), issuer.users());
+        rushmem_log::debug!(workers, users, "an endpoint uses a worker");
         Ok(issuer)
     }
 

@@ -47,6 +47,17 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
+    rushmem_log::debug!(
+        copies = context.copies(),
+        notices_failures = context.notices_failures,
+        "UCX may use {}",
+        context
+            .resources()
+            .iter()
+            .map(|(name, device)| format!("{name}/{device}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
     if open.amos == Amos::Network {
         probe(&context)
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;

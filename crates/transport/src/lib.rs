@@ -8,12 +8,12 @@
 //! - [`kit`], what all providers are built from, and [`descriptors`] and [`device`], what they
 //!   query of the machine.
 //!
-//! A provider (a crate `transport-*`) imports this crate, `wire` and its own bindings. The runtime
-//! imports this crate and no provider. To write a provider, start with [`Provider`], the trait
-//! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
+//! A provider (a crate `transport-*`) imports this crate, `wire`, `log` and its own bindings. The
+//! runtime imports this crate and no provider. To write a provider, start with [`Provider`], the
+//! trait [`Transport`] and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!
-//! This crate imports no other crate of this repository.
+//! This crate imports no other crate of this repository but `log`.
 
 mod amos;
 pub mod descriptors;

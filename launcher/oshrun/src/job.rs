@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::args::Options;
 use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
+use crate::host_starts::HostStarts;
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
@@ -77,6 +78,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut job = Job {
         progress_line: ProgressLine::new(nodes.n_pes()),
         timings,
+        host_starts: HostStarts::new(nodes.clone(), &names),
         server: Server::new(nodes, names),
         subtree,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
@@ -109,6 +111,9 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
                 if is_last {
                     pieces = None;
                 }
+            }
+            () = job.progress_line.due(), if job.end == Termination::Open => {
+                job.progress_line.update(job.host_starts.waits_for().as_deref());
             }
             () = until(deadline) => match (job.end, options.timeout) {
                 (Termination::Open, Some(limit)) => job.time_out(limit),
@@ -232,6 +237,7 @@ impl Termination {
 struct Job {
     progress_line: ProgressLine,
     timings: Timings,
+    host_starts: HostStarts,
     server: Server,
     subtree: Subtree,
     output: Output,
@@ -251,12 +257,15 @@ impl Job {
     /// Passes an event to the rules.
     fn handle(&mut self, event: Up) {
         match event {
+            Up::Greeted { pe } => self.timings.mark_some(self.host_starts.greeted(pe)),
             Up::Started { pe, pid } => {
                 self.server.started(pe, pid);
                 self.progress_line.started();
                 self.timings.started();
+                self.timings.mark_some(self.host_starts.started(pe));
             }
             Up::Frames { pe, bytes } if self.end == Termination::Open => {
+                self.timings.mark_some(self.host_starts.entered(pe));
                 let decisions = self.server.received(pe, &bytes);
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);

@@ -1,10 +1,11 @@
-//! A line on the terminal that shows how many PEs have started.
+//! A line on the terminal that shows how many PEs have started, and which host the others wait for.
 //!
 //! Appears only if stderr is a terminal and the start takes some time. Disappears when all PEs have
 //! started.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 
 /// Delay before the line appears, and interval between updates.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -31,11 +32,23 @@ impl ProgressLine {
         self.started += 1;
         if self.started == self.n_pes {
             self.clear();
-        } else if self.is_terminal && self.shown.elapsed() >= INTERVAL {
-            let (started, n_pes) = (self.started, self.n_pes);
-            self.show(&format!("\r\x1b[Koshrun: {started} of {n_pes} PEs have started"));
-            self.is_visible = true;
         }
+    }
+
+    /// Waits until the line should be shown or updated; forever if it should not. Cancel safe.
+    pub async fn due(&self) {
+        match self.is_terminal && self.started < self.n_pes {
+            true => sleep_until(self.shown + INTERVAL).await,
+            false => std::future::pending().await,
+        }
+    }
+
+    /// Shows the line, with what the job waits for.
+    pub fn update(&mut self, waits_for: Option<&str>) {
+        let (started, n_pes) = (self.started, self.n_pes);
+        let waits_for = waits_for.map_or_else(String::new, |waits_for| format!("; {waits_for}"));
+        self.show(&format!("\r\x1b[Koshrun: {started} of {n_pes} PEs have started{waits_for}"));
+        self.is_visible = true;
     }
 
     /// Erases the line before other output.

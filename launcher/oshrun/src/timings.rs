@@ -33,6 +33,11 @@ impl Timings {
         self.marks.push((phase.to_string(), self.since.elapsed()));
     }
 
+    /// The same for a phase that may not be complete.
+    pub fn mark_some(&mut self, phase: Option<String>) {
+        self.marks.extend(phase.map(|phase| (phase, self.since.elapsed())));
+    }
+
     /// Records the start of a PE.
     pub fn started(&mut self) {
         self.started += 1;

@@ -82,9 +82,41 @@ fn phases_are_timed_on_request() {
         {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
+        let of_hosts = [
+            "host a: daemon started",
+            "host b: daemon started",
+            "host b: last of 2 PEs started",
+            "host b: last of 2 PEs in shmem_init",
+        ];
+        let found = of_hosts.iter().filter(|phase| names.contains(phase)).count();
+        assert_eq!(found, if hosts == "a:1,b:2" { of_hosts.len() } else { 0 }, "{names:?}");
         assert_eq!(names.last(), Some(&"nothing left"));
         outcome.expect_nothing_left();
     }
+}
+
+/// The agent of host b waits for the line, so that the job ends well only if the line appears.
+fn a_terminal_shows_which_host_is_behind() {
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        absent("script is not here");
+    }
+    let folder = Folder::new("terminal");
+    std::fs::create_dir(&folder.0).expect("a folder");
+    let log = folder.0.join("log").display().to_string();
+    let waits =
+        format!("test $1 = a || until grep -q '; host b has not' {log}; do sleep 0.1; done");
+    let agent = Agent::new(&waits);
+    let words = [&oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
+    let command = format!("{} init finalize", words.join(" "));
+    let outcome = Job::by("script", &["-qefc", &command, &log]).run();
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let shown = folder.text("log");
+    assert!(
+        shown.contains("oshrun: 1 of 3 PEs have started; host b has not answered yet"),
+        "{shown}"
+    );
+    assert!(shown.contains("\r\x1b[K"), "{shown}");
+    outcome.expect_nothing_left();
 }
 
 fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
@@ -151,5 +183,6 @@ testkit::tests! {
     each_pe_prints_into_files_of_its_own,
     files_that_cannot_be_made_are_named_before_a_pe_starts,
     phases_are_timed_on_request,
+    a_terminal_shows_which_host_is_behind,
     a_debugger_without_anybody_at_it_prints_where_a_signal_came,
 }

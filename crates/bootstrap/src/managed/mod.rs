@@ -135,6 +135,7 @@ impl Managed {
         let key = NodeKey::agree(&mut *manager)?;
         let socket = NodeSocket::listen(key, manager.pe())?;
         manager.fence()?;
+        rushmem_log::trace!("all processes of the job have come");
         drop(notice);
         let mut node_peers = meeting::meet(socket, manager.n_pes(), time_left::ANSWER)?;
         let led = node_peers.led();
@@ -186,6 +187,7 @@ impl Managed {
                 None
             }
         };
+        rushmem_log::trace!(round = self.round, "the nodes have exchanged their records");
         self.round = self.round.wrapping_add(1);
         let whole = self.node_peers.spread(whole)?;
         if whole.len() == self.nodes.n_pes() as usize {

@@ -102,6 +102,18 @@ macro_rules! table {
                 $(listed.extend(ladder::<$algorithm>(self, facts));)+
                 listed
             }
+
+            /// The same as text: each operation, and its algorithms.
+            pub fn described(&self, facts: &Facts) -> Vec<(&'static str, String)> {
+                let listed = self.listed(facts);
+                let of = |&operation: &&'static str| {
+                    let rows = listed.iter().filter(|row| row.operation == operation);
+                    let rows = rows
+                        .map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
+                    (operation, rows.collect::<Vec<_>>().join(", "))
+                };
+                Self::OPERATIONS.iter().map(of).collect()
+            }
         }
 
         $(impl Tabled for $algorithm {

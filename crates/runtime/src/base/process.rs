@@ -58,6 +58,7 @@ pub(crate) fn decrement_inits() {
 
 /// Set the number of this PE and how it ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
+    rushmem_log::identify(me.0);
     // A second init of the process has the same one.
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }

@@ -9,10 +9,10 @@ use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
 };
+use rushmem_log::Filter;
 use rushmem_transport::setting::{Invalid, ValueSource, environment};
 use rushmem_transport::{Amos, NicName, Setting};
 use std::time::Duration;
-use tracing::Level;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
 /// where none is set.
@@ -73,12 +73,14 @@ settings! {
     /// Print the settings.
     info: bool = "SHMEM_INFO", &["SMA_INFO"], None;
         "any value: print the settings with their values at start-up"; is_set, "anything";
-    /// Print what is chosen, or also what is found.
-    debug: Option<Level> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
-        "1: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0, and why the \
-         symmetric heaps have different addresses, if they do; 2 and any other value: also print everything else that \
-         the library finds and chooses";
-        |value| Some(value.map(|value| if value == "1" { Level::INFO } else { Level::DEBUG })), "anything";
+    /// Print what the library does.
+    debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
+        "1 or info: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0, and why the \
+         symmetric heaps have different addresses, if they do; 2, debug and any other word: also print everything else that \
+         the library finds and chooses, and each connection; 3 or trace: also what it does often; or modules with their levels, such as \
+         transport=debug,bootstrap=trace, for these alone: bootstrap, runtime, transport (with all providers), transport_tcp, \
+         transport_ucx, transport_ofi, and their parts such as runtime::setup";
+        |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
     /// Make checks that cost time.
     check: bool = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \

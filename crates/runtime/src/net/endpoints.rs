@@ -209,7 +209,10 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
     }
     let default = &PLACES[0];
     let mut has_own = false;
-    let uses = match endpoint() {
+    let endpoint = endpoint().inspect_err(|why| {
+        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one: {why}");
+    });
+    let uses = match endpoint {
         Ok(made) => {
             *own.endpoint = Some(made);
             has_own = true;

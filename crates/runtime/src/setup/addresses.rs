@@ -25,16 +25,16 @@ pub(super) fn report(me: Pe, records: &[StartupRecord], heap: Option<usize>) {
         return;
     }
     match heap {
-        Some(at) => tracing::debug!("the symmetric heap begins at {at:#x} on all PEs"),
-        None => tracing::info!(
+        Some(at) => rushmem_log::debug!("the symmetric heap begins at {at:#x} on all PEs"),
+        None => rushmem_log::info!(
             "the symmetric heap begins at different addresses on the PEs: {}",
             obstacle(records)
         ),
     }
     let statics = records[0].statics_start;
     match records.iter().position(|record| record.statics_start != statics) {
-        None => tracing::debug!("the static data begin at {statics:#x} on all PEs"),
-        Some(pe) => tracing::debug!(
+        None => rushmem_log::debug!("the static data begin at {statics:#x} on all PEs"),
+        Some(pe) => rushmem_log::debug!(
             "the static data begin at {statics:#x} on PE 0 and at {:#x} on PE {pe}: `oshrun --no-aslr` \
              gives them one address",
             records[pe].statics_start

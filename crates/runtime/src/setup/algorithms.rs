@@ -61,12 +61,11 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
     digest(&bytes.map(u64::from).collect::<Vec<u64>>())
 }
 
-/// Prints the algorithms that are chosen with these facts.
+/// Reports the algorithms that are chosen with these facts.
 pub(super) fn show(table: &Table, facts: &Facts) {
-    for &operation in Table::OPERATIONS {
-        let listed = table.listed(facts).into_iter().filter(|row| row.operation == operation);
-        let rows =
-            listed.map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
-        tracing::debug!("{operation} of all PEs: {}", rows.collect::<Vec<_>>().join(", "));
+    if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
+        for (operation, rows) in table.described(facts) {
+            rushmem_log::debug!("{operation} of all PEs: {rows}");
+        }
     }
 }

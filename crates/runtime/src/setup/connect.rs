@@ -331,9 +331,8 @@ fn prepare(
     }
     let locks = transport.caps().locks_memory;
     let [heap, own, static_data] = registered.nbytes;
-    let (pe, of_node) = (job.me.0, registered.of_node());
-    tracing::debug!(
-        pe,
+    let of_node = registered.of_node();
+    rushmem_log::debug!(
         transport = provider.name,
         heap,
         static_data,
@@ -428,7 +427,7 @@ fn warn_of_unused_devices(
 
 /// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
 fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[(usize, String)]) {
-    if job.me != Pe(0) || job.settings.debug != Some(tracing::Level::DEBUG) {
+    if job.me != Pe(0) || !rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         return;
     }
     let host = ProcessHost::default();
@@ -446,6 +445,6 @@ fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[
             None => "chosen, and every PE moved data over it".to_owned(),
             Some((_, why)) => format!("not chosen: {why}"),
         };
-        tracing::debug!("transport {}: {found}; {fate}", provider.name);
+        rushmem_log::debug!("transport {}: {found}; {fate}", provider.name);
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn close(call: Call) {
         return;
     }
     ctx::destroy_of(call, None);
+    rushmem_log::debug!("every PE finalizes");
     if network::is_open() {
         // No PE leaves while others still complete operations on its memory, including the flags of
         // the barrier.
@@ -73,6 +74,7 @@ pub(super) fn close(call: Call) {
     team::teams().clear();
     address::close();
     *job.allocator() = None;
+    rushmem_log::debug!("the library is closed");
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().finalized() {

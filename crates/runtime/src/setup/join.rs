@@ -62,6 +62,9 @@ struct Identified {
 /// needs from then on: its identity in messages, its exit, its log.
 fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identified {
     let settings = Settings::read(environment);
+    if let Ok(Settings { debug: Some(filter), .. }) = &settings {
+        rushmem_log::print(filter);
+    }
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
     let opened = JobSession::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
     // Reported only now, since a PE that has joined names itself and ends the whole job.
@@ -79,11 +82,6 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     if session.is_launched() {
         stdio::print_line_by_line();
         leave::at_exit();
-    }
-    if let Some(level) = settings.debug {
-        // A subscriber that the program has set before keeps printing.
-        let _ =
-            tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     if me == Pe(0) {
@@ -247,7 +245,7 @@ impl Compatible {
                 error.remedy()
             ),
         };
-        locality::place_memory(pe.me, memory, &records[pe.me.index()].cpus);
+        locality::place_memory(memory, &records[pe.me.index()].cpus);
         if pe.local == 0 && pe.settings.symmetric_size_is_set {
             warnings::of_shortage(symmetric_size, n_local);
         }
@@ -280,16 +278,12 @@ impl Mapped {
         let (peers, have_peers, path) = found.unwrap_or_else(|error| fail!(pe.call, "{error}"));
         if nodes.n_nodes() > 1 || have_peers {
             let beside = machines.members(pe.machine).map(|pe| &records[pe as usize].cpus);
-            locality::choose_nic(me, &pe.settings.nic, beside, pe.local);
+            locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
         if let Some(why) = statics::refusal() {
-            tracing::debug!(
-                pe = me.0,
-                "the static data of this PE are not in shared memory: {why}"
-            );
+            rushmem_log::debug!("the static data of this PE are not in shared memory: {why}");
         }
-        tracing::debug!(
-            pe = me.0,
+        rushmem_log::debug!(
             n_pes = pe.n_pes,
             n_local = pe.n_local,
             usable_cpus = pe.usable_cpus(pe.machine, &records),

@@ -9,15 +9,14 @@ use crate::memory::statics;
 use crate::net::network;
 use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
-use rushmem_transport::{NicName, Pe};
+use rushmem_transport::NicName;
 
 /// Allocate the pages of this PE's slice on its NUMA node, if it is bound to one.
-pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
+pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
     match memory.prefer_numa_node(node) {
-        Ok(()) => tracing::debug!(pe = me.0, node, "the symmetric memory is on the PE's NUMA node"),
-        Err(why) => tracing::debug!(
-            pe = me.0,
+        Ok(()) => rushmem_log::debug!(node, "the symmetric memory is on the PE's NUMA node"),
+        Err(why) => rushmem_log::debug!(
             node,
             "the symmetric memory is wherever it is first touched: binding it was refused: {why}"
         ),
@@ -28,7 +27,6 @@ pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
 /// `beside`. All of them come to the same result without communication, since they read the
 /// topology of the same machine.
 pub(super) fn choose_nic<'a>(
-    me: Pe,
     preference: &NicPreference,
     beside: impl Iterator<Item = &'a Cpus>,
     local: u32,
@@ -36,16 +34,16 @@ pub(super) fn choose_nic<'a>(
     let nic = match preference {
         NicPreference::Any => None,
         NicPreference::Named(nic) => Some(nic.clone()),
-        NicPreference::Nearest if topology::has_choice() => nearest(me, beside, local),
+        NicPreference::Nearest if topology::has_choice() => nearest(beside, local),
         NicPreference::Nearest => None,
     };
     if let Some(nic) = nic {
-        tracing::debug!(pe = me.0, NIC = %nic, "prefers a NIC");
+        rushmem_log::debug!(NIC = %nic, "prefers a NIC");
         network::prefer(nic);
     }
 }
 
-fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
+fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
     let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     if homes.len() == 1 {
         // It is the only PE: the library of its network may use several NICs at once.
@@ -56,11 +54,11 @@ fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Op
         false => Topology::of_this_machine(),
     };
     for note in &machine.notes {
-        tracing::debug!(pe = me.0, "{note}");
+        rushmem_log::debug!("{note}");
     }
     let choice = machine.choice();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
-        tracing::debug!(pe = me.0, "where the NICs are is not known: PEs take them in turn");
+        rushmem_log::debug!("where the NICs are is not known: PEs take them in turn");
     }
     let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
     let topology::Nic { name, port, interface, .. } = choice[chosen].clone();

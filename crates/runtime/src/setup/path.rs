@@ -31,7 +31,7 @@ pub(super) fn note(job: &Job, chosen: Option<Chosen<'_>>) {
         }
     };
     if job.me == Pe(0) {
-        tracing::info!(n_pes, n_nodes, "{path}; atomic operations are carried out {amos}");
+        rushmem_log::info!(n_pes, n_nodes, "{path}; atomic operations are carried out {amos}");
     }
     let mut kept = PATH.write().unwrap_or_else(PoisonError::into_inner);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {

@@ -12,6 +12,7 @@ use core::ffi::c_int;
 use core::fmt;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
+use rushmem_collectives::choice::Facts;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -109,6 +110,28 @@ impl Team {
     /// Who is on which node, where the members are on several and not each on its own.
     pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
+    }
+
+    /// Reports that the team is new, and the algorithms of its collectives.
+    #[cold]
+    fn report(&self) {
+        let Team { handle, name, members, me, per_node, .. } = self;
+        let team = handle.0;
+        rushmem_log::debug!(team, members = members.n, team_pe = me.0, "a new team: {name}");
+        let Some(job) = job::known().filter(|_| rushmem_log::is_on(rushmem_log::Level::TRACE))
+        else {
+            return;
+        };
+        let facts = Facts {
+            members: members.n,
+            per_node: *per_node,
+            oversubscribed: job.oversubscribed_somewhere,
+            team: true,
+            shared_buffers: !job.threads_somewhere,
+        };
+        for (operation, rows) in job.algorithms.table().described(&facts) {
+            rushmem_log::trace!(team, "{operation} of the team: {rows}");
+        }
     }
 
     /// The split of this team that the PE begins, which all members call: a number that is the same
@@ -282,6 +305,7 @@ impl Teams {
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
         let handle = team.handle;
         let slot = team.slot as usize;
+        team.report();
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         if teams.len() <= slot {
             teams.resize_with(slot + 1, || None);
@@ -292,6 +316,7 @@ impl Teams {
 
     pub(crate) fn remove(&self, handle: TeamHandle) {
         let slot = handle.slot().expect("the handle of a team");
+        rushmem_log::debug!(team = handle.0, "destroyed a team");
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams[slot] = None;
     }

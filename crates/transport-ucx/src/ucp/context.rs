@@ -33,7 +33,7 @@ pub(crate) struct UcpContext {
     pub(super) handle: ucp_context_h,
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
-    pub(super) notices_failures: bool,
+    pub(crate) notices_failures: bool,
     /// The variables of each worker for its transports, as `NAME=value`.
     pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.

@@ -107,7 +107,10 @@ impl Backoff {
         let pause = self.next();
         self.polls += 1;
         if pause == Pause::Sleep {
-            self.first_sleep.get_or_insert_with(Instant::now);
+            self.first_sleep.get_or_insert_with(|| {
+                rushmem_log::trace!(polls = self.polls, "a wait begins to sleep between polls");
+                Instant::now()
+            });
         }
         pause
     }

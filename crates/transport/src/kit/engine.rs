@@ -105,6 +105,8 @@ fn run(driver: &impl Driver) {
     let mut sleeper = Sleeper { state, backoff, brief: FLUSH_DELAY, worked: false };
     let mut checks = driver.checks();
     let (mut seen, mut unpolled) = (0, 0);
+    let mut backs_off = false;
+    rushmem_log::debug!(oversubscribed = state.oversubscribed(), "the service thread runs");
     while !state.is_closing() {
         checks();
         let all = state.polls();
@@ -119,6 +121,9 @@ fn run(driver: &impl Driver) {
             sleeper.backoff.reset();
         }
         if others_poll && wakeup.back_off() {
+            if !std::mem::replace(&mut backs_off, true) {
+                rushmem_log::trace!(sleeping, "the service thread backs off: other threads poll");
+            }
             sleeper.brief = FLUSH_DELAY;
             // A thread that transfers much data polls rarely, so count it as polling.
             let polls = if waiting && !sleeping { u64::MAX } else { polls };
@@ -135,6 +140,9 @@ fn run(driver: &impl Driver) {
             continue;
         }
         unpolled = 0;
+        if std::mem::take(&mut backs_off) {
+            rushmem_log::trace!("the service thread takes over: no other thread polls");
+        }
         let served = driver.serve();
         sleeper.worked = served == Served::Worked;
         wakeup.clear_pending();
@@ -149,6 +157,7 @@ fn run(driver: &impl Driver) {
         }
         wakeup.set_pending();
     }
+    rushmem_log::debug!("the service thread ends");
 }
 
 /// Completes what calls left unfinished, by a thread that will not do so again soon.

@@ -92,6 +92,9 @@ impl Loss {
             is_first = true;
             error
         });
+        if is_first {
+            rushmem_log::debug!("the network fails from now on: {first}");
+        }
         if is_first && !self.leaving.load(Ordering::Acquire) {
             self.host.lost(first);
         }

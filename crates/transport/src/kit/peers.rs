@@ -79,6 +79,7 @@ impl<T: Send + Sync> Peers<T> {
             return Ok(peer);
         }
         let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
+        rushmem_log::debug!(peer = pe.0, "a peer is used for the first time");
         self.entries.insert(pe, [made]).ok_or_else(unreachable)
     }
 

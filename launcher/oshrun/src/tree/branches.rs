@@ -175,7 +175,10 @@ impl Branches {
         let branch = &mut self.list[number];
         branch.heartbeat.received();
         match arrival {
-            Arrival::Greeted if branch.stage == Stage::Starting => branch.stage = Stage::Running,
+            Arrival::Greeted if branch.stage == Stage::Starting => {
+                branch.stage = Stage::Running;
+                return Some(Up::Greeted { pe: branch.pes.start });
+            }
             Arrival::Message(Up::Idle) if branch.stage == Stage::Running => {
                 branch.stage = Stage::Idle;
             }

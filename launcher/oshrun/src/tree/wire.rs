@@ -73,6 +73,11 @@ pub struct Printed {
 /// A message of a daemon to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
+    /// The daemon that starts a PE has started.
+    Greeted {
+        /// The first PE of the daemon.
+        pe: u32,
+    },
     /// The process of a PE has been started.
     Started {
         /// The PE.

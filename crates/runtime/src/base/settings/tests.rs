@@ -49,11 +49,14 @@ fn new_names_win_over_old_ones() {
 }
 
 #[test]
-fn the_lowest_level_of_debugging_is_1() {
-    let level = |value| read(&[("SHMEM_DEBUG", value)]).expect("valid").debug;
+fn events_are_printed_by_level_or_by_module() {
+    let debug = |value| read(&[("SHMEM_DEBUG", value)]).map(|settings| settings.debug);
     assert_eq!(read(&[]).expect("valid").debug, None);
-    assert_eq!(level("1"), Some(Level::INFO));
-    assert!(["2", "", "yes"].into_iter().all(|value| level(value) == Some(Level::DEBUG)));
+    assert_eq!(debug("1"), Ok(Filter::parse("info")));
+    assert_eq!(debug("transport=debug"), Ok(Filter::parse("transport=debug")));
+    let error = debug("tcp=debug").expect_err("no module").to_string();
+    assert!(error.starts_with("SHMEM_DEBUG is tcp=debug, but it must be 1, 2 or 3"), "{error}");
+    assert!(error.ends_with("by default nothing is printed"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! Which events are printed: a level for all modules, or a level for each of some modules.
+
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+
+/// What the names of this repository's crates begin with, which users leave out.
+pub(crate) const CRATES: &str = "rushmem_";
+
+/// The crates that report something. `transport` stands for its providers, too, since their names
+/// begin with it.
+const MODULES: [&str; 6] =
+    ["bootstrap", "runtime", "transport", "transport_tcp", "transport_ucx", "transport_ofi"];
+
+/// The value of `SHMEM_DEBUG`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(Vec<(String, Level)>);
+
+impl Filter {
+    /// What [`parse`](Filter::parse) accepts.
+    pub const EXPECTED: &str = "1, 2 or 3, or some of the modules bootstrap, runtime, transport, transport_tcp, transport_ucx and \
+         transport_ofi, with or without a part such as runtime::setup and a level (info, debug or trace), separated by \
+         commas, such as transport=debug,bootstrap=trace; by default nothing is printed";
+
+    /// Reads a list of modules with their levels, or one level for all. A single word that is
+    /// neither is `debug`, since the standard gives any value a meaning (OpenSHMEM 1.6, §8).
+    pub fn parse(text: &str) -> Option<Filter> {
+        if let Some(level) = level(text) {
+            return Some(Filter::all(level));
+        }
+        let items: Option<Vec<(String, Level)>> = text.split(',').map(item).collect();
+        match items {
+            Some(items) => Some(Filter(items)),
+            None if text.contains(['=', ',', ':']) => None,
+            None => Some(Filter::all(Level::DEBUG)),
+        }
+    }
+
+    fn all(level: Level) -> Filter {
+        Filter(vec![(CRATES.to_owned(), level)])
+    }
+
+    /// The highest level of a module.
+    pub(crate) fn most(&self) -> Level {
+        self.0.iter().map(|&(_, level)| level).max().unwrap_or(Level::INFO)
+    }
+
+    pub(crate) fn targets(&self) -> Targets {
+        Targets::new().with_targets(self.0.iter().cloned())
+    }
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text.trim() {
+        "1" | "info" => Some(Level::INFO),
+        "2" | "debug" => Some(Level::DEBUG),
+        "3" | "trace" => Some(Level::TRACE),
+        _ => None,
+    }
+}
+
+/// A module, and its level if it has one.
+fn item(text: &str) -> Option<(String, Level)> {
+    let (module, level) = match text.split_once('=') {
+        Some((module, name)) => (module, level(name)?),
+        None => (text, Level::DEBUG),
+    };
+    let module = module.trim().replace('-', "_");
+    let root = module.split("::").next().unwrap_or_default();
+    MODULES.contains(&root).then(|| (format!("{CRATES}{module}"), level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(items: &[(&str, Level)]) -> Option<Filter> {
+        Some(Filter(items.iter().map(|&(module, level)| (module.to_owned(), level)).collect()))
+    }
+
+    #[test]
+    fn one_level_is_for_all_modules() {
+        let all = |level| filter(&[("rushmem_", level)]);
+        for (texts, level) in [
+            (&["1", "info"] as &[_], Level::INFO),
+            (&["2", "debug", "", "yes", "4"], Level::DEBUG),
+            (&["3", "trace"], Level::TRACE),
+        ] {
+            assert!(texts.iter().all(|text| Filter::parse(text) == all(level)), "{level}");
+        }
+    }
+
+    #[test]
+    fn modules_have_levels_of_their_own() {
+        assert_eq!(
+            Filter::parse("transport=info, bootstrap=3,transport-tcp::shared"),
+            filter(&[
+                ("rushmem_transport", Level::INFO),
+                ("rushmem_bootstrap", Level::TRACE),
+                ("rushmem_transport_tcp::shared", Level::DEBUG),
+            ])
+        );
+        assert_eq!(Filter::parse("runtime"), filter(&[("rushmem_runtime", Level::DEBUG)]));
+        assert!(MODULES.iter().all(|module| Filter::EXPECTED.contains(module)));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for text in ["tcp=debug", "transport=loud", "transport,tcp", "runtime=debug,", "a::b"] {
+            assert_eq!(Filter::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_filter_lets_modules_and_their_parts_pass() {
+        let filter = Filter::parse("transport=debug,runtime::setup=trace").expect("valid");
+        let targets = filter.targets();
+        for (module, level, passes) in [
+            ("rushmem_transport::kit::loss", Level::DEBUG, true),
+            ("rushmem_transport_ucx::shared", Level::DEBUG, true),
+            ("rushmem_transport_ucx::shared", Level::TRACE, false),
+            ("rushmem_runtime::setup::join", Level::TRACE, true),
+            ("rushmem_runtime::net", Level::INFO, false),
+            ("program", Level::ERROR, false),
+        ] {
+            assert_eq!(targets.would_enable(module, &level), passes, "{module} at {level}");
+        }
+        assert_eq!(filter.most(), Level::TRACE);
+    }
+}

@@ -1,0 +1,117 @@
+//! What the library reports of its own work, as events of `tracing`.
+//!
+//! With `SHMEM_DEBUG`, a subscriber of the library's own prints them to standard error. It is never
+//! the default of the process or of a thread, so that a program may set its own subscriber before
+//! or after initialization, and gets no event of the library. A program that wants them calls
+//! [`give_to_program`].
+//!
+//! An event that is off costs a load and a branch; events are in code that runs rarely. All crates
+//! of the library report through the macros of this one, which imports no other crate of this
+//! repository.
+
+mod filter;
+mod line;
+
+pub use filter::Filter;
+pub use tracing::{self, Level};
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use tracing::Dispatch;
+use tracing::dispatcher::with_default;
+use tracing_subscriber::layer::SubscriberExt;
+
+/// The [`rank`] of the last level at which something is reported; 0 if nothing is.
+static MOST: AtomicU8 = AtomicU8::new(0);
+/// What prints to standard error.
+static PRINTER: OnceLock<Dispatch> = OnceLock::new();
+/// The program's subscriber gets the events, too.
+static FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
+/// The number of this PE, as soon as it is known.
+static ME: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Reports an event: its level, then what `tracing::event!` takes. The number of the PE is added.
+#[macro_export]
+macro_rules! event {
+    ($level:ident, $($what:tt)+) => {
+        if $crate::is_on($crate::Level::$level) {
+            $crate::report(|| {
+                $crate::tracing::event!($crate::Level::$level, pe = $crate::me(), $($what)+)
+            });
+        }
+    };
+}
+
+/// Reports what a user should know of any job.
+#[macro_export]
+macro_rules! info {
+    ($($what:tt)+) => { $crate::event!(INFO, $($what)+) };
+}
+
+/// Reports what happens a few times in a job, or once for each peer.
+#[macro_export]
+macro_rules! debug {
+    ($($what:tt)+) => { $crate::event!(DEBUG, $($what)+) };
+}
+
+/// Reports what may happen many times.
+#[macro_export]
+macro_rules! trace {
+    ($($what:tt)+) => { $crate::event!(TRACE, $($what)+) };
+}
+
+/// Whether events of this level may be wanted.
+#[inline]
+pub fn is_on(level: Level) -> bool {
+    rank(level) <= MOST.load(Ordering::Relaxed)
+}
+
+const fn rank(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 1,
+        Level::WARN => 2,
+        Level::INFO => 3,
+        Level::DEBUG => 4,
+        Level::TRACE => 5,
+    }
+}
+
+/// Gives an event to those who may want it; the macros call this.
+#[cold]
+#[inline(never)]
+pub fn report(event: impl Fn()) {
+    if let Some(printer) = PRINTER.get() {
+        with_default(printer, &event);
+    }
+    if FOR_PROGRAM.load(Ordering::Acquire) {
+        event();
+    }
+}
+
+/// From now on prints the events that `filter` lets pass to standard error. Later calls have no
+/// effect.
+pub fn print(filter: &Filter) {
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(Level::TRACE)
+        .with_ansi(false)
+        .event_format(line::Line)
+        .with_writer(std::io::stderr);
+    PRINTER.get_or_init(|| Dispatch::new(lines.finish().with(filter.targets())));
+    MOST.fetch_max(rank(filter.most()), Ordering::Relaxed);
+}
+
+/// From now on gives all events to the subscriber that is the default where they happen, too.
+pub fn give_to_program() {
+    FOR_PROGRAM.store(true, Ordering::Release);
+    MOST.store(rank(Level::TRACE), Ordering::Relaxed);
+}
+
+/// Sets the number of this PE, which each event names from now on.
+pub fn identify(pe: u32) {
+    ME.store(pe, Ordering::Relaxed);
+}
+
+/// The number of this PE, for the macros.
+pub fn me() -> Option<u32> {
+    Some(ME.load(Ordering::Relaxed)).filter(|&pe| pe != u32::MAX)
+}

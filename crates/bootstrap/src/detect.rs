@@ -7,6 +7,7 @@
 
 use crate::env;
 use crate::error::Error;
+use std::fmt;
 
 /// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,19 @@ pub(crate) enum JoinRoute {
     },
     /// PMIx.
     Pmix,
+}
+
+impl fmt::Display for JoinRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinRoute::Alone => f.write_str("no process manager"),
+            JoinRoute::Inherited { fd, pe, n_pes } => {
+                write!(f, "PMI over descriptor {fd} for PE {pe} of {n_pes}")
+            }
+            JoinRoute::Port { address, id } => write!(f, "PMI at {address} for process {id}"),
+            JoinRoute::Pmix => f.write_str("PMIx"),
+        }
+    }
 }
 
 /// The protocol by which to join the job, where the variables of several launchers are set.

@@ -265,7 +265,7 @@ fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
     let lookup =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let route = detect::route(protocol, &lookup, inherited::is_socket)?;
-    rushmem_log::debug!("the environment shows {route:?}");
+    rushmem_log::debug!(?protocol, "the environment shows {route}");
     match managed::manager(route, protocol) {
         // One process needs nobody's library.
         Err(Error::PmixMissing { .. }) if detect::several(protocol, &lookup).is_none() => Ok(None),

@@ -298,6 +298,27 @@ mod hydra {
         starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
     }
 
+    pub fn how_pes_join_is_reported() {
+        let job = hydra().job(program!("rma.c"), 2).env("SHMEM_DEBUG", "bootstrap=trace");
+        let outcome = job.run();
+        let has = |words: &str, pe: &str| {
+            let holds = |line: &str| line.contains(words) && line.contains(pe);
+            assert!(outcome.stderr.lines().any(holds), "{words} {pe} in\n{outcome}");
+        };
+        for pe in 0..2 {
+            has("the environment shows PMI over descriptor ", &format!("for PE {pe} of 2"));
+            for words in [
+                "the process manager answers",
+                "all processes of the job have come",
+                "the PEs of the node have met",
+                "has the records of all PEs",
+            ] {
+                has(words, &format!("pe={pe}"));
+            }
+        }
+        outcome.assert_ok(2);
+    }
+
     /// The first PE of a node needs two descriptors for each other one; where it cannot have them,
     /// it alone says so.
     pub fn with_few_descriptors() {
@@ -543,6 +564,7 @@ testkit::tests! {
     ; ignored "part of `cargo xtask test --providers`" =>
     hydra::over_an_inherited_socket,
     hydra::over_a_port,
+    hydra::how_pes_join_is_reported,
     hydra::a_job_ends_as_a_whole,
     hydra::a_job_ends_with_its_proxy,
     hydra::among_attackers,

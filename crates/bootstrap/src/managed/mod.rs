@@ -187,9 +187,9 @@ impl Managed {
                 None
             }
         };
-        rushmem_log::trace!(round = self.round, "the nodes have exchanged their records");
-        self.round = self.round.wrapping_add(1);
         let whole = self.node_peers.spread(whole)?;
+        rushmem_log::trace!(round = self.round, "has the records of all PEs");
+        self.round = self.round.wrapping_add(1);
         if whole.len() == self.nodes.n_pes() as usize {
             Ok(whole)
         } else {

@@ -6,6 +6,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
+use crate::base::counters::{self, CallKind, Stay};
 use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
@@ -83,6 +84,8 @@ pub(crate) struct EnteredCollective<'a> {
     team: &'a Team,
     set: Option<&'a ActiveSet>,
     channels: std::sync::MutexGuard<'a, Channels>,
+    /// Until it is left.
+    _stay: Stay,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -102,6 +105,7 @@ impl<'a> EnteredCollective<'a> {
 
     pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
         let job = job::require(call);
+        let stay = counters::stay(CallKind::Collective);
         caller::check(call, job);
         let channels = match team.channels.try_lock() {
             Ok(channels) => channels,
@@ -114,7 +118,7 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        EnteredCollective { call, job, team, set: None, channels }
+        EnteredCollective { call, job, team, set: None, channels, _stay: stay }
     }
 
     pub(crate) fn members(&self) -> &'a Members {

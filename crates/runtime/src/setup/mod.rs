@@ -21,6 +21,7 @@ mod path;
 mod probe;
 mod queries;
 mod record;
+mod statistics;
 mod threads;
 mod transport_choice;
 mod warnings;

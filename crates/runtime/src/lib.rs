@@ -27,7 +27,7 @@ pub mod setup;
 mod sync;
 mod teams;
 
-pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
+pub use api::{amo, counters, ctx, heap, local, lock, rma, signal, team, wait};
 pub use base::call::Call;
 pub use base::handle::{ContextHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, thread, time};

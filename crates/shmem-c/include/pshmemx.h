@@ -8,6 +8,18 @@
 
 #include "pshmem.h"
 
+#ifndef RUSHMEM_EXTENSION_TYPES
+#define RUSHMEM_EXTENSION_TYPES
+/* Sandia: operations that were issued (pending) and completed on a context. */
+typedef struct {
+    uint64_t pending_put;
+    uint64_t pending_get;
+    uint64_t completed_put;
+    uint64_t completed_get;
+    uint64_t target;
+} shmemx_pcntr_t;
+#endif
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
@@ -139,6 +151,14 @@ double pshmemx_wtime(void);
 
 /* Rushmem: setup */
 const char *pshmemx_transport(void);
+
+/* SOS: counters */
+void pshmemx_pcntr_get_issued_write(shmem_ctx_t ctx, uint64_t *cntr_value);
+void pshmemx_pcntr_get_issued_read(shmem_ctx_t ctx, uint64_t *cntr_value);
+void pshmemx_pcntr_get_completed_write(shmem_ctx_t ctx, uint64_t *cntr_value);
+void pshmemx_pcntr_get_completed_read(shmem_ctx_t ctx, uint64_t *cntr_value);
+void pshmemx_pcntr_get_completed_target(uint64_t *cntr_value);
+void pshmemx_pcntr_get_all(shmem_ctx_t ctx, shmemx_pcntr_t *pcntr);
 
 /* SOS: rma */
 void pshmemx_float_ibput(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,

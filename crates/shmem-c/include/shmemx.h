@@ -23,6 +23,18 @@
 /* Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call. */
 #define SHMEMX_MALLOC_NO_BARRIER 4L
 
+#ifndef RUSHMEM_EXTENSION_TYPES
+#define RUSHMEM_EXTENSION_TYPES
+/* Sandia: operations that were issued (pending) and completed on a context. */
+typedef struct {
+    uint64_t pending_put;
+    uint64_t pending_get;
+    uint64_t completed_put;
+    uint64_t completed_get;
+    uint64_t target;
+} shmemx_pcntr_t;
+#endif
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
@@ -154,6 +166,14 @@ double shmemx_wtime(void);
 
 /* Rushmem: setup */
 const char *shmemx_transport(void);
+
+/* SOS: counters */
+void shmemx_pcntr_get_issued_write(shmem_ctx_t ctx, uint64_t *cntr_value);
+void shmemx_pcntr_get_issued_read(shmem_ctx_t ctx, uint64_t *cntr_value);
+void shmemx_pcntr_get_completed_write(shmem_ctx_t ctx, uint64_t *cntr_value);
+void shmemx_pcntr_get_completed_read(shmem_ctx_t ctx, uint64_t *cntr_value);
+void shmemx_pcntr_get_completed_target(uint64_t *cntr_value);
+void shmemx_pcntr_get_all(shmem_ctx_t ctx, shmemx_pcntr_t *pcntr);
 
 /* SOS: rma */
 void shmemx_float_ibput(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,

@@ -2,6 +2,7 @@
 //! each function comes from, ci/spec/shmemx.csv which of them are here.
 
 mod coll;
+pub(crate) mod counters;
 mod rma;
 mod setup;
 mod sync;

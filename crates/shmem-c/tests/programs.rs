@@ -17,6 +17,7 @@ const ELSEWHERE: &[&str] = &[
     "check.h",
     "child_exits.c",
     "core.c",
+    "counted.c",
     "death.c",
     "endless.c",
     "first_thread.c",
@@ -57,6 +58,12 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 const CHECKED: [usize; 2] = [1, 3];
+const COUNTED: [Nodes; 4] = [
+    (("SHMEM_ONNODE", "on"), 3),
+    (("SHMEM_ONNODE", "off"), 3),
+    (("SHMEM_ONNODE", "on"), 4),
+    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
 
 /// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
@@ -382,9 +389,10 @@ type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 const PROVIDERS: &str = "part of `cargo xtask test --providers`";
 const FULL: &str = "part of `cargo xtask test --full`";
 
-const SETTINGS: [Setting; 10] = [
+const SETTINGS: [Setting; 11] = [
     ("on_node", on_node, None),
     ("checked", checked, None),
+    ("counted", counted, None),
     ("tcp_sample", |source| TCP.runs_sample(source), Some(PROVIDERS)),
     ("ucx_sample", |source| UCX.runs_sample(source), Some(PROVIDERS)),
     ("ofi_sample", |source| OFI.runs_sample(source), Some(PROVIDERS)),
@@ -403,6 +411,14 @@ fn on_node(source: &str) {
 /// With everything checked that costs time to check, correct programs do what they did.
 fn checked(source: &str) {
     CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
+}
+
+/// With everything counted too, over memory, over a network or both, another for neighbors in the
+/// list.
+fn counted(source: &str) {
+    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    let (nodes, n) = COUNTED[place % COUNTED.len()];
+    runs(source, n, &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes]);
 }
 
 /// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first

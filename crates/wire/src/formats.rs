@@ -17,13 +17,15 @@ const fn format(name: &'static str, version: u8) -> Format {
 /// Frames between PEs, daemons and `oshrun`.
 pub const JOB: Format = format("job protocol", 4);
 /// What each PE sends to all others when it joins the job.
-pub const RECORD: Format = format("record of a PE", 7);
+pub const RECORD: Format = format("record of a PE", 8);
 /// What a PE is doing, for those that explain why a job hangs.
 pub const STATUS: Format = format("status of a PE", 1);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 3);
+/// What each PE has counted, for PE 0.
+pub const STATISTICS: Format = format("statistics of a PE", 1);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
 /// Where a PE listens.

@@ -111,6 +111,22 @@ const PSHMEM: &str = "\
 #endif /* RUSHMEM_PSHMEM_H */
 ";
 
+/// What both headers of extensions need, and a program may include together.
+const EXTENSION_TYPES: &str = "\
+#ifndef RUSHMEM_EXTENSION_TYPES
+#define RUSHMEM_EXTENSION_TYPES
+/* Sandia: operations that were issued (pending) and completed on a context. */
+typedef struct {
+    uint64_t pending_put;
+    uint64_t pending_get;
+    uint64_t completed_put;
+    uint64_t completed_get;
+    uint64_t target;
+} shmemx_pcntr_t;
+#endif
+
+";
+
 const SHMEMX: &str = "\
 #ifndef RUSHMEM_SHMEMX_H
 #define RUSHMEM_SHMEMX_H
@@ -118,6 +134,7 @@ const SHMEMX: &str = "\
 #include \"shmem.h\"
 
 @CONSTANTS@
+@EXTENSION_TYPES@
 @EXTERN_C@
 @GENERIC@
 
@@ -130,6 +147,7 @@ const PSHMEMX: &str = "\
 
 #include \"pshmem.h\"
 
+@EXTENSION_TYPES@
 @EXTERN_C@
 
 #endif /* RUSHMEM_PSHMEMX_H */
@@ -177,7 +195,10 @@ pub fn deprecated(name: &str) -> String {
 
 /// A template with the parts that it shares with others.
 fn expanded(template: &str) -> String {
-    template.replace("@EXTERN_C@\n", EXTERN_C).replace("@GENERIC@\n", GENERIC)
+    template
+        .replace("@EXTENSION_TYPES@\n", EXTENSION_TYPES)
+        .replace("@EXTERN_C@\n", EXTERN_C)
+        .replace("@GENERIC@\n", GENERIC)
 }
 
 fn notice(about: &str) -> String {

@@ -34,7 +34,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
         fail!(call, "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed");
     }
     contexts::require(call, ctx);
-    order::quiet(call, ctx);
+    order::complete_on(call, ctx);
     contexts::remove(ctx);
     endpoints::forget(ctx);
 }

@@ -2,6 +2,7 @@
 //! PE's copy of an address and access it.
 
 pub mod amo;
+pub mod counters;
 pub(crate) mod cray;
 pub mod ctx;
 pub mod heap;

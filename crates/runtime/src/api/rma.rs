@@ -135,7 +135,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { remote::put::<C, false>(ctx, dest.addr(), source, nbytes, pe, call) }
+            unsafe { remote::p::<C>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -165,7 +165,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { remote::get::<C, false>(ctx, dest, source.addr(), nbytes, pe, call) };
+            unsafe { remote::g::<C>(ctx, dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

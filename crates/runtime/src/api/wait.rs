@@ -7,6 +7,7 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
+use crate::base::counters::{CallKind, stay};
 use crate::base::job::{self, Job};
 use crate::memory::address::require_aligned;
 use crate::memory::place;
@@ -71,6 +72,7 @@ pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, c
     if job.settings.check {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
+    let _stay = stay(CallKind::Wait);
     let mut value = cmp_value;
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
@@ -301,6 +303,7 @@ macro_rules! sets {
 sets! {
     /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
     fn wait_until_all() -> () = |job, set| {
+        let _stay = stay(CallKind::Wait);
         // SAFETY: the same contract.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
     };
@@ -308,6 +311,7 @@ sets! {
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
     /// `SIZE_MAX` when no word is in the set.
     fn wait_until_any() -> usize = |job, set| {
+        let _stay = stay(CallKind::Wait);
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return usize::MAX;
@@ -326,6 +330,7 @@ sets! {
     /// `shmem_wait_until_some` (§9.11.4, §9.11.7): how many words satisfied the comparison, their
     /// indices in `indices`; 0 when no word is in the set.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
+        let _stay = stay(CallKind::Wait);
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return 0;

@@ -6,6 +6,7 @@
 pub(crate) mod call;
 pub(crate) mod caller;
 pub mod constants;
+pub(crate) mod counters;
 pub(crate) mod digest;
 pub mod extension_constants;
 pub mod handle;

@@ -91,6 +91,12 @@ settings! {
             "0" => Some(false),
             _ => None,
         }, "0 or 1";
+    /// Count what is sent.
+    statistics: Statistics = "SHMEM_STATS", &[], Some("0");
+        "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
+         table with the least, the median and the greatest value of all PEs; json:FILE: write the counters of every PE, by context \
+         and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
+        |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
     /// Bytes of the symmetric heap.
     symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512m");
         "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
@@ -218,6 +224,30 @@ pub enum NicPreference {
     Any,
     /// This one.
     Named(NicName),
+}
+
+/// What becomes of the counters of the PEs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statistics {
+    /// There are none.
+    No,
+    /// A table.
+    Table,
+    /// A file.
+    Json(String),
+}
+
+impl Statistics {
+    fn parse(text: &str) -> Option<Statistics> {
+        match text {
+            "0" => Some(Statistics::No),
+            "1" => Some(Statistics::Table),
+            _ => text
+                .strip_prefix("json:")
+                .filter(|file| !file.is_empty())
+                .map(|file| Statistics::Json(file.to_owned())),
+        }
+    }
 }
 
 /// How one machine is split into nodes.

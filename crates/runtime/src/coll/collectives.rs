@@ -30,7 +30,7 @@ pub fn barrier_all(call: Call) {
 
 /// The barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
-    order::quiet(call, World);
+    order::complete_on(call, World);
     let job = job::require(call);
     let mut entered = EnteredCollective::new(call, teams().world());
     if job.settings.check {
@@ -67,7 +67,7 @@ pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
 
 /// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
 pub fn barrier(call: Call, members: TeamOrActiveSet) {
-    order::quiet(call, World);
+    order::complete_on(call, World);
     sync(call, members);
 }
 

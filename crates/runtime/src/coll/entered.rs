@@ -6,6 +6,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
+use crate::base::counters::{self, CallKind, Stay};
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
@@ -81,6 +82,8 @@ pub(crate) struct EnteredCollective<'a> {
     pub(crate) entry: CollectiveCall<'a>,
     pub(crate) job: &'static Job,
     channels: std::sync::MutexGuard<'a, Channels>,
+    /// Until it is left.
+    _stay: Stay,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -101,6 +104,7 @@ impl<'a> EnteredCollective<'a> {
 
     pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
         let job = job::require(call);
+        let stay = counters::stay(CallKind::Collective);
         caller::check(call, job);
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
@@ -117,7 +121,12 @@ impl<'a> EnteredCollective<'a> {
             calling::note(call);
         }
         let nth = channels.enter();
-        EnteredCollective { entry: CollectiveCall { call, team, set: None, nth }, job, channels }
+        EnteredCollective {
+            entry: CollectiveCall { call, team, set: None, nth },
+            job,
+            channels,
+            _stay: stay,
+        }
     }
 
     pub(crate) fn members(&self) -> &'a Members {

@@ -3,8 +3,8 @@
 //! This is all that an on-node access does before it touches memory: a compare for each segment in
 //! which the address may lie, one for the PE, a load from the segment's table of deltas, and an
 //! addition. An access that fails these compares takes the cold path, which finds another way to
-//! the memory or reports why there is none. With `SHMEM_CHECK` the segments of the fast path are
-//! empty, so that every access takes the cold path and is checked there.
+//! the memory or reports why there is none. With `SHMEM_CHECK` or `SHMEM_STATS` the segments of the
+//! fast path are empty, so that every access takes the cold path and is checked or counted there.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -59,8 +59,9 @@ static MAP: AddressMap = AddressMap {
     statics: OwnSegment::closed(),
 };
 
-/// The segments with `SHMEM_CHECK`, closed without. The tables of deltas are those of [`MAP`].
-static CHECKED: AddressMap = AddressMap {
+/// The segments with `SHMEM_CHECK` or `SHMEM_STATS`, closed without. The tables of deltas are those
+/// of [`MAP`].
+static OBSERVED: AddressMap = AddressMap {
     n_pes: AtomicUsize::new(0),
     heap: OwnSegment::closed(),
     statics: OwnSegment::closed(),
@@ -170,17 +171,17 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Opens the fast path, or the checked one if `check` is set; again after [`close`], with the same
-/// PEs.
-pub(crate) fn open(heap: *mut u8, heap_bytes: usize, check: bool) {
-    let map = if check { &CHECKED } else { &MAP };
+/// Opens the fast path, or the one on which accesses are checked or counted if `observed` is set;
+/// again after [`close`], with the same PEs.
+pub(crate) fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
+    let map = if observed { &OBSERVED } else { &MAP };
     map.heap.open(heap.addr(), heap_bytes);
     map.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
 /// Closes both paths: every access now ends the job with an error.
 pub(crate) fn close() {
-    for map in [&MAP, &CHECKED] {
+    for map in [&MAP, &OBSERVED] {
         map.heap.close();
         map.statics.close();
     }
@@ -200,10 +201,10 @@ pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
 pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    unchecked_place(addr, nbytes).or_else(|| CHECKED.place(addr, nbytes))
+    unchecked_place(addr, nbytes).or_else(|| OBSERVED.place(addr, nbytes))
 }
 
-/// As [`place`]; `None` if accesses are to be checked.
+/// As [`place`]; `None` if accesses are to be checked or counted.
 pub(crate) fn unchecked_place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.place(addr, nbytes)
 }
@@ -241,7 +242,7 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
         return;
     }
     let addr = local.base.addr();
-    if CHECKED.heap.offset(addr, 1).is_some() {
+    if OBSERVED.heap.offset(addr, 1).is_some() {
         blocks::require(call, job, access.argument(), addr, local.nbytes);
     } else if let Some(fault) = Fault::at_ends(access, local) {
         fail!(call, "{fault}");
@@ -249,16 +250,16 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
 }
 
 /// PE `pe`'s copy of bytes that [`require_place`] has found and checked, if it is mapped here.
-pub(crate) fn mapped_if_checked(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
-    CHECKED.place(addr, 1)?;
+pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
+    OBSERVED.place(addr, 1)?;
     let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
 
 /// Where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    let checked = || mapped_if_checked(address.addr(), place(address.addr(), 1)?.0, pe);
-    mapped(address, 1, pe).or_else(|| Some(checked()?.cast()))
+    let observed = || mapped_if_observed(address.addr(), place(address.addr(), 1)?.0, pe);
+    mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
 }
 
 /// The delta of a PE for the addresses of a segment, where that is mapped here.

@@ -131,6 +131,13 @@ impl SymmetricRange {
         self.part(at, self.nbytes - at)
     }
 
+    /// Set the bytes, of which there are as many.
+    pub(crate) fn write(self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
+        // SAFETY: symmetric memory of this PE, and private memory.
+        unsafe { mem::copy_bytes::<mem::Volatile>(self.start, bytes.as_ptr(), self.nbytes) };
+    }
+
     /// Set all bytes to zero.
     pub(crate) fn clear(self) {
         if self.nbytes > 0 {

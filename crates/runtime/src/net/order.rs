@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
+use crate::base::counters::{self, CallKind};
 use crate::base::job;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
@@ -20,6 +21,7 @@ use rushmem_transport::{Endpoint, Error};
 /// towards each PE.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
+    let _stay = counters::stay(CallKind::Fence);
     release();
     if ctx.is_valid(call) && network::is_open() {
         endpoints::on_used(call, ctx.handle(), order_both_ways);
@@ -37,8 +39,24 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    if ctx.is_valid(call) && network::is_open() {
-        endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+    let _stay = counters::stay(CallKind::Quiet);
+    complete_on(call, ctx);
+}
+
+/// A quiet as a part of another call.
+#[inline]
+pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
+    if ctx.is_valid(call) {
+        let counted = counters::get().map(|counters| {
+            let counters = counters.context(ctx.handle());
+            (counters, counters.issued())
+        });
+        if network::is_open() {
+            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+        }
+        if let Some((counters, issued)) = counted {
+            counters.complete(issued);
+        }
     }
     complete();
 }

@@ -1,11 +1,12 @@
 //! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, with
-//! `SHMEM_CHECK`, this CPU after the checks.
+//! `SHMEM_CHECK` and `SHMEM_STATS`, this CPU after the access was checked and counted.
 //!
 //! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
 //! few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
+use crate::base::counters::{self, AccessKind};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::visibility::release;
@@ -44,6 +45,9 @@ pub(super) enum RemoteBytes {
 /// symmetric.
 pub(super) type Local = (*const u8, usize);
 
+/// As what an access counts, with how many bytes, unless it is a part of another one.
+pub(super) type Counted = Option<(AccessKind, usize)>;
+
 /// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
 /// that they stay in their registers.
 ///
@@ -60,8 +64,28 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+    let kind = if AT_QUIET { AccessKind::PutNbi } else { AccessKind::Put };
     // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
+    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>(), Some((kind, nbytes))) }
+}
+
+/// One element of `nbytes` bytes, as [`put`].
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn p<C: Context>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+    // SAFETY: the same contract.
+    unsafe { access.put(dest, source, nbytes, Completion::Now, Some((AccessKind::P, nbytes))) }
 }
 
 /// `nbytes` bytes from `source`, with its arguments as those of [`put`].
@@ -79,8 +103,28 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     call: Call,
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+    let kind = if AT_QUIET { AccessKind::GetNbi } else { AccessKind::Get };
     // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
+    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>(), Some((kind, nbytes))) }
+}
+
+/// One element of `nbytes` bytes, as [`get`].
+///
+/// # Safety
+/// `dest` is valid for writes of `nbytes` bytes.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn g<C: Context>(
+    ctx: C,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+    // SAFETY: the same contract.
+    unsafe { access.get(dest, source, nbytes, Completion::Now, Some((AccessKind::G, nbytes))) }
 }
 
 #[inline(always)]
@@ -100,8 +144,9 @@ impl Access {
         source: *const u8,
         nbytes: usize,
         completion: Completion,
+        counted: Counted,
     ) {
-        let target = self.target(dest, nbytes, (source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes), counted);
         // SAFETY: the same contract.
         unsafe { self.put_to(target, source, nbytes, completion) }
     }
@@ -148,8 +193,9 @@ impl Access {
         source: usize,
         nbytes: usize,
         completion: Completion,
+        counted: Counted,
     ) {
-        match self.target(source, nbytes, (dest, nbytes)) {
+        match self.target(source, nbytes, (dest, nbytes), counted) {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
@@ -179,7 +225,8 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let dest = match self.word(dest, width.nbytes()) {
+        let counted = Some((AccessKind::AmoFetch, width.nbytes()));
+        let dest = match self.word(dest, width.nbytes(), counted) {
             RemoteBytes::Cpu(at) => {
                 // SAFETY: mapped and aligned.
                 return unsafe { mem::apply(op, width, at, operand, condition) };
@@ -222,7 +269,8 @@ impl Access {
         condition: u64,
     ) {
         let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
-        let old = match self.word(dest, width.nbytes()) {
+        let counted = Some((AccessKind::AmoFetchNbi, width.nbytes()));
+        let old = match self.word(dest, width.nbytes(), counted) {
             // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
             // SAFETY: the old value is returned.
@@ -243,7 +291,8 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        self.update_at(self.word(dest, width.nbytes()), width, op, operand);
+        let counted = Some((AccessKind::Amo, width.nbytes()));
+        self.update_at(self.word(dest, width.nbytes(), counted), width, op, operand);
     }
 
     /// As [`update`](Access::update), of a word whose place is known.
@@ -283,7 +332,12 @@ impl Access {
         completion: Completion,
     ) {
         let signaling = Access { argument: "sig_addr", ..self };
-        let word = signaling.word(sig_addr, 8);
+        let kind = match completion {
+            Completion::Now => AccessKind::PutSignal,
+            Completion::AtQuiet => AccessKind::PutSignalNbi,
+        };
+        // The put and its signal count once, by the bytes of the data.
+        let word = signaling.word(sig_addr, 8, Some((kind, nbytes)));
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
@@ -304,7 +358,7 @@ impl Access {
                 // SAFETY: mapped, and valid by contract.
                 Some(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
                 // SAFETY: valid by contract.
-                None => unsafe { self.put(dest, source, nbytes, completion) },
+                None => unsafe { self.put(dest, source, nbytes, completion, None) },
             }
             return match self.mapped(sig_addr, 8) {
                 // SAFETY: mapped; the caller's signal is aligned.
@@ -314,7 +368,7 @@ impl Access {
                 _ => signaling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
-        let target = self.target(dest, nbytes, (source, nbytes));
+        let target = self.target(dest, nbytes, (source, nbytes), None);
         if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
@@ -350,13 +404,20 @@ impl Access {
     /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
     /// they cannot be reached.
     #[inline(always)]
-    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
+    pub(super) fn target(
+        self,
+        addr: usize,
+        nbytes: usize,
+        local: Local,
+        counted: Counted,
+    ) -> RemoteBytes {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
-                let Access { call, argument, pe, .. } = self;
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, true))
+                let Access { call, ctx, argument, pe } = self;
+                let how = (is_open, true, ctx, counted);
+                other_target(call, argument, addr, nbytes, pe, local, how)
             }
         }
     }
@@ -364,7 +425,7 @@ impl Access {
     /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
     /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
-    fn word(self, addr: usize, nbytes: usize) -> RemoteBytes {
+    fn word(self, addr: usize, nbytes: usize, counted: Counted) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         let is_of_shared = contexts::is_of_shared(self.ctx);
         if is_of_shared
@@ -377,10 +438,11 @@ impl Access {
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
-                let Access { call, argument, pe, .. } = self;
+                let Access { call, ctx, argument, pe } = self;
                 let by_cpu = is_of_shared || !address::are_atomics_by_network();
                 let local = (std::ptr::null(), 0);
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu))
+                let how = (is_open, by_cpu, ctx, counted);
+                other_target(call, argument, addr, nbytes, pe, local, how)
             }
         }
     }
@@ -390,8 +452,9 @@ impl Access {
     }
 }
 
-/// As [`Access::target`], of bytes that are not in the heap, cannot be reached or are to be
-/// checked. It takes the parts of an access, which otherwise is in memory on the hot path too.
+/// As [`Access::target`], of bytes that are not in the heap, cannot be reached, or whose accesses
+/// are checked or counted. It takes the parts of an access, which otherwise is in memory on the hot
+/// path too.
 #[cold]
 #[inline(never)]
 fn other_target(
@@ -401,12 +464,15 @@ fn other_target(
     nbytes: usize,
     pe: c_int,
     local: Local,
-    (is_open, by_cpu): (bool, bool),
+    (is_open, by_cpu, ctx, counted): (bool, bool, ContextHandle, Counted),
 ) -> RemoteBytes {
     let access = if argument == "dest" { LocalAccess::Read } else { LocalAccess::Write };
     address::check_local(call, access, LocalBuf::source(local.0, local.1));
     let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
-    if by_cpu && let Some(here) = address::mapped_if_checked(addr, at.segment, pe) {
+    if let (Some(counters), Some((kind, nbytes))) = (counters::get(), counted) {
+        counters.access(kind, ctx, network::pe(pe).index(), nbytes);
+    }
+    if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {
         return RemoteBytes::Cpu(here);
     }
     cma::path(call, pe, at).map_or(RemoteBytes::Network(at), RemoteBytes::Kernel)

@@ -5,6 +5,7 @@
 //! than copying some thousand bytes. Other blocks are one transfer each.
 #![allow(unsafe_code)]
 
+use crate::base::counters::AccessKind;
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
@@ -33,7 +34,8 @@ impl Access {
             return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
         }
         let local = (source, span(sst, block, nblocks));
-        let target = self.target(dest, span(dst, block, nblocks), local);
+        let counted = Some((AccessKind::PutStrided, span(block, block, nblocks)));
+        let target = self.target(dest, span(dst, block, nblocks), local, counted);
         let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
         let dest = match target {
             RemoteBytes::Network(at) => at,
@@ -85,7 +87,8 @@ impl Access {
             return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
         }
         let local = (dest.cast_const(), span(dst, block, nblocks));
-        let target = self.target(source, span(sst, block, nblocks), local);
+        let counted = Some((AccessKind::GetStrided, span(block, block, nblocks)));
+        let target = self.target(source, span(sst, block, nblocks), local, counted);
         let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
         let source = match target {
             RemoteBytes::Network(at) => at,
@@ -131,12 +134,13 @@ impl Access {
         nblocks: usize,
     ) {
         let whole = span(block, block, nblocks);
+        let counted = Some((AccessKind::PutStrided, whole));
         if sst == block {
             // SAFETY: the blocks are one piece.
-            return unsafe { self.put(dest, source, whole, Completion::Now) };
+            return unsafe { self.put(dest, source, whole, Completion::Now, counted) };
         }
         // Before the first piece goes.
-        self.target(dest, whole, (source, span(sst, block, nblocks)));
+        self.target(dest, whole, (source, span(sst, block, nblocks)), counted);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
@@ -148,7 +152,7 @@ impl Access {
                 };
             }
             // SAFETY: written above, and reusable when the put returns.
-            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now) };
+            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now, None) };
         }
     }
 
@@ -165,17 +169,18 @@ impl Access {
         nblocks: usize,
     ) {
         let whole = span(block, block, nblocks);
+        let counted = Some((AccessKind::GetStrided, whole));
         if dst == block {
             // SAFETY: the blocks are one piece.
-            return unsafe { self.get(dest, source, whole, Completion::Now) };
+            return unsafe { self.get(dest, source, whole, Completion::Now, counted) };
         }
         // Before the first piece comes.
-        self.target(source, whole, (dest, span(dst, block, nblocks)));
+        self.target(source, whole, (dest, span(dst, block, nblocks)), counted);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
             // SAFETY: the pack has room for `n` blocks.
-            unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
+            unsafe { self.get(pack, source + first * block, n * block, Completion::Now, None) };
             for i in 0..n {
                 let to = dest.wrapping_add((first + i) * dst);
                 // SAFETY: a block of the destination, and one of the `n` that the get has written.

@@ -1,7 +1,7 @@
 //! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
 #![allow(unsafe_code)]
 
-use super::leave;
+use super::{leave, statistics};
 use crate::api::ctx;
 use crate::api::lock;
 use crate::base::call::{self, Call, fail};
@@ -46,6 +46,7 @@ pub fn finalize(call: Call) {
 pub(super) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;
+    let counted = statistics::own(job).filter(|_| is_last);
     if is_last {
         leave::ends();
         lock::finalize(call);
@@ -56,6 +57,9 @@ pub(super) fn close(call: Call) {
     if !is_last {
         process::decrement_inits();
         return;
+    }
+    if let Some(counted) = counted {
+        statistics::put_out(call, job, counted);
     }
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");

@@ -16,7 +16,7 @@ use crate::base::in_force::InForce;
 use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::base::process;
-use crate::base::settings::{Settings, VirtualNodes};
+use crate::base::settings::{Settings, Statistics, VirtualNodes};
 use crate::base::stdio;
 use crate::memory::address;
 use crate::memory::areas::Areas;
@@ -124,6 +124,7 @@ impl Identified {
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             check: self.settings.check,
+            statistics: self.settings.statistics != Statistics::No,
             forced: algorithms::forced(&self.algorithms),
             tuned: algorithms::tuned(&self.algorithms),
             stack: record::stack(),
@@ -186,6 +187,15 @@ impl Exchanged {
             fail!(
                 call,
                 "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
+        }
+        if let Some(pe) = records.iter().position(|r| r.statistics != own.statistics) {
+            let is_set = |statistics| if statistics { "set" } else { "not set" };
+            fail!(
+                call,
+                "SHMEM_STATS is {} here and {} on PE {pe}; it must be the same on all",
+                is_set(own.statistics),
+                is_set(!own.statistics)
             );
         }
         if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {

@@ -22,6 +22,7 @@ mod path;
 mod probe;
 mod queries;
 mod record;
+mod statistics;
 mod threads;
 mod transport_choice;
 mod warnings;

@@ -15,6 +15,8 @@ pub(super) struct StartupRecord {
     /// Whether it makes the checks of `SHMEM_CHECK`, with which blocks of the heap lie at other
     /// places.
     pub(super) check: bool,
+    /// Whether it counts what it sends, for which all meet at the last finalize.
+    pub(super) statistics: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
     /// A digest of the rows for collectives that the user's file has.

@@ -26,6 +26,7 @@ pub use word::LockWord;
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
+use crate::base::counters::{CallKind, stay};
 use crate::base::job::{self, Job};
 use crate::memory::address;
 use crate::memory::{place, range};
@@ -196,6 +197,7 @@ impl<T: LockWord> LockHandle<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
+    let _stay = stay(CallKind::Lock);
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         fail!(
@@ -218,6 +220,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
+    let _stay = stay(CallKind::Lock);
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(false) != TurnResult::Yours {
         return 1;
@@ -235,6 +238,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
+    let _stay = stay(CallKind::Lock);
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
         fail!(
@@ -243,7 +247,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
              shmem_test_lock took it, and once"
         );
     }
-    order::quiet(call, World);
+    order::complete_on(call, World);
     if lock.next().is_some() || !lock.retire() {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);

@@ -1,0 +1,41 @@
+//! Sandia's performance counters of a context.
+
+use rushmem_runtime::ContextHandle;
+use rushmem_runtime::counters::of_context;
+
+/// `shmemx_pcntr_t`: writes and reads that were issued, which SOS calls pending, and completed.
+#[repr(C)]
+pub struct PerformanceCounters {
+    pending_put: u64,
+    pending_get: u64,
+    completed_put: u64,
+    completed_get: u64,
+    target: u64,
+}
+
+/// Operations of other PEs on this one are not counted, as in most builds of SOS.
+const TARGET: u64 = 0;
+
+export! {
+    [shmemx_pcntr_get_issued_write](ctx: ContextHandle, cntr_value: *mut u64)
+        = |call| cntr_value.write(of_context(call, ctx)[0].issued);
+    [shmemx_pcntr_get_issued_read](ctx: ContextHandle, cntr_value: *mut u64)
+        = |call| cntr_value.write(of_context(call, ctx)[1].issued);
+    [shmemx_pcntr_get_completed_write](ctx: ContextHandle, cntr_value: *mut u64)
+        = |call| cntr_value.write(of_context(call, ctx)[0].completed);
+    [shmemx_pcntr_get_completed_read](ctx: ContextHandle, cntr_value: *mut u64)
+        = |call| cntr_value.write(of_context(call, ctx)[1].completed);
+    [shmemx_pcntr_get_completed_target](cntr_value: *mut u64)
+        = |_call| cntr_value.write(TARGET);
+
+    [shmemx_pcntr_get_all](ctx: ContextHandle, pcntr: *mut PerformanceCounters) = |call| {
+        let [writes, reads] = of_context(call, ctx);
+        pcntr.write(PerformanceCounters {
+            pending_put: writes.issued,
+            pending_get: reads.issued,
+            completed_put: writes.completed,
+            completed_get: reads.completed,
+            target: TARGET,
+        });
+    };
+}

@@ -193,7 +193,7 @@ impl<'a> EnteredCollective<'a> {
         }
     }
 
-    /// As [`agree`](Entered::agree), of two arrays and what is in `more`.
+    /// As [`agree`](EnteredCollective::agree), of two arrays and what is in `more`.
     pub(crate) fn agree_on(
         &mut self,
         dest: SymmetricRange,

@@ -60,6 +60,19 @@ pub(crate) fn quiet(member: &Member) {
     }
 }
 
+/// The send of a fetch's request may complete later than the fetch, and only when it is polled.
+pub(crate) fn quiet_after_fetches(member: &Member) {
+    let mut end = member.endpoint();
+    for round in 0..200 {
+        for peer in 0..member.n_pes() {
+            let old = end.amo(peer, 8 * member.me(), Eight, Add, 1, 0);
+            assert_eq!(old, round, "of PE {peer}");
+            end.poll_until_quiet();
+        }
+    }
+    member.barrier();
+}
+
 pub(crate) fn pe_quiet(member: &Member) {
     let data: Vec<Vec<u8>> = (0..20).map(|i| bytes(i, 30_000)).collect();
     let mut end = member.endpoint();

@@ -65,7 +65,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 21] = [
+const CASES: [(&str, Case); 22] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -85,6 +85,8 @@ const CASES: [(&str, Case); 21] = [
     ("contended_counter", case(MIB, atomic::contended_counter)),
     ("compare_swap_lock", case(MIB, atomic::compare_swap_lock)),
     ("quiet", QUIET),
+    // After fetches, which leave nothing to other threads, an endpoint becomes quiet.
+    ("quiet_after_fetches", case(MIB, completion::quiet_after_fetches)),
     ("pe_quiet", case(8 * MIB, completion::pe_quiet)),
     // What a dropped endpoint issued arrives.
     ("drop_completes", case(MIB, completion::drop_completes)),

@@ -338,7 +338,8 @@ impl Engine {
 
     /// Whether a post fails with `FI_EAGAIN`, at random.
     fn refuses(&mut self) -> bool {
-        self.random.u32(0..self.profile.eagain_one_in) == 0
+        let one_in = self.profile.eagain_one_in;
+        one_in > 0 && self.random.u32(0..one_in) == 0
     }
 
     /// How many operations to process: 0 with probability 1/4, otherwise up to `most`.

@@ -52,7 +52,8 @@ pub(crate) struct Profile {
     pub(crate) av_type: fi::fi_av_type,
     pub(crate) address_format: u32,
     pub(crate) protocol: u32,
-    /// A post fails with `FI_EAGAIN` with probability 1/n, unless operations are immediate.
+    /// A post fails with `FI_EAGAIN` with probability 1/n, never if this is 0 or operations are
+    /// immediate.
     pub(crate) eagain_one_in: u32,
 }
 

@@ -2,9 +2,10 @@
 //!
 //! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
 //! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
-//! every endpoint, 85 MiB, whatever is requested; the messages here have 80 bytes, and puts wait in
-//! memory of their own. A library below its provider psm takes the process's signals, so that one
-//! that crashes would end with status 1 instead.
+//! every endpoint, 85 MiB, whatever is requested; the messages here have fewer than 128 bytes
+//! ([`NBYTES`](crate::message::NBYTES)), and puts wait in memory of their own. A library below its
+//! provider psm takes the process's signals, so that one that crashes would end with status 1
+//! instead.
 //!
 //! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of
 //! which every operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is

@@ -81,8 +81,12 @@ impl Endpoint for OfiEndpoint {
     fn is_quiet(&mut self) -> Result<bool, Error> {
         self.ask_for_acks()?;
         self.poll()?;
+        // No other thread polls it for an operation that a call has waited for.
+        let in_flight = self.with_ep(|ep| {
+            ep.poll(|_| ())?;
+            Ok(ep.in_flight())
+        })?;
         self.collect();
-        let in_flight = self.with_ep(|ep| Ok(ep.in_flight()))?;
         // Reading back is short once all has left.
         if in_flight > 0 || self.any_due() || self.ep.is_owed() {
             Ok(false)

@@ -126,8 +126,9 @@ mod tests {
             damaged[KIND] = DATA as u8 + 1;
             assert_eq!(Message::decode(&damaged, 77), None);
         }
-        let long = LocalBuf { base: [0; DATA + 1].as_mut_ptr(), nbytes: DATA + 1 };
+        let long = [0; DATA + 1];
         // SAFETY: a local array.
-        assert_eq!(unsafe { Data::copy(long) }, None);
+        let copied = unsafe { Data::copy(LocalBuf::source(long.as_ptr(), long.len())) };
+        assert_eq!(copied, None);
     }
 }

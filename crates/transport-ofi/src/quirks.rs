@@ -1,5 +1,5 @@
 //! Providers with known faults, by name, and what to use instead. What a provider only lacks or
-//! does slowly is not listed here: its [`InfoFacts`](crate::facts::Facts) say so.
+//! does slowly is not listed here: its [`InfoFacts`](crate::facts::InfoFacts) say so.
 
 use rushmem_transport::Amos;
 use std::ffi::CString;

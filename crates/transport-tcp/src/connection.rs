@@ -157,13 +157,13 @@ impl Connection {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
-            let direct = self.direct(segments)?;
-            let is_bounced = self.reader.body().is_some() && direct.nbytes == 0;
+            let whole = self.direct(segments)?;
+            let is_bounced = self.reader.body().is_some() && whole.nbytes == 0;
             let buffer = match is_bounced {
                 true => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
                 false => &mut small,
             };
-            match self.receive_once(segments, direct, buffer)? {
+            match self.receive_once(segments, whole, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
                     came = true;
@@ -176,30 +176,34 @@ impl Connection {
         Ok(came)
     }
 
-    /// The memory, if any, to which the kernel may write what comes next: of a segment, or valid
-    /// until the request is answered that this is the answer to.
+    /// The whole memory, if any, to which the kernel may write the body that is being received: of
+    /// a segment, or valid until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
-            Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), done)) => {
-                range(segments, dest, nbytes as usize)?.skip(done)
+            Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), _)) => {
+                range(segments, dest, nbytes as usize)?
             }
-            Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => self
-                .origin
-                .private_destination(seq, nbytes)?
-                .map_or(LocalBuf::EMPTY, |dest| dest.skip(done)),
+            Some((Frame::Reply(Reply::Data { seq, nbytes }), _)) => {
+                self.origin.private_destination(seq, nbytes)?.unwrap_or(LocalBuf::EMPTY)
+            }
             _ => LocalBuf::EMPTY,
         })
     }
 
-    /// Receives to the [direct](Connection::direct) destination first and then into a buffer.
+    /// Receives to the rest of the [direct](Connection::direct) destination first and then into a
+    /// buffer.
     fn receive_once(
         &mut self,
         segments: &Segments,
-        direct: LocalBuf,
+        whole: LocalBuf,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Result<Received, ConnectionEnd> {
         let body = self.reader.body();
+        let direct = match body {
+            Some((_, done)) if whole.nbytes > 0 => whole.skip(done),
+            _ => LocalBuf::EMPTY,
+        };
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
@@ -216,7 +220,7 @@ impl Connection {
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
             // Closed by a peer to which something was on its way, it is reset.
             Err(_) if self.bye => return Err(ConnectionEnd::Bye),
-            Err(e) => return Err(end(&e, LocalAccess::Write, direct)),
+            Err(e) => return Err(end(&e, LocalAccess::Write, whole)),
         };
         let to_place = nbytes.min(direct.nbytes);
         if let Some((head, _)) = body

@@ -218,7 +218,7 @@ impl SharedState {
         }
     }
 
-    /// Works on the link to a PE that was [reached](Shared::reach).
+    /// Works on the link to a PE that was [reached](SharedState::reach).
     pub(crate) fn with_link<T>(
         &self,
         pe: Pe,
@@ -353,7 +353,7 @@ impl SharedState {
         }
     }
 
-    /// The number of events so far, for [`sleep`](Shared::sleep).
+    /// The number of events so far, for [`sleep`](SharedState::sleep).
     pub(crate) fn events(&self) -> u64 {
         self.events.count()
     }

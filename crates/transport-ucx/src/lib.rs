@@ -12,7 +12,7 @@
 //! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
 //! - `origin` issues the operations of the contexts of one worker, `issuer` is its lock, and
 //!   `pending` is the part of it that UCX's callbacks change;
-//! - `proto` is the format of messages, without I/O;
+//! - `proto` has the formats of addresses, keys and puts that are sent together, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `diagnosis` says what UCX can do here, and what keeps it from it;
 //! - `found` finds which of UCX's networks this machine has, `probe` tests UCX's atomic operations;

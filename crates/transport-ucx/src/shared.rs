@@ -111,7 +111,7 @@ impl SharedState {
         try_lock(&self.service).map(|service| service.worker().arm())
     }
 
-    /// Readable when a peer asks for something, after [`arm`](Shared::arm).
+    /// Readable when a peer asks for something, after [`arm`](SharedState::arm).
     pub(crate) fn service_efd(&self) -> BorrowedFd<'_> {
         self.service_efd.as_fd()
     }

@@ -17,7 +17,7 @@ use super::tree::Tree;
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
-/// NamePath of the standard library that no type of ours may take.
+/// Names of the standard library that no type of ours may take.
 const TAKEN: &[&str] =
     &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
 

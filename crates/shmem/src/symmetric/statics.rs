@@ -15,7 +15,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 
 /// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). It is declared by
-/// [`symmetric!`](crate::symmetric), and a handle of the library is needed to access it.
+/// [`symmetric!`](crate::symmetric!), and a handle of the library is needed to access it.
 ///
 /// Variables of shared libraries are not symmetric: the first access of one ends the job with a
 /// message.

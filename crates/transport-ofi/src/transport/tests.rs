@@ -12,6 +12,7 @@ use rushmem_transport::{
     RemoteAddr, Signal,
 };
 use std::sync::{OnceLock, mpsc};
+use testkit::eventually;
 
 /// Asks for a provider.
 struct Asks(&'static str);
@@ -189,16 +190,18 @@ fn signals_are_not_answered_before_somebody_waits() {
         // SAFETY: the old value is returned.
         unsafe { end.amo(Pe(1), fetch) }.expect("a word")
     };
-    while count(&mut other) < u64::from(SIGNALS) {
+    eventually("all signals are carried out", || {
         endpoint.poll().expect("no loss");
-    }
+        count(&mut other) == u64::from(SIGNALS)
+    });
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody requested an acknowledgment");
     assert!(endpoint.ep.is_owed(), "nor was one sent");
     endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
-    while endpoint.ep.acks.of(Pe(0)) == 0 {
+    eventually("an acknowledgment comes", || {
         endpoint.poll().expect("no loss");
-    }
+        endpoint.ep.acks.of(Pe(0)) > 0
+    });
     assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
     assert!(!endpoint.ep.is_owed(), "all are acknowledged");
     std::mem::forget((endpoint, other));
@@ -234,14 +237,13 @@ fn a_loss_is_reported_without_the_lock_of_the_ep_and_before_it_is_closed() {
     let right = shared.remote(Pe(1), START, 8).expect("it is connected");
     let wrong = Remote { key: right.key.wrapping_add(1), ..right };
     endpoint.start(1, false, |ep| ep.read_and_forget(&wrong)).expect("it starts");
-    while shared.loss.check().is_ok() {
+    // Closed by the poll that found the failure, which was not the service's.
+    eventually("the ep is closed", || {
         shared.poll_eps();
         ofi.progress.poll_service().ok();
-    }
-    while host.is_free.get().is_none() {
-        std::thread::yield_now();
-    }
-    assert_eq!(host.is_free.get(), Some(&true));
+        lock(&endpoint.ep.ep).is_none()
+    });
+    assert_eq!(host.is_free.get(), Some(&true), "reported before that, without the lock");
     assert!(matches!(endpoint.quiet(), Err(Error::Lost(..))));
 }
 

@@ -140,24 +140,31 @@ fn a_request_after_the_farewell_is_refused() {
     }
 }
 
+const ACCESSIBLE: usize = 1 << 20;
+const PAGE: usize = 4096;
+
+/// Memory whose last page cannot be accessed. The mapping is never undone.
+fn with_a_bad_page() -> LocalBuf {
+    let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (nbytes, access) = (ACCESSIBLE + PAGE, libc::PROT_READ | libc::PROT_WRITE);
+    // SAFETY: a new mapping.
+    let base = unsafe { libc::mmap(none, nbytes, access, private, -1, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    // SAFETY: the last page of the mapping.
+    let code = unsafe { libc::mprotect(base.wrapping_byte_add(ACCESSIBLE), PAGE, libc::PROT_NONE) };
+    assert_eq!(code, 0);
+    LocalBuf { base: base.cast(), nbytes }
+}
+
 /// The kernel takes what comes before the page that it cannot read.
 #[test]
 fn a_fault_names_the_whole_source_though_a_part_has_left() {
-    const READABLE: usize = 1 << 20;
-    const PAGE: usize = 4096;
-    let (none, private) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping.
-    let base = unsafe { libc::mmap(none, READABLE + PAGE, libc::PROT_READ, private, -1, 0) };
-    assert_ne!(base, libc::MAP_FAILED);
-    // SAFETY: the last page of the mapping.
-    let code = unsafe { libc::mprotect(base.wrapping_byte_add(READABLE), PAGE, libc::PROT_NONE) };
-    assert_eq!(code, 0);
-    let source = LocalBuf { base: base.cast(), nbytes: READABLE + PAGE };
+    let source = with_a_bad_page();
     let (mut connection, mut peer) = connected();
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
     unsafe { connection.origin.put(at, source, (false, false)) };
-    let mut buffer = vec![0; READABLE];
+    let mut buffer = vec![0; ACCESSIBLE];
     let end = loop {
         match connection.flush() {
             Ok(()) => peer.read(&mut buffer).expect("it is connected"),
@@ -166,5 +173,29 @@ fn a_fault_names_the_whole_source_though_a_part_has_left() {
     };
     assert!(connection.origin.positions().1 > PAGE as u64, "a part has left");
     let fault = Fault::new(LocalAccess::Read, source);
+    assert!(matches!(end, ConnectionEnd::Fault(found) if found == fault), "{end}");
+}
+
+/// The kernel stores what comes before the page that it cannot write.
+#[test]
+fn a_fault_names_the_whole_destination_though_a_part_has_come() {
+    let dest = with_a_bad_page();
+    let (mut connection, mut peer) = connected();
+    let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
+    let seq = unsafe { connection.origin.get(source, dest, (false, false)) };
+    let answer = Reply::Data { seq, nbytes: dest.nbytes as u32 };
+    peer.write_all(&answer.encode()).expect("room for it");
+    let (segments, buffers) = (Segments::default(), BounceBuffers::default());
+    let part = [1; PAGE];
+    let end = loop {
+        match connection.receive(&segments, &buffers) {
+            Ok(_) => peer.write_all(&part).expect("room for it"),
+            Err(end) => break end,
+        }
+    };
+    // SAFETY: its first byte can be read, and nobody writes it any more.
+    assert_eq!(unsafe { dest.base.read() }, 1, "a part has come");
+    let fault = Fault::new(LocalAccess::Write, dest);
     assert!(matches!(end, ConnectionEnd::Fault(found) if found == fault), "{end}");
 }

@@ -1,4 +1,4 @@
-//! UcpAtomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
+//! Atomic operations: requests to the targets' CPUs (`kit::requests`), and what UCX carries out
 //! itself.
 #![allow(unsafe_code)]
 

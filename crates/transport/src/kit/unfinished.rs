@@ -54,17 +54,23 @@ impl<T> Unfinished<T> {
         n
     }
 
-    /// Whether `is_one` holds for any entry. It is called under the lock.
+    /// Whether `is_one` holds, or may hold, for any entry: those that another thread is finishing
+    /// may be one. It is called under the lock.
     pub fn any(&self, is_one: impl FnMut(&T) -> bool) -> bool {
-        lock(&self.list).iter().any(is_one)
+        let list = lock(&self.list);
+        self.is_partial(&list) || list.iter().any(is_one)
     }
 
     /// The results of `what` for all entries; `None` if another thread is finishing some of them.
     /// It is called under the lock.
     pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let list = lock(&self.list);
-        let are_all = list.len() == self.n.load(Ordering::Relaxed);
-        are_all.then(|| list.iter().map(what).collect())
+        (!self.is_partial(&list)).then(|| list.iter().map(what).collect())
+    }
+
+    /// Whether another thread is finishing some entries, which the locked list lacks.
+    fn is_partial(&self, list: &[T]) -> bool {
+        list.len() < self.n.load(Ordering::Relaxed)
     }
 }
 
@@ -100,8 +106,10 @@ mod tests {
             // Another thread, meanwhile.
             assert_eq!(unfinished.finish(|_| unreachable!("the only one is being finished")), 1);
             assert_eq!(unfinished.map(|&entry| entry), None);
+            assert!(unfinished.any(|_| false), "nothing is known of it");
             true
         });
         assert_eq!((left, unfinished.map(|&entry| entry)), (1, Some(vec![0])));
+        assert!(!unfinished.any(|_| false));
     }
 }

@@ -106,7 +106,7 @@ fn a_terminal_shows_which_host_is_behind() {
     let waits =
         format!("test $1 = a || until grep -q '; host b has not' {log}; do sleep 0.1; done");
     let agent = Agent::new(&waits);
-    let words = [&oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
+    let words = [oshrun(), "--launch-agent", agent.path(), "-H", "a:1,b:2", &pe()];
     let command = format!("{} init finalize", words.join(" "));
     let outcome = Job::by("script", &["-qefc", &command, &log]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");

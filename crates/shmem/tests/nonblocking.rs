@@ -91,7 +91,10 @@ shmem::test!(waits_are_futures, pes = 2, |shmem| {
         for round in 1..100 {
             if me == 0 {
                 shmem.p(&flag, round, other);
-                assert_eq!(shmem.signal_until(&signal, Cmp::Ge, round.into()).await, round.into());
+                assert_eq!(
+                    shmem.signal_until(&signal, Cmp::Ge, u64::from(round)).await,
+                    u64::from(round)
+                );
             } else {
                 shmem.until(&flag, Cmp::Eq, round).await;
                 shmem.signal(&signal, SignalOp::Add(1), other);

@@ -198,21 +198,32 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     }
 }
 
-/// The stay of a thread in a call, counted when it ends.
-pub(crate) struct Stay(Option<(CallKind, Instant)>);
+/// The stay of a thread in a call, counted when it ends. Without counters it is two branches.
+pub(crate) struct Stay {
+    kind: CallKind,
+    since: Option<Instant>,
+}
 
 /// Begins a stay, if there are counters.
-#[inline]
+#[inline(always)]
 pub(crate) fn stay(kind: CallKind) -> Stay {
-    Stay(get().map(|_| (kind, Instant::now())))
+    Stay { kind, since: get().map(|_| Instant::now()) }
 }
 
 impl Drop for Stay {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if let (Some((kind, since)), Some(counters)) = (self.0, get()) {
-            counters.calls[kind as usize].add(since.elapsed().as_nanos() as u64);
+        if let Some(since) = self.since {
+            count_stay(self.kind, since);
         }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_stay(kind: CallKind, since: Instant) {
+    if let Some(counters) = get() {
+        counters.calls[kind as usize].add(since.elapsed().as_nanos() as u64);
     }
 }
 

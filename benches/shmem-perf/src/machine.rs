@@ -172,9 +172,14 @@ fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
 /// What makes the figures doubtful.
 pub fn warnings(job: &Job) -> Vec<String> {
     let mut warnings = Vec::new();
-    let check = std::env::var("SHMEM_CHECK").unwrap_or_default();
-    if !check.is_empty() && check != "0" {
-        warnings.push(format!("SHMEM_CHECK={check}: the library makes checks that cost time."));
+    for (name, what) in [
+        ("SHMEM_CHECK", "makes checks that cost time"),
+        ("SHMEM_STATS", "counts each operation, which costs time"),
+    ] {
+        let value = std::env::var(name).unwrap_or_default();
+        if !value.is_empty() && value != "0" {
+            warnings.push(format!("{name}={value}: the library {what}."));
+        }
     }
     for (index, host) in job.hosts.iter().enumerate() {
         let n_pes = job.pes.iter().filter(|pe| pe.host as usize == index).count();

@@ -32,7 +32,8 @@ pub struct Record {
     pub settings: Vec<Setting>,
     /// The clock.
     pub clock: Clock,
-    /// What makes the figures doubtful, one sentence each: load, frequency scaling, `SHMEM_CHECK`.
+    /// What makes the figures doubtful, one sentence each: load, frequency scaling,
+    /// settings that cost time.
     pub warnings: Vec<String>,
     /// What the floors of networks went over and how their PEs waited, one sentence each.
     #[serde(default)]

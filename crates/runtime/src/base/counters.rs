@@ -198,21 +198,37 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     }
 }
 
-/// The stay of a thread in a call, counted when it ends.
-pub(crate) struct Stay(Option<(CallKind, Instant)>);
+/// The stay of a thread in a call, counted when it ends. Without counters it is a word that is
+/// empty.
+pub(crate) struct Stay(Option<Box<(CallKind, Instant)>>);
 
 /// Begins a stay, if there are counters.
-#[inline]
+#[inline(always)]
 pub(crate) fn stay(kind: CallKind) -> Stay {
-    Stay(get().map(|_| (kind, Instant::now())))
+    if get().is_some() { begin_stay(kind) } else { Stay(None) }
+}
+
+#[cold]
+#[inline(never)]
+fn begin_stay(kind: CallKind) -> Stay {
+    Stay(Some(Box::new((kind, Instant::now()))))
 }
 
 impl Drop for Stay {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if let (Some((kind, since)), Some(counters)) = (self.0, get()) {
-            counters.calls[kind as usize].add(since.elapsed().as_nanos() as u64);
+        if self.0.is_some() {
+            end_stay(self);
         }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn end_stay(stay: &mut Stay) {
+    if let (Some(counters), Some(begun)) = (get(), stay.0.take()) {
+        let (kind, since) = *begun;
+        counters.calls[kind as usize].add(since.elapsed().as_nanos() as u64);
     }
 }
 

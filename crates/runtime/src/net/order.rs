@@ -8,7 +8,8 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::base::counters::{self, CallKind};
+use crate::base::counters::{self, CallKind, Counters};
+use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
@@ -21,7 +22,21 @@ use rushmem_transport::{Endpoint, Error};
 /// towards each PE.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
+    if counters::get().is_some() {
+        return counted_fence(call, ctx.handle());
+    }
+    order(call, ctx);
+}
+
+#[cold]
+#[inline(never)]
+fn counted_fence(call: Call, ctx: ContextHandle) {
     let _stay = counters::stay(CallKind::Fence);
+    order(call, ctx);
+}
+
+#[inline(always)]
+fn order<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
         endpoints::on_used(call, ctx.handle(), order_both_ways);
@@ -39,6 +54,15 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
+    if counters::get().is_some() {
+        return counted_quiet(call, ctx.handle());
+    }
+    complete_issued(call, ctx);
+}
+
+#[cold]
+#[inline(never)]
+fn counted_quiet(call: Call, ctx: ContextHandle) {
     let _stay = counters::stay(CallKind::Quiet);
     complete_on(call, ctx);
 }
@@ -46,19 +70,30 @@ pub fn quiet<C: Context>(call: Call, ctx: C) {
 /// A quiet as a part of another call.
 #[inline]
 pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
-    if ctx.is_valid(call) {
-        let counted = counters::get().map(|counters| {
-            let counters = counters.context(ctx.handle());
-            (counters, counters.issued())
-        });
-        if network::is_open() {
-            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
-        }
-        if let Some((counters, issued)) = counted {
-            counters.complete(issued);
-        }
+    match counters::get() {
+        None => complete_issued(call, ctx),
+        Some(counters) => complete_counted(call, ctx.handle(), counters),
+    }
+}
+
+#[inline(always)]
+fn complete_issued<C: Context>(call: Call, ctx: C) {
+    if ctx.is_valid(call) && network::is_open() {
+        endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
     }
     complete();
+}
+
+#[cold]
+#[inline(never)]
+fn complete_counted(call: Call, ctx: ContextHandle, counters: &Counters) {
+    if ctx == ContextHandle::INVALID {
+        return complete();
+    }
+    let counters = counters.context(ctx);
+    let issued = counters.issued();
+    complete_issued(call, ctx);
+    counters.complete(issued);
 }
 
 /// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered

@@ -41,10 +41,13 @@ impl Outcome {
         sentence
     }
 
-    /// The one line on stderr.
+    /// The one line on stderr. `oshrun` adds a table of what PEs did if one had waited for long, as
+    /// it may on a busy machine.
     #[track_caller]
     pub fn one_message(&self) -> &str {
-        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines = self.stderr.lines().filter(|line| !line.trim().is_empty());
+        let lines: Vec<&str> =
+            lines.take_while(|line| *line != "oshrun: when the job ended:").collect();
         assert_eq!(lines.len(), 1, "not exactly one message\n{self}");
         lines[0]
     }

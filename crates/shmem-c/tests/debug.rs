@@ -52,7 +52,6 @@ fn jobs_over_tcp_name_their_connections() {
             &["DEBUG transport_tcp::transport: listens on [127.0.0.1:"],
             &["DEBUG transport_tcp::connect: connected to 127.0.0.1:", "peer="],
             &["DEBUG transport_tcp::shared: accepted its connection from 127.0.0.1:", "peer="],
-            &["transport_tcp::shared: the connection ends: ", "peer="],
         ],
     );
 }

@@ -34,6 +34,7 @@ const ELSEWHERE: &[&str] = &[
     "groups.h",
     "growth.c",
     "hammer.c",
+    "hangs.c",
     "heap_size.c",
     "levels.c",
     "lingers.c",

@@ -68,5 +68,5 @@ fn main() -> Result<()> {
         write(&file, &by_team_picture(&title, note, &curves, &bound))?;
         page.push_str(&format!("![{title}]({file})\n\n"));
     }
-    write("collectives.md", page.trim_end())
+    write("collectives.md", &format!("{}\n", page.trim_end()))
 }

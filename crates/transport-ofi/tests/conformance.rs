@@ -144,7 +144,10 @@ fn too_few_atomic_operations_are_refused() {
     let Err(Error::Unavailable(why)) = open(&network, Tuning::default()) else {
         panic!("it was opened")
     };
-    assert!(why.contains("provider strict, domain few: it has no compare-and-swap of 4 and 8 bytes"), "{why}");
+    assert!(
+        why.contains("provider strict, domain few: it has no compare-and-swap of 4 and 8 bytes"),
+        "{why}"
+    );
 }
 
 /// Lets libfabric find the provider `strict`, unless it looks elsewhere.

@@ -18,6 +18,7 @@ use rushmem_heap::NodeMemory;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::mem;
 use rushmem_transport::thread::spawn_service;
+use std::io::Write;
 use std::time::Duration;
 
 /// Between two looks at the statuses.
@@ -110,7 +111,9 @@ impl Watchdog {
                 host_name()
             ),
         };
-        eprintln!(
+        // Without a stderr there is no place for the explanation, and the job goes on.
+        let _ = writeln!(
+            std::io::stderr(),
             "SHMEM_WATCHDOG: a call has waited for more than {seconds} s{others}\n{}",
             explain(self.machines.n_pes(), &reports).trim_end()
         );

@@ -10,6 +10,7 @@ use crate::base::primitive::AtomicU32;
 use crate::base::process;
 use crate::net::calling;
 use crate::sync::flags;
+use rushmem_bootstrap::process_state;
 use rushmem_explain::place;
 use rushmem_explain::status::{MAX_LISTED, Place, Stage, Status, Subject, Wait};
 use rushmem_transport::Pe;
@@ -28,6 +29,7 @@ pub(crate) type Described = (Call, Subject);
 
 /// What the status says, apart from what is read when it is written.
 struct Written {
+    pid_namespace: u64,
     stage: Stage,
     waits: Vec<(u64, Wait)>,
     /// How many waits there were.
@@ -37,6 +39,7 @@ struct Written {
 }
 
 static WRITTEN: Mutex<Written> = Mutex::new(Written {
+    pid_namespace: 0,
     stage: Stage::Starting,
     waits: Vec::new(),
     count: 0,
@@ -46,7 +49,10 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
 /// Writes the first status, once the memory of the node is mapped. `held_locks` lists the locks
 /// that this PE holds.
 pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
-    change(|written| written.held_locks = held_locks);
+    change(|written| {
+        written.pid_namespace = process_state::pid_namespace().unwrap_or(0);
+        written.held_locks = held_locks;
+    });
 }
 
 /// Writes how far this PE has come.
@@ -61,6 +67,7 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
     held_locks.truncate(MAX_LISTED);
     let status = Status {
         pid: std::process::id(),
+        pid_namespace: written.pid_namespace,
         stage: written.stage,
         waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
         held_locks,

@@ -3,6 +3,7 @@
 //! Two looks some time apart show whether it computes: at one look a process that sleeps most of
 //! the time may run, and one that computes may sleep.
 
+use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use rushmem_explain::report::ProcessState;
@@ -18,6 +19,11 @@ pub struct Look {
     ticks: u64,
     /// Its threads by their numbers, and the CPU time of each.
     threads: Vec<(u32, u64)>,
+}
+
+/// The PID namespace of this process, by its inode number. `None` where /proc does not show it.
+pub fn pid_namespace() -> Option<u64> {
+    Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
 /// Looks at the process. `None` if there is no such process.

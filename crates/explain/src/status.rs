@@ -14,6 +14,8 @@ pub const MAX_LISTED: usize = 64;
 pub struct Status {
     /// The process of the PE, in the PID namespace of that process.
     pub pid: u32,
+    /// That namespace, by its inode number; 0 if it is not known.
+    pub pid_namespace: u64,
     /// How far the PE has come.
     pub stage: Stage,
     /// The waits of its threads that last long; empty while it computes.

@@ -180,6 +180,7 @@ impl Pe {
         };
         let status = Status {
             pid: std::process::id(),
+            pid_namespace: 0,
             stage: Stage::Initialized,
             waits: vec![wait],
             held_locks: Vec::new(),

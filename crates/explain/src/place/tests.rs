@@ -33,6 +33,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
     };
     Status {
         pid: 7,
+        pid_namespace: u64::MAX,
         stage: Stage::Initialized,
         waits: (0..threads).map(wait).collect(),
         held_locks: Vec::new(),

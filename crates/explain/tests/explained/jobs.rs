@@ -110,8 +110,13 @@ impl Job {
 }
 
 fn report(pe: u32) -> PeReport {
-    let status =
-        Status { pid: 100 + pe, stage: Stage::Initialized, waits: vec![], held_locks: vec![] };
+    let status = Status {
+        pid: 100 + pe,
+        pid_namespace: 0,
+        stage: Stage::Initialized,
+        waits: vec![],
+        held_locks: vec![],
+    };
     PeReport {
         pe,
         process: ProcessState::Runs { cpu_ms: 99, of_ms: 100 },

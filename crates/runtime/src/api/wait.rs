@@ -192,7 +192,7 @@ impl<T: Word> WaitSet<T> {
     /// # Safety
     /// As `is_empty`.
     unsafe fn describe(&self, job: &Job, all: bool) -> Described {
-        let missing = (0..self.nelems).filter(|&i| {
+        let mut missing = (0..self.nelems).filter(|&i| {
             // SAFETY: `i` is below `nelems`.
             let included = unsafe { self.includes(i) };
             // SAFETY: `i` is below `nelems`.
@@ -201,9 +201,8 @@ impl<T: Word> WaitSet<T> {
         // SAFETY: `i` is below `nelems`.
         let wanted = |i| unsafe { self.values.at(i) };
         let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
-        let mut words = missing.map(word);
-        let listed = words.by_ref().take(MAX_LISTED).collect();
-        (self.call, of_words(listed, words.count() as u64, all, self.cmp))
+        let listed = missing.by_ref().take(MAX_LISTED).map(word).collect();
+        (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
     /// # Safety

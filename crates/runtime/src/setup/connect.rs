@@ -27,6 +27,7 @@ use rushmem_transport::{
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -418,7 +419,9 @@ fn warn_of_unused_devices(
     }
     let whys = not_tried.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
-    eprintln!(
+    // Without a stderr there is no place for the warning, and the job goes on.
+    let _ = writeln!(
+        std::io::stderr(),
         "warning: the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
         providers[chosen].name,
         whys.join("; ")

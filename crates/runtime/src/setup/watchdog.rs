@@ -18,6 +18,7 @@ use rushmem_heap::NodeMemory;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::mem;
 use rushmem_transport::thread::spawn_service;
+use std::io::Write;
 use std::time::Duration;
 
 /// Between two looks at the statuses.
@@ -30,7 +31,8 @@ pub(super) fn start(job: &'static Job) {
     let session = job.session();
     let Some(limit) = job.settings.watchdog.filter(|_| session.local_id() == 0) else { return };
     let machines = session.nodes().clone();
-    let watchdog = Watchdog { memory: job.memory, machines, me: job.me.0, limit };
+    let pid_namespace = process_state::pid_namespace();
+    let watchdog = Watchdog { memory: job.memory, machines, me: job.me.0, pid_namespace, limit };
     // It is of no use to end a job because there are too many threads.
     let _ = spawn_service("rushmem-watchdog", move || watchdog.run());
 }
@@ -39,6 +41,7 @@ struct Watchdog {
     memory: &'static NodeMemory,
     machines: NodeMap,
     me: u32,
+    pid_namespace: Option<u64>,
     limit: Duration,
 }
 
@@ -95,9 +98,9 @@ impl Watchdog {
     }
 
     fn print(&self) {
-        let look = |status: &Option<Status>| process_state::look(status.as_ref()?.pid);
         let statuses = || self.pes().map(|pe| self.status(pe)).collect::<Vec<_>>();
-        let before: Vec<Option<Look>> = statuses().iter().map(look).collect();
+        let before: Vec<Option<Look>> =
+            statuses().iter().map(|status| self.look(status.as_ref())).collect();
         std::thread::sleep(BETWEEN_LOOKS);
         let found = self.pes().zip(statuses()).zip(before);
         let reports: Vec<PeReport> =
@@ -110,15 +113,26 @@ impl Watchdog {
                 host_name()
             ),
         };
-        eprintln!(
+        // Without a stderr there is no place for the explanation, and the job goes on.
+        let _ = writeln!(
+            std::io::stderr(),
             "SHMEM_WATCHDOG: a call has waited for more than {seconds} s{others}\n{}",
             explain(self.machines.n_pes(), &reports).trim_end()
         );
     }
 
+    /// Whether /proc shows the process of a PE here under the number in its status.
+    fn shows_process(&self, status: &Status) -> bool {
+        self.pid_namespace == Some(status.pid_namespace)
+    }
+
+    fn look(&self, status: Option<&Status>) -> Option<Look> {
+        process_state::look(status.filter(|status| self.shows_process(status))?.pid)
+    }
+
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {
         let read_at = status::now();
-        let now = status.as_ref().and_then(|status| process_state::look(status.pid));
+        let now = self.look(status.as_ref());
         let waiting: Vec<u32> =
             status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();
         let busy_threads = match (&status, &before, &now) {
@@ -128,9 +142,12 @@ impl Watchdog {
             _ => 0,
         };
         let process = match &status {
-            Some(_) => process_state::between(before.as_ref(), now.as_ref()),
-            // It has not come to the point where it says which process it is.
-            None => ProcessState::Sleeps,
+            Some(status) if self.shows_process(status) => {
+                process_state::between(before.as_ref(), now.as_ref())
+            }
+            // Nothing is known of the process: it is in another PID namespace, or the PE has not
+            // come to the point where it says which one it is.
+            _ => ProcessState::Sleeps,
         };
         let values = status.as_ref().map_or_else(Vec::new, |status| self.values(pe, status));
         let (symbols, stack) = (Vec::new(), Vec::new());

@@ -26,6 +26,7 @@ use core::ffi::c_int;
 use rushmem_collectives::{Edge, Peer};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bits of a counter below the generation.
@@ -94,8 +95,8 @@ struct Pairs {
     /// How many broadcasts the other writes here that this PE has entered, and the reverse.
     entered: Vec<u64>,
     written: Vec<u64>,
-    /// How many collectives on each active set this PE has entered, the latest set last.
-    on_sets: Vec<([c_int; 3], u64)>,
+    /// How many collectives on each active set this PE has entered.
+    on_sets: HashMap<[c_int; 3], u64>,
     /// The last broadcast of this PE: its active set and root.
     last_broadcast: Option<([c_int; 3], u32)>,
 }
@@ -133,7 +134,7 @@ impl Channels {
             taken: vec![0; world.n as usize],
             entered: zeros.clone(),
             written: zeros.clone(),
-            on_sets: Vec::new(),
+            on_sets: HashMap::new(),
             last_broadcast: None,
         });
         let (sent, taken) = (zeros.clone(), zeros);
@@ -150,16 +151,9 @@ impl Channels {
     /// The same of the collectives on the active set `set`.
     pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
         let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;
-        let (at, last) = match sets.iter().rposition(|(other, _)| *other == set) {
-            Some(at) => (at, sets.len() - 1),
-            None => {
-                sets.push((set, 0));
-                (sets.len() - 1, sets.len() - 1)
-            }
-        };
-        sets.swap(at, last);
-        sets[last].1 += 1;
-        sets[last].1
+        let entered = sets.entry(set).or_default();
+        *entered += 1;
+        *entered
     }
 
     /// The active set that the next signals are for, by a number that other sets hardly have.

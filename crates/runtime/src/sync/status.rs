@@ -10,13 +10,14 @@ use crate::base::primitive::AtomicU32;
 use crate::base::process;
 use crate::net::calling;
 use crate::sync::flags;
+use rushmem_bootstrap::process_state;
 use rushmem_explain::place;
 use rushmem_explain::status::{MAX_LISTED, Place, Stage, Status, Subject, Wait};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use rustix::time::{ClockId, clock_gettime};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub(crate) type Described = (Call, Subject);
 
 /// What the status says, apart from what is read when it is written.
 struct Written {
+    pid_namespace: u64,
     stage: Stage,
     waits: Vec<(u64, Wait)>,
     /// How many waits there were.
@@ -37,6 +39,7 @@ struct Written {
 }
 
 static WRITTEN: Mutex<Written> = Mutex::new(Written {
+    pid_namespace: 0,
     stage: Stage::Starting,
     waits: Vec::new(),
     count: 0,
@@ -46,7 +49,10 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
 /// Writes the first status, once the memory of the node is mapped. `held_locks` lists the locks
 /// that this PE holds.
 pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
-    change(|written| written.held_locks = held_locks);
+    change(|written| {
+        written.pid_namespace = process_state::pid_namespace().unwrap_or(0);
+        written.held_locks = held_locks;
+    });
 }
 
 /// Writes how far this PE has come.
@@ -61,6 +67,7 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
     held_locks.truncate(MAX_LISTED);
     let status = Status {
         pid: std::process::id(),
+        pid_namespace: written.pid_namespace,
         stage: written.stage,
         waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
         held_locks,
@@ -80,20 +87,29 @@ pub(crate) struct Shown(u64);
 
 /// Shows a wait that began at this time.
 #[cold]
-pub(crate) fn show(since: u64, (call, subject): Described) -> Shown {
+pub(crate) fn show(since: u64, described: Described) -> Shown {
+    Shown(add(since, described))
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        remove(self.0);
+    }
+}
+
+/// Adds a wait, and returns its number, which is not 0.
+fn add(since: u64, (call, subject): Described) -> u64 {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     change(|written| {
         written.count += 1;
         let number = written.count;
         written.waits.push((number, Wait { thread, call: call.to_string(), since, subject }));
-        Shown(number)
+        number
     })
 }
 
-impl Drop for Shown {
-    fn drop(&mut self) {
-        change(|written| written.waits.retain(|(number, _)| *number != self.0));
-    }
+fn remove(number: u64) {
+    change(|written| written.waits.retain(|(other, _)| *other != number));
 }
 
 /// A wait that has come to its sleeps, and the status shows once it is long.
@@ -154,31 +170,30 @@ impl<D: Fn() -> Described> LongWait<D> {
 }
 
 thread_local! {
-    /// The wait of this thread for operations over a network.
-    static OPERATIONS: RefCell<Option<Shown>> = const { RefCell::new(None) };
+    /// The number of the wait of this thread for operations over a network; 0 if there is none.
+    /// Without a destructor: handlers of the exit also wait, after those of the thread have run.
+    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The network reports that this thread waits for operations on these PEs.
 pub(crate) fn waits_for_operations(peers: &[Pe]) {
     let peers = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
-    OPERATIONS.with_borrow_mut(|shown| {
-        let subject = Subject::Operations { peers };
-        match shown {
-            None => {
-                let since = now() - LONG.as_nanos() as u64;
-                *shown = Some(show(since, (calling::noted(), subject)));
-            }
-            Some(Shown(number)) => change(|written| {
-                let wait = written.waits.iter_mut().find(|(other, _)| other == number);
-                if let Some((_, wait)) = wait {
-                    wait.subject = subject;
-                }
-            }),
+    let subject = Subject::Operations { peers };
+    match OPERATIONS.get() {
+        0 => {
+            let since = now() - LONG.as_nanos() as u64;
+            OPERATIONS.set(add(since, (calling::noted(), subject)));
         }
-    });
+        number => change(|written| {
+            let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
+            if let Some((_, wait)) = wait {
+                wait.subject = subject;
+            }
+        }),
+    }
 }
 
 /// The wait of this thread for operations has ended.
 pub(crate) fn ends_wait_for_operations() {
-    OPERATIONS.with_borrow_mut(|shown| *shown = None);
+    remove(OPERATIONS.take());
 }

@@ -194,7 +194,7 @@ impl Explainer {
                 && let Some((pid, stage)) = server.progress(pe)
             {
                 let (waits, held_locks) = (Vec::new(), Vec::new());
-                report.status = Some(Status { pid, stage, waits, held_locks });
+                report.status = Some(Status { pid, pid_namespace: 0, stage, waits, held_locks });
             }
             has_no_stack |= is_outside(report) && report.stack.is_empty();
         }

@@ -153,8 +153,10 @@ pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
         }
     }
     for (launcher, rank, size) in env::OTHERS {
-        if more_than_one(size) == Some(true) && lookup(rank).is_some() {
-            return refuse(launcher, rank, size, NO_PROTOCOL.into());
+        match more_than_one(size).filter(|_| lookup(rank).is_some()) {
+            Some(true) => return refuse(launcher, rank, size, NO_PROTOCOL.into()),
+            Some(false) => known_single = true,
+            None => {}
         }
     }
     if lookup(env::PMIX_RANK).is_some() && !known_single {

@@ -26,10 +26,19 @@ pub fn pid_namespace() -> Option<u64> {
     Some(std::fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
-/// Looks at the process. `None` if there is no such process.
+/// Looks at the process without its threads, which is enough for its state. `None` if there is no
+/// such process.
+pub fn look_at_state(pid: u32) -> Option<Look> {
+    stat(&pid.to_string())
+}
+
+fn stat(of: &str) -> Option<Look> {
+    parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
+}
+
+/// Looks at the process and its threads. `None` if there is no such process.
 pub fn look(pid: u32) -> Option<Look> {
-    let stat = |of: &str| parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?);
-    let mut look = stat(&pid.to_string())?;
+    let mut look = look_at_state(pid)?;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
     // A thread may end meanwhile.
@@ -85,19 +94,15 @@ pub fn busy_threads(pid: u32, first: &Look, second: &Look, waiting: &[u32]) -> u
     let worked = |&(number, ticks): &(u32, u64)| before(number).is_none_or(|(_, b)| ticks > *b);
     let others = second.threads.iter().filter(|(number, _)| !waiting.contains(number));
     let busy = others.filter(|thread| worked(thread) && thread.1 > 0);
-    busy.filter(|(number, _)| !blocks_signals(pid, *number)).count() as u32
+    busy.filter(|(number, _)| !is_of_library(pid, *number)).count() as u32
 }
 
-/// Whether a thread blocks all signals, as those of the library do.
-fn blocks_signals(pid: u32, number: u32) -> bool {
-    /// Those that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
-    const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/status"));
-    let blocked = status
-        .unwrap_or_default()
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigBlk:")?.trim(), 16).ok());
-    blocked.is_some_and(|blocked| blocked | UNBLOCKABLE == u64::MAX)
+/// Whether a thread is one of the library or of UCX, by its name. A thread without a name of its
+/// own, as those of libfabric, has the name of the program.
+fn is_of_library(pid: u32, number: u32) -> bool {
+    let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
+    let (program, thread) = (name(&pid.to_string()), name(&format!("{pid}/task/{number}")));
+    thread != program && (thread.starts_with("rushmem") || thread.trim_end() == "async")
 }
 
 #[cfg(test)]

@@ -154,8 +154,8 @@ impl Processes {
         }
     }
 
-    /// Sends a signal to those processes of the PEs' groups that have a handler for it.
-    pub fn signal_handlers(&self, signal: Signal) {
+    /// Sends a signal to those processes of the PEs' groups that take it.
+    pub fn signal_takers(&self, signal: Signal) {
         let groups: HashSet<Pid> = self
             .list
             .iter()
@@ -164,7 +164,7 @@ impl Processes {
             .collect();
         for process in descendants::running() {
             let is_in_group = process.group.is_some_and(|group| groups.contains(&group));
-            if is_in_group && has_handler(process.pid, signal) {
+            if is_in_group && takes(process.pid, signal) {
                 let _ = rustix::process::kill_process(process.pid, signal);
             }
         }
@@ -244,13 +244,23 @@ impl Processes {
     }
 }
 
-/// Whether a process has a handler for a signal.
-fn has_handler(pid: Pid, signal: Signal) -> bool {
+/// Whether a process has a handler for a signal, or blocks it to take it with sigwait or signalfd.
+fn takes(pid: Pid, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
-    let status = status.unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+    takes_by(&status.unwrap_or_default(), signal)
+}
+
+/// Whether it does, by its /proc/PID/status. All signals are blocked only for a time, as when
+/// libraries start threads; a signal sent then kills the process at the end of that time.
+fn takes_by(status: &str, signal: Signal) -> bool {
+    /// Those that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
+    const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
+    let mask = |name| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    };
+    let blocked = Some(mask("SigBlk:")).filter(|blocked| blocked | UNBLOCKABLE != u64::MAX);
+    (mask("SigCgt:") | blocked.unwrap_or(0)) >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Reaps all processes that have ended. Returns whether any child is left.
@@ -261,5 +271,24 @@ fn has_children() -> bool {
             Ok(None) => return true,
             Err(_) => return false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_take_signals_with_a_handler_or_blocked() {
+        let takes = |blocked: u64, caught: u64| {
+            let status = format!("Name:\ta\nSigBlk:\t{blocked:016x}\nSigCgt:\t{caught:016x}\n");
+            takes_by(&status, Signal::USR1)
+        };
+        let usr1 = 1 << (Signal::USR1.as_raw() - 1);
+        assert!(takes(0, usr1));
+        assert!(takes(usr1, 0));
+        assert!(!takes(usr1 << 1, usr1 >> 1));
+        assert!(!takes(0xffff_fffe_7ffb_feff, 0), "what sigfillset makes");
+        assert!(!takes_by("", Signal::USR1));
     }
 }

@@ -23,6 +23,7 @@ fn single_processes_pass() {
         &[("PMI_SIZE", "1"), ("PMI_RANK", "0")],
         &[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "8")],
         &[("FLUX_TASK_RANK", "0"), ("FLUX_JOB_SIZE", "1")],
+        &[("JSM_NAMESPACE_RANK", "0"), ("JSM_NAMESPACE_SIZE", "1"), ("PMIX_RANK", "0")],
         // A shell inside an allocation is no member of a step.
         &[("SLURM_NTASKS", "8")],
     ] {

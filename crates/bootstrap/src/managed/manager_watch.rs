@@ -32,7 +32,7 @@ pub(super) fn start(pe: u32, manager: Arc<dyn Ender>) {
         }
     };
     // Without memory for a thread the PE is not ended.
-    let _ = without_signals(|| thread::Builder::new().spawn(watch));
+    let _ = without_signals(|| thread::Builder::new().name("rushmem-manager".into()).spawn(watch));
 }
 
 /// Waits for the end of the connection; returns whether this process still needs the manager then.

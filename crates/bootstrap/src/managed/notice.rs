@@ -50,7 +50,9 @@ impl Notice {
             report();
         };
         // Without memory for a thread nothing is said.
-        let thread = without_signals(|| thread::Builder::new().spawn(watch)).ok();
+        let thread =
+            without_signals(|| thread::Builder::new().name("rushmem-notice".into()).spawn(watch))
+                .ok();
         Notice { over: Some(over), thread }
     }
 }

@@ -120,7 +120,7 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
         // The receiver may have given up.
         let _ = answer.send((me, status));
     };
-    let spawn = || thread::Builder::new().spawn(call);
+    let spawn = || thread::Builder::new().name("rushmem-pmix".into()).spawn(call);
     without_signals(spawn).map_err(|error| error.to_string())?;
     let mut left = TimeLeft::new(limit);
     loop {

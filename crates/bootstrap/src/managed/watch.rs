@@ -42,7 +42,11 @@ impl Watch {
     pub(crate) fn start(lines: Vec<Lifeline>, watches: bool, ender: Arc<dyn Ender>) -> Watch {
         if watches && !lines.is_empty() {
             let watched = lines.clone();
-            let start = || thread::Builder::new().spawn(move || watch(watched, &*ender));
+            let start = || {
+                thread::Builder::new()
+                    .name("rushmem-watch".into())
+                    .spawn(move || watch(watched, &*ender))
+            };
             // Without memory for a thread the process manager is alone in watching.
             let _ = without_signals(start);
         }

@@ -44,14 +44,22 @@ fn a_process_is_seen_alive_and_then_not() {
 
 #[test]
 fn a_thread_that_computes_is_busy_unless_it_is_said_to_wait() {
+    check_busy("worker", 1);
+    check_busy("rushmem-tcp", 0);
+}
+
+/// Checks how many threads are busy, where one of this name computes.
+fn check_busy(name: &str, expected: u32) {
     let (stop, said) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let compute = || {
             said.0.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
             while !stop.load(Relaxed) {
                 std::hint::spin_loop();
             }
-        });
+        };
+        let named = std::thread::Builder::new().name(name.to_owned());
+        named.spawn_scoped(scope, compute).expect("a thread");
         let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
         let first = look(pid).expect("alive");
         let used = |look: &Look| look.threads.iter().find(|(number, _)| *number == thread).cloned();
@@ -63,7 +71,7 @@ fn a_thread_that_computes_is_busy_unless_it_is_said_to_wait() {
         };
         let others: Vec<u32> = second.threads.iter().map(|thread| thread.0).collect();
         let waiting: Vec<u32> = others.iter().copied().filter(|other| *other != thread).collect();
-        assert_eq!(busy_threads(pid, &first, &second, &waiting), 1);
+        assert_eq!(busy_threads(pid, &first, &second, &waiting), expected, "{name}");
         assert_eq!(busy_threads(pid, &first, &second, &others), 0);
         stop.store(true, Relaxed);
     });

@@ -82,7 +82,11 @@ impl Explainer {
     /// daemons.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<Inquiry> {
         let at_once = purpose == Purpose::Loss;
-        if let Some(open) = self.collection.as_mut().filter(|_| !at_once) {
+        // An explanation that the user did not request disturbs no PE.
+        let with_stacks = purpose != Purpose::Overdue;
+        let serves =
+            |open: &&mut Collection| !at_once && (open.purpose != Purpose::Overdue || !with_stacks);
+        if let Some(open) = self.collection.as_mut().filter(serves) {
             open.purpose = open.purpose.max(purpose);
             return None;
         }
@@ -93,7 +97,7 @@ impl Explainer {
             awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
             deadline: Instant::now() + LIMIT,
         });
-        Some(Inquiry { number: self.number, statuses: server.statuses(), at_once })
+        Some(Inquiry { number: self.number, statuses: server.statuses(), at_once, with_stacks })
     }
 
     /// Takes reports of an inquiry. `is_last`: no better ones follow.
@@ -200,7 +204,8 @@ impl Explainer {
         }
         let reports: Vec<PeReport> = open.reports.into_values().collect();
         let text = explain(server.n_pes(), &reports);
-        let hint = match has_no_stack && !self.has_gdb && open.purpose != Purpose::Loss {
+        let is_requested = matches!(open.purpose, Purpose::Request | Purpose::Timeout);
+        let hint = match has_no_stack && !self.has_gdb && is_requested {
             true => "\nIf gdb were installed, it would show where PEs outside the library are.",
             false => "",
         };

@@ -38,6 +38,8 @@ pub struct Inquiry {
     pub statuses: Option<Statuses>,
     /// Whether the PEs are about to be ended, so that there is no time.
     pub at_once: bool,
+    /// Whether gdb may be attached, which ends some system calls of a PE with EINTR.
+    pub with_stacks: bool,
 }
 
 /// A PE of this process.
@@ -88,15 +90,15 @@ impl Survey {
     pub fn at_once(&self) -> Vec<PeReport> {
         let report = |pe: &RunningPe| {
             let status = self.status(pe.local);
-            let look = process_state::look(process(*pe, status.as_ref()));
+            let look = process_state::look_at_state(process(*pe, status.as_ref()));
             self.report(*pe, status, process_state::between(look.as_ref(), look.as_ref()))
         };
         self.pes.iter().map(report).collect()
     }
 
-    /// Makes the reports, and again with the functions of PEs that are outside the library, which
-    /// takes longer. `send` gets the reports, and whether no better ones follow.
-    pub fn make(&self, send: impl Fn(&[PeReport], bool)) {
+    /// Makes the reports, and again with the functions of PEs that are outside the library, if they
+    /// are wanted, which takes longer. `send` gets the reports, and whether no better ones follow.
+    pub fn make(&self, with_stacks: bool, send: impl Fn(&[PeReport], bool)) {
         let look = |pe: &RunningPe| FirstLook::at(*pe, self.status(pe.local).as_ref());
         let looks: Vec<FirstLook> = self.pes.iter().map(look).collect();
         std::thread::sleep(LOOK_TIME);
@@ -104,7 +106,7 @@ impl Survey {
         let pids: Vec<u32> = looks.iter().map(|first| first.pid).collect();
         add_symbols(&mut reports, &pids);
         let outside: Vec<usize> = (0..reports.len())
-            .filter(|&index| is_outside(&reports[index]) && !is_traced(pids[index]))
+            .filter(|&index| with_stacks && is_outside(&reports[index]) && !is_traced(pids[index]))
             .take(stacks::MAX_PES)
             .collect();
         send(&reports, outside.is_empty());

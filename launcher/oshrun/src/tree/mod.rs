@@ -233,7 +233,7 @@ impl Subtree {
             batches(reports, is_last).into_iter().for_each(|batch| drop(explain.send(batch)));
         };
         // Without a thread, the reports are missing.
-        let _ = std::thread::Builder::new().spawn(move || survey.make(send));
+        let _ = std::thread::Builder::new().spawn(move || survey.make(inquiry.with_stacks, send));
     }
 
     /// Looks for waits that last longer than `limit`, once per second; each is an event.
@@ -268,12 +268,12 @@ impl Subtree {
         }
     }
 
-    /// Sends a signal to all PEs, SIGUSR1 only to those that have a handler for it. SIGKILL also
+    /// Sends a signal to all PEs, SIGUSR1 only to those that take it. SIGKILL also
     /// abandons daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
         match signal {
             // Its default action would end PEs; oshrun itself prints an explanation.
-            Signal::USR1 => self.processes.signal_handlers(signal),
+            Signal::USR1 => self.processes.signal_takers(signal),
             _ => self.processes.signal(signal),
         }
         self.branches.broadcast(&Down::Signal(signal.as_raw()));

@@ -16,8 +16,8 @@ use super::finding::{Finding, Grade, Section};
 use super::gids;
 use crate::map::counted;
 
-/// Fewer descriptors than this are too few for UCX and libfabric.
-const FEW_DESCRIPTORS: u64 = 128;
+/// With fewer descriptors than this, `oshrun` starts no job.
+const FEW_DESCRIPTORS: u64 = 132;
 /// A limit of descriptors that jobs of some hundred PEs over sockets exceed.
 const SOME_DESCRIPTORS: u64 = 4096;
 /// What the node's memory of a small job takes.

@@ -31,8 +31,8 @@ fn without_cause(job: &Job) -> String {
     if job.pes.iter().any(|of| of.waits().next().is_some()) {
         return "The waits are shorter than 1 s: nothing can be concluded from them.".into();
     }
-    if job.pes.iter().all(|of| of.situation == Situation::NotStarted) {
-        return "No PE has come to shmem_init.".into();
+    if job.pes.iter().all(|of| of.situation == Situation::NoStatus) {
+        return "No PE has a status that can be read; perhaps none has passed shmem_init.".into();
     }
     let mut predicates: Vec<String> =
         job.pes.iter().map(|of| of.situation.predicate(job.pes.len())).collect();

@@ -75,10 +75,10 @@ impl Graph {
             let pes = (0..).zip(&job.pes).filter(|(_, of)| of.situation == situation);
             pes.map(|(pe, _)| pe).collect()
         };
-        // All PEs meet in init, so those in it wait for those that have not come to it.
+        // All PEs meet in init, so those in it wait for those of which no status can be read.
         let starting = are(Situation::Starting);
         if !starting.is_empty() {
-            let node = graph.add(Rule::All, are(Situation::NotStarted));
+            let node = graph.add(Rule::All, are(Situation::NoStatus));
             starting.iter().for_each(|pe| graph.forward[*pe as usize].push(node));
         }
         for (pe, of) in (0..).zip(&job.pes) {

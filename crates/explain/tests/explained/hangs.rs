@@ -276,7 +276,10 @@ fn operations_are_for_a_stopped_pe() {
 fn a_pe_has_not_come_to_init() {
     check(
         |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], None),
-        &["PE 3 has not come to shmem_init. PEs {rest} wait for PE 3 in shmem_init."],
+        &[
+            "PE 3 has no status that can be read; perhaps it has not passed shmem_init. PEs {rest} wait \
+           for PE 3 in shmem_init.",
+        ],
     );
 }
 

@@ -54,7 +54,7 @@ impl<'a> Situation<'a> {
         };
         match stage {
             Some(Stage::Finalized) => Situation::Finalized,
-            _ if waits.iter().any(|wait| wait.subject == Subject::Exit) => Situation::Leaving,
+            _ if waits.iter().any(is_at_exit) => Situation::Leaving,
             _ if !waits.is_empty() => Situation::Waits(waits),
             Some(Stage::Starting) => Situation::Starting,
             None => Situation::NoStatus,
@@ -102,6 +102,12 @@ impl<'a> Situation<'a> {
             Situation::Waits(_) => verb("waits", "wait"),
         }
     }
+}
+
+/// Whether the wait is that of a PE which exits without finalize. At the end of finalize a PE waits
+/// for all others too, in a call of another name.
+fn is_at_exit(wait: &Wait) -> bool {
+    wait.subject == Subject::Exit && wait.call == "exit"
 }
 
 /// How long a wait has lasted, in nanoseconds.

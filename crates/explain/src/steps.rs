@@ -20,7 +20,8 @@ pub struct Step<'a> {
     pub calls: Vec<(&'a str, Vec<u32>)>,
     /// The PEs that its PEs await and that have not come to it.
     pub awaited: Vec<u32>,
-    /// The members that are in no step of the team, on the first step of the team.
+    /// The members that are in no step of the team, on the first step of the team: only those that
+    /// are awaited, if the PEs in the step name them.
     pub elsewhere: Vec<u32>,
     /// The step before it on the same team.
     pub before: Option<usize>,
@@ -100,6 +101,11 @@ impl<'a> Steps<'a> {
                 members.extend(members_of(step.collective, job.n_pes()));
                 let is_elsewhere = |pe: &u32| !last_step.contains_key(&(*number, *pe));
                 step.elsewhere = members.into_iter().filter(is_elsewhere).collect();
+                // Others have perhaps left the step already.
+                let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
+                if step.elsewhere.iter().any(is_awaited) {
+                    step.elsewhere.retain(is_awaited);
+                }
             }
         }
     }

@@ -92,6 +92,26 @@ fn a_pe_exits_without_finalize() {
 }
 
 #[test]
+fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
+    check(
+        |n| {
+            let to = |_| Subject::Operations { peers: vec![1] };
+            let job = Job::new(n).wait([3], "shmem_finalize", 9.0, to);
+            let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| Subject::Exit);
+            job.process([1], ProcessState::Stopped)
+        },
+        &["PE 1 is stopped by a signal", "PEs 0 and 2-{last} wait for PE 1 in shmem_finalize."],
+    );
+    check(
+        |n| {
+            let finalized = Job::new(n).stage([0], Some(Stage::Finalized));
+            finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
+        },
+        &["PE 3 computes. PEs 1-2 ", "wait for PE 3 in Shmem::drop."],
+    );
+}
+
+#[test]
 fn a_word_is_waited_for_after_all_others_have_finalized() {
     check(
         |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
@@ -298,6 +318,26 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
         &["PE 1 computes. PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th collective on \
            SHMEM_TEAM_WORLD."],
     );
+}
+
+#[test]
+fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
+    let awaits_3 = |n| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(3));
+    let hang = |n| {
+        let waiting = others(n, &[0, 3]);
+        let job = Job::new(n).wait(waiting, "shmem_int_sum_reduce", 6.0, |_| awaits_3(n));
+        job.wait_until(0, 7)
+    };
+    check(
+        hang,
+        &[
+            "PE 3 can still write this word.",
+            "PE 3 computes. PEs 1-2 ",
+            "wait for PE 3 in shmem_int_sum_reduce, the 5th collective on SHMEM_TEAM_WORLD.",
+        ],
+    );
+    let (_, conclusion) = hang(4).explained(4);
+    assert!(!conclusion.contains("wait for PE 0"), "{conclusion}");
 }
 
 #[test]

@@ -99,6 +99,12 @@ fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
 }
 
 #[test]
+fn all_pes_are_at_the_end_of_finalize() {
+    let job = |n| Job::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
+    check(job, "PEs 0-{last} have waited 8 s in shmem_finalize. No target");
+}
+
+#[test]
 fn a_network_is_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![3] };

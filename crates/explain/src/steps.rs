@@ -28,6 +28,8 @@ pub struct Step<'a> {
     /// Whether a later step shows that a member has left this one, which it cannot have: it has not
     /// called the same collectives.
     pub is_out_of_step: bool,
+    /// Whether the calls belong to different routines.
+    differs: bool,
     is_long: bool,
 }
 
@@ -48,7 +50,7 @@ impl Step<'_> {
 
     /// Whether its PEs, or those of the next step, have not called the same collectives.
     pub fn is_mismatched(&self) -> bool {
-        self.calls.len() > 1 || self.is_out_of_step
+        self.differs && self.is_long || self.is_out_of_step
     }
 }
 
@@ -138,12 +140,36 @@ fn step<'a>(entered: &[Entered<'a>], before: Option<usize>) -> Step<'a> {
     }
     Step {
         collective: entered[0].collective,
+        differs: differ(calls.keys()),
         calls: calls.into_values().collect(),
         awaited: Vec::new(),
         elsewhere: Vec::new(),
         before,
         is_out_of_step: false,
         is_long: entered.iter().all(|one| one.is_long),
+    }
+}
+
+/// Whether calls on the same team, in lower case, belong to different routines. Names of the C or
+/// Fortran interface are not compared with those of the Rust interface: the same routine has
+/// another name there, with a colon or spaces.
+fn differ<'a>(calls: impl Iterator<Item = &'a String>) -> bool {
+    let (rust, standard): (Vec<&String>, Vec<&String>) =
+        calls.partition(|call| call.contains([':', ' ']));
+    let differ = |calls: Vec<&String>| calls.iter().any(|call| routine(call) != routine(calls[0]));
+    differ(rust) || differ(standard)
+}
+
+/// One name for all calls of a routine.
+fn routine(call: &str) -> &str {
+    let prefixes = ["shmemx_", "shmem_", "shmem::", "sh"];
+    let name = prefixes.iter().find_map(|prefix| call.strip_prefix(prefix)).unwrap_or(call);
+    match name {
+        "sync_all" | "team::sync" => "team_sync",
+        "memalign" => "align",
+        "pdealloc" => "pdeallc",
+        "team_split_color" => "team_split",
+        _ => name,
     }
 }
 

@@ -209,6 +209,17 @@ fn different_collectives_of_the_same_number() {
 }
 
 #[test]
+fn reductions_of_different_types() {
+    check(
+        |n| {
+            let job = Job::new(n).wait([3], "shmem_int_sum_reduce", 9.0, |_| world(n, 41));
+            job.wait(others(n, &[3]), "shmem_long_sum_reduce", 9.0, |_| world(n, 41))
+        },
+        &["shmem_long_sum_reduce and PE 3 has called shmem_int_sum_reduce."],
+    );
+}
+
+#[test]
 fn finalize_instead_of_a_barrier() {
     check(
         |n| {

@@ -105,6 +105,33 @@ fn all_pes_are_at_the_end_of_finalize() {
 }
 
 #[test]
+fn members_call_a_routine_by_its_different_names() {
+    for [one, other] in [
+        ["shmem_sync_all", "shmem_team_sync"],
+        ["shmem_malloc", "shmalloc"],
+        ["shmem_free", "drop of a symmetric object"],
+        ["SHMEM_SYNC_ALL", "shmem_sync_all"],
+        ["Shmem::sync_all", "Team::sync"],
+        ["shmem_barrier_all", "Shmem::barrier_all"],
+    ] {
+        let job = |n| {
+            let job = Job::new(n).wait([1], one, 9.0, |_| world(n, 41));
+            job.wait(2..n, other, 9.0, |_| world(n, 41))
+        };
+        check(job, "PE 0 computes.");
+    }
+}
+
+#[test]
+fn different_calls_are_young() {
+    let job = |n| {
+        let job = Job::new(n).barrier_all(1..n);
+        job.wait([0], "shmem_long_sum_reduce", 0.5, |_| world(n, 41))
+    };
+    check(job, "No member is missing");
+}
+
+#[test]
 fn a_network_is_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![3] };

@@ -248,6 +248,8 @@ fn if_long(is_long: bool) -> Rule {
     if is_long { Rule::All } else { Rule::Always }
 }
 
+/// Threads that sleep outside the library are not known, so they are taken for blocked: those of
+/// OpenMP would hide most deadlocks.
 fn of_pe(of: &Pe) -> Rule {
     match of.situation {
         _ if of.situation.is_gone() => Rule::Never,

@@ -54,7 +54,7 @@ pub fn parse(page: &[u8]) -> Option<Status> {
 
 /// The status in a place that its PE may be writing, of which `copy` makes a copy.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Status> {
-    // No load of a copy may move behind those of the next one: the later sequence number tells
+    // No load of a copy may move behind those of the next one: the later sequence number shows
     // whether the earlier copy is whole.
     let mut copy = || {
         let page = copy();

@@ -40,7 +40,7 @@ pub enum Kind {
     Cycle(Vec<u32>),
     /// PEs wait for words that no PE can write any more.
     WordOfNobody,
-    /// PEs have not come to `shmem_init`, or through it.
+    /// PEs have not come through `shmem_init`, by what is known.
     NotStarted,
     /// PEs sleep outside the library.
     Sleeps,
@@ -100,7 +100,7 @@ fn of_situation(situation: &Situation) -> Kind {
         Situation::Ended(_) | Situation::Finalized | Situation::Leaving => Kind::Gone,
         Situation::Stopped | Situation::Traced => Kind::Stopped,
         Situation::WaitsForDisk => Kind::WaitsForDisk,
-        Situation::NotStarted | Situation::Starting => Kind::NotStarted,
+        Situation::NoStatus | Situation::Starting => Kind::NotStarted,
         Situation::Sleeps => Kind::Sleeps,
         Situation::Computes | Situation::Waits(_) => Kind::Computes,
     }

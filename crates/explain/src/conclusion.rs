@@ -17,12 +17,17 @@ use std::collections::BTreeMap;
 /// Calls in which PEs wait for a cause that are named.
 const CALLS: usize = 3;
 
-/// The conclusion. Each cause begins a line; the lines of its further sentences are indented.
+/// The conclusion. Each cause begins a line; the lines of its further sentences are indented. What
+/// restricts several causes is on the last line.
 pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> Vec<String> {
     let facts = Facts { job, steps, graph };
     match causes {
         [] => vec![without_cause(job)],
-        _ => causes.iter().map(|cause| paragraph(&facts, cause).join("\n  ")).collect(),
+        _ => {
+            let paragraphs = causes.iter().map(|cause| paragraph(&facts, cause).join("\n  "));
+            let has_exception = causes.iter().any(|cause| deadlock::has_exception(&facts, cause));
+            paragraphs.chain(has_exception.then(|| deadlock::EXCEPTION.to_owned())).collect()
+        }
     }
 }
 
@@ -31,8 +36,8 @@ fn without_cause(job: &Job) -> String {
     if job.pes.iter().any(|of| of.waits().next().is_some()) {
         return "The waits are shorter than 1 s: nothing can be concluded from them.".into();
     }
-    if job.pes.iter().all(|of| of.situation == Situation::NotStarted) {
-        return "No PE has come to shmem_init.".into();
+    if job.pes.iter().all(|of| of.situation == Situation::NoStatus) {
+        return "No PE has a status that can be read; perhaps none has passed shmem_init.".into();
     }
     let mut predicates: Vec<String> =
         job.pes.iter().map(|of| of.situation.predicate(job.pes.len())).collect();

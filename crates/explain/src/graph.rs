@@ -25,6 +25,8 @@ pub struct Graph {
     /// The PEs that can continue although nobody writes a word.
     pub unaided: Vec<u32>,
     rules: Vec<Rule>,
+    /// The node for which PEs wait at the end of finalize.
+    finalize: Option<u32>,
 }
 
 /// When a node can continue.
@@ -66,6 +68,7 @@ impl Graph {
             can_continue: Vec::new(),
             unaided: Vec::new(),
             rules: job.pes.iter().map(of_pe).collect(),
+            finalize: None,
         };
         for step in &steps.list {
             graph.add(if step.is_mismatched() { Rule::Never } else { Rule::All }, Vec::new());
@@ -75,11 +78,22 @@ impl Graph {
             let pes = (0..).zip(&job.pes).filter(|(_, of)| of.situation == situation);
             pes.map(|(pe, _)| pe).collect()
         };
-        // All PEs meet in init, so those in it wait for those that have not come to it.
+        // All PEs meet in init, so those in it wait for those of which no status can be read.
         let starting = are(Situation::Starting);
         if !starting.is_empty() {
-            let node = graph.add(Rule::All, are(Situation::NotStarted));
+            let node = graph.add(Rule::All, are(Situation::NoStatus));
             starting.iter().for_each(|pe| graph.forward[*pe as usize].push(node));
+        }
+        // All PEs meet at the end of finalize too.
+        let has_come = |of: &Pe| {
+            let mut waits = of.waits();
+            of.situation == Situation::Finalized
+                || waits.any(|(wait, _)| wait.subject == Subject::Exit)
+        };
+        let pes = (0..).zip(&job.pes).filter(|(_, of)| !has_come(of)).map(|(pe, _)| pe);
+        let missing: Vec<u32> = pes.collect();
+        if !missing.is_empty() && missing.len() < n_pes {
+            graph.finalize = Some(graph.add(Rule::All, missing));
         }
         for (pe, of) in (0..).zip(&job.pes) {
             for (wait, values) in of.waits() {
@@ -171,7 +185,7 @@ impl Graph {
             Subject::Message { from } => {
                 (End::Network, Some(*from).filter(known).into_iter().collect())
             }
-            Subject::Exit => (End::Network, Vec::new()),
+            Subject::Exit => (End::Network, self.finalize.into_iter().collect()),
         };
         if edges.is_empty() {
             self.ends.push((pe, end));
@@ -234,6 +248,8 @@ fn if_long(is_long: bool) -> Rule {
     if is_long { Rule::All } else { Rule::Always }
 }
 
+/// Threads that sleep outside the library are not known, so they are taken for blocked: those of
+/// OpenMP would hide most deadlocks.
 fn of_pe(of: &Pe) -> Rule {
     match of.situation {
         _ if of.situation.is_gone() => Rule::Never,

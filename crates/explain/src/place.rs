@@ -9,6 +9,7 @@
 //! until no write has come between.
 
 use crate::status::{MAX_LISTED, Members, PLACE_BYTES, Status, Subject};
+use std::sync::atomic::{Ordering, fence};
 
 /// Size of a word.
 const WORD: usize = size_of::<u64>();
@@ -53,6 +54,13 @@ pub fn parse(page: &[u8]) -> Option<Status> {
 
 /// The status in a place that its PE may be writing, of which `copy` makes a copy.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Status> {
+    // No load of a copy may move behind those of the next one: the later sequence number shows
+    // whether the earlier copy is whole.
+    let mut copy = || {
+        let page = copy();
+        fence(Ordering::Acquire);
+        page
+    };
     let mut before = copy()?;
     for _ in 0..COPIES {
         let after = copy()?;

@@ -24,8 +24,9 @@ pub enum Situation<'a> {
     Traced,
     /// It waits for a disk.
     WaitsForDisk,
-    /// It has not come to `shmem_init`.
-    NotStarted,
+    /// It has no status that can be read: it has not come through `shmem_init`, or its memory is
+    /// not accessible.
+    NoStatus,
     /// It is in `shmem_init`.
     Starting,
     /// It sleeps outside the library.
@@ -53,10 +54,10 @@ impl<'a> Situation<'a> {
         };
         match stage {
             Some(Stage::Finalized) => Situation::Finalized,
-            _ if waits.iter().any(|wait| wait.subject == Subject::Exit) => Situation::Leaving,
+            _ if waits.iter().any(is_at_exit) => Situation::Leaving,
             _ if !waits.is_empty() => Situation::Waits(waits),
             Some(Stage::Starting) => Situation::Starting,
-            None => Situation::NotStarted,
+            None => Situation::NoStatus,
             Some(Stage::Initialized) if runs => Situation::Computes,
             Some(Stage::Initialized) => Situation::Sleeps,
         }
@@ -89,13 +90,24 @@ impl<'a> Situation<'a> {
             Situation::Stopped => format!("{is} stopped by a signal"),
             Situation::Traced => format!("{is} stopped by a debugger"),
             Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",
-            Situation::NotStarted => format!("{has} not come to shmem_init"),
+            Situation::NoStatus => {
+                let they_have = verb("it has", "they have");
+                format!(
+                    "{has} no status that can be read; perhaps {they_have} not passed shmem_init"
+                )
+            }
             Situation::Starting => format!("{is} in shmem_init"),
             Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
             Situation::Computes => verb("computes", "compute"),
             Situation::Waits(_) => verb("waits", "wait"),
         }
     }
+}
+
+/// Whether the wait is that of a PE which exits without finalize. At the end of finalize a PE waits
+/// for all others too, in a call of another name.
+fn is_at_exit(wait: &Wait) -> bool {
+    wait.subject == Subject::Exit && wait.call == "exit"
 }
 
 /// How long a wait has lasted, in nanoseconds.

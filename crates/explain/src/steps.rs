@@ -20,13 +20,16 @@ pub struct Step<'a> {
     pub calls: Vec<(&'a str, Vec<u32>)>,
     /// The PEs that its PEs await and that have not come to it.
     pub awaited: Vec<u32>,
-    /// The members that are in no step of the team, on the first step of the team.
+    /// The members that are in no step of the team, on the first step of the team: only those that
+    /// are awaited, if the PEs in the step name them.
     pub elsewhere: Vec<u32>,
     /// The step before it on the same team.
     pub before: Option<usize>,
     /// Whether a later step shows that a member has left this one, which it cannot have: it has not
     /// called the same collectives.
     pub is_out_of_step: bool,
+    /// Whether the calls belong to different routines.
+    differs: bool,
     is_long: bool,
 }
 
@@ -47,7 +50,7 @@ impl Step<'_> {
 
     /// Whether its PEs, or those of the next step, have not called the same collectives.
     pub fn is_mismatched(&self) -> bool {
-        self.calls.len() > 1 || self.is_out_of_step
+        self.differs && self.is_long || self.is_out_of_step
     }
 }
 
@@ -100,6 +103,11 @@ impl<'a> Steps<'a> {
                 members.extend(members_of(step.collective, job.n_pes()));
                 let is_elsewhere = |pe: &u32| !last_step.contains_key(&(*number, *pe));
                 step.elsewhere = members.into_iter().filter(is_elsewhere).collect();
+                // Others have perhaps left the step already.
+                let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
+                if step.elsewhere.iter().any(is_awaited) {
+                    step.elsewhere.retain(is_awaited);
+                }
             }
         }
     }
@@ -132,12 +140,36 @@ fn step<'a>(entered: &[Entered<'a>], before: Option<usize>) -> Step<'a> {
     }
     Step {
         collective: entered[0].collective,
+        differs: differ(calls.keys()),
         calls: calls.into_values().collect(),
         awaited: Vec::new(),
         elsewhere: Vec::new(),
         before,
         is_out_of_step: false,
         is_long: entered.iter().all(|one| one.is_long),
+    }
+}
+
+/// Whether calls on the same team, in lower case, belong to different routines. Names of the C or
+/// Fortran interface are not compared with those of the Rust interface: the same routine has
+/// another name there, with a colon or spaces.
+fn differ<'a>(calls: impl Iterator<Item = &'a String>) -> bool {
+    let (rust, standard): (Vec<&String>, Vec<&String>) =
+        calls.partition(|call| call.contains([':', ' ']));
+    let differ = |calls: Vec<&String>| calls.iter().any(|call| routine(call) != routine(calls[0]));
+    differ(rust) || differ(standard)
+}
+
+/// One name for all calls of a routine.
+fn routine(call: &str) -> &str {
+    let prefixes = ["shmemx_", "shmem_", "shmem::", "sh"];
+    let name = prefixes.iter().find_map(|prefix| call.strip_prefix(prefix)).unwrap_or(call);
+    match name {
+        "sync_all" | "team::sync" => "team_sync",
+        "memalign" => "align",
+        "pdealloc" => "pdeallc",
+        "team_split_color" => "team_split",
+        _ => name,
     }
 }
 

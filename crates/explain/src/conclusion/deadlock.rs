@@ -1,6 +1,7 @@
 //! Sentences on waits that cannot end.
 
 use super::facts::Facts;
+use crate::causes::{Cause, Kind};
 use crate::ranges::{self, enumerate};
 use crate::situation::Situation;
 use crate::status::Subject;
@@ -9,6 +10,22 @@ use std::collections::BTreeMap;
 
 /// PEs of a cycle that are named.
 const NAMED: usize = 6;
+
+/// What can end waits that are not for collectives, and is in no report.
+pub const EXCEPTION: &str = "A thread that sleeps outside the library, or an operation that is \
+                             still in flight over a network, could end such waits; nothing else can.";
+
+/// Whether [`EXCEPTION`] holds for the cause: a PE that waits for words, a lock or a message is
+/// helped by any thread, but members of a team have to come to a collective themselves.
+pub fn has_exception(facts: &Facts, cause: &Cause) -> bool {
+    let waits = cause.pes.iter().flat_map(|pe| facts.job.pes[*pe as usize].waits());
+    let mut subjects = waits.map(|(wait, _)| &wait.subject);
+    match cause.kind {
+        Kind::WordOfNobody => true,
+        Kind::Cycle(_) => subjects.any(|subject| !matches!(subject, Subject::Collective(_))),
+        _ => false,
+    }
+}
 
 /// PEs that wait for each other, each for the next one and the last one for the first.
 pub fn of_cycle(facts: &Facts, nodes: &[u32]) -> Vec<String> {

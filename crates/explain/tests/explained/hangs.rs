@@ -26,6 +26,9 @@ fn others(n_pes: u32, without: &[u32]) -> Vec<u32> {
 const REST_WAITS: &str =
     "PEs {rest} wait for PE 3 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD.";
 
+const EXCEPTION: &str = "A thread that sleeps outside the library, or an operation that is still in \
+                         flight over a network, could end such waits; nothing else can.";
+
 #[test]
 fn a_word_that_nobody_is_left_to_write() {
     check(
@@ -34,6 +37,7 @@ fn a_word_that_nobody_is_left_to_write() {
             "Deadlock: PE 3 has waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 7. \
              No PE is left to write this word: all others wait.",
             REST_WAITS,
+            EXCEPTION,
         ],
     );
 }
@@ -92,6 +96,26 @@ fn a_pe_exits_without_finalize() {
 }
 
 #[test]
+fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
+    check(
+        |n| {
+            let to = |_| Subject::Operations { peers: vec![1] };
+            let job = Job::new(n).wait([3], "shmem_finalize", 9.0, to);
+            let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| Subject::Exit);
+            job.process([1], ProcessState::Stopped)
+        },
+        &["PE 1 is stopped by a signal", "PEs 0 and 2-{last} wait for PE 1 in shmem_finalize."],
+    );
+    check(
+        |n| {
+            let finalized = Job::new(n).stage([0], Some(Stage::Finalized));
+            finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
+        },
+        &["PE 3 computes. PEs 1-2 ", "wait for PE 3 in Shmem::drop."],
+    );
+}
+
+#[test]
 fn a_word_is_waited_for_after_all_others_have_finalized() {
     check(
         |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Finalized)).wait_until(3, 7),
@@ -111,6 +135,7 @@ fn two_pes_take_two_locks_in_different_order() {
              holds. PE 1 has waited 20 s for PE 0 in shmem_set_lock on heap offset 0x40, which PE 0 \
              holds.",
             "PEs 2-{last} wait for them in shmem_barrier_all",
+            EXCEPTION,
         ],
     );
 }
@@ -141,15 +166,14 @@ fn the_holder_of_a_lock_has_finalized() {
 fn two_pes_are_in_collectives_of_different_teams() {
     let row = |n| team("team 5", 5, (0, 1, n / 2 + 1), 3, None);
     let column = |n| team("team 6", 6, (0, 1, n), 8, None);
+    let hang = |n| {
+        let job = Job::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n));
+        job.wait(n / 2..n, "shmem_long_sum_reduce", 8.0, |_| column(n))
+    };
+    let (_, conclusion) = hang(4).explained(4);
+    assert!(!conclusion.contains(EXCEPTION), "{conclusion}");
     check(
-        |n| {
-            Job::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n)).wait(
-                n / 2..n,
-                "shmem_long_sum_reduce",
-                8.0,
-                |_| column(n),
-            )
-        },
+        hang,
         &[
             "Deadlock of collectives on different teams: PE 0 has waited 9 s for PE",
             "in shmem_team_sync, the 3rd collective on team 5.",
@@ -185,6 +209,17 @@ fn different_collectives_of_the_same_number() {
         &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 41st one, PEs {rest} have called \
            shmem_barrier_all and PE 3 has called shmem_long_sum_reduce. All members must call the \
            same collectives in the same order."],
+    );
+}
+
+#[test]
+fn reductions_of_different_types() {
+    check(
+        |n| {
+            let job = Job::new(n).wait([3], "shmem_int_sum_reduce", 9.0, |_| world(n, 41));
+            job.wait(others(n, &[3]), "shmem_long_sum_reduce", 9.0, |_| world(n, 41))
+        },
+        &["shmem_long_sum_reduce and PE 3 has called shmem_int_sum_reduce."],
     );
 }
 
@@ -276,7 +311,10 @@ fn operations_are_for_a_stopped_pe() {
 fn a_pe_has_not_come_to_init() {
     check(
         |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], None),
-        &["PE 3 has not come to shmem_init. PEs {rest} wait for PE 3 in shmem_init."],
+        &[
+            "PE 3 has no status that can be read; perhaps it has not passed shmem_init. PEs {rest} wait \
+           for PE 3 in shmem_init.",
+        ],
     );
 }
 
@@ -295,6 +333,26 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
         &["PE 1 computes. PEs 2-3 wait for PE 1 in shmem_broadcastmem, the 5th collective on \
            SHMEM_TEAM_WORLD."],
     );
+}
+
+#[test]
+fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
+    let awaits_3 = |n| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(3));
+    let hang = |n| {
+        let waiting = others(n, &[0, 3]);
+        let job = Job::new(n).wait(waiting, "shmem_int_sum_reduce", 6.0, |_| awaits_3(n));
+        job.wait_until(0, 7)
+    };
+    check(
+        hang,
+        &[
+            "PE 3 can still write this word.",
+            "PE 3 computes. PEs 1-2 ",
+            "wait for PE 3 in shmem_int_sum_reduce, the 5th collective on SHMEM_TEAM_WORLD.",
+        ],
+    );
+    let (_, conclusion) = hang(4).explained(4);
+    assert!(!conclusion.contains("wait for PE 0"), "{conclusion}");
 }
 
 #[test]

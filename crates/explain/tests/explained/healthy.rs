@@ -99,6 +99,39 @@ fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
 }
 
 #[test]
+fn all_pes_are_at_the_end_of_finalize() {
+    let job = |n| Job::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
+    check(job, "PEs 0-{last} have waited 8 s in shmem_finalize. No target");
+}
+
+#[test]
+fn members_call_a_routine_by_its_different_names() {
+    for [one, other] in [
+        ["shmem_sync_all", "shmem_team_sync"],
+        ["shmem_malloc", "shmalloc"],
+        ["shmem_free", "drop of a symmetric object"],
+        ["SHMEM_SYNC_ALL", "shmem_sync_all"],
+        ["Shmem::sync_all", "Team::sync"],
+        ["shmem_barrier_all", "Shmem::barrier_all"],
+    ] {
+        let job = |n| {
+            let job = Job::new(n).wait([1], one, 9.0, |_| world(n, 41));
+            job.wait(2..n, other, 9.0, |_| world(n, 41))
+        };
+        check(job, "PE 0 computes.");
+    }
+}
+
+#[test]
+fn different_calls_are_young() {
+    let job = |n| {
+        let job = Job::new(n).barrier_all(1..n);
+        job.wait([0], "shmem_long_sum_reduce", 0.5, |_| world(n, 41))
+    };
+    check(job, "No member is missing");
+}
+
+#[test]
 fn a_network_is_slow() {
     let job = |n| {
         let to = |_| Subject::Operations { peers: vec![3] };
@@ -115,7 +148,7 @@ fn processes_sleep_outside_the_library() {
 
 #[test]
 fn no_pe_has_come_to_init() {
-    check(|n| Job::new(n).stage(0..n, None), "No PE has come to shmem_init.");
+    check(|n| Job::new(n).stage(0..n, None), "No PE has a status that can be read; perhaps");
 }
 
 #[test]

@@ -135,6 +135,12 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
 
 /// Point 78.
 #[test]
+fn an_exit_handler_waits_for_the_network_like_the_program_before() {
+    let job = Job::new(program!("waits_at_exit.c")).n(2).env("SHMEM_ONNODE", "off");
+    job.env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
+}
+
+#[test]
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");

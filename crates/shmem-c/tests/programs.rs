@@ -55,6 +55,7 @@ const ELSEWHERE: &[&str] = &[
     "start_pes_exits.c",
     "teams_thousand.c",
     "types.h",
+    "waits_at_exit.c",
     "words.c",
 ];
 

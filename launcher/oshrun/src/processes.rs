@@ -7,7 +7,9 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
@@ -244,10 +246,26 @@ impl Processes {
     }
 }
 
-/// Whether a process has a handler for a signal, or blocks it to take it with sigwait or signalfd.
+/// Whether a process has a handler for a signal, waits for it, or blocks it, as for signalfd.
 fn takes(pid: Pid, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     takes_by(&status.unwrap_or_default(), signal)
+        || awaited(pid).is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+/// The signals that the first thread of a process awaits in sigwait. The kernel does not show them
+/// as blocked meanwhile.
+fn awaited(pid: Pid) -> Option<u64> {
+    let folder = format!("/proc/{}", pid.as_raw_nonzero());
+    let call = std::fs::read_to_string(format!("{folder}/syscall")).ok()?;
+    let (number, arguments) = call.split_once(" 0x")?;
+    if number.parse() != Ok(libc::SYS_rt_sigtimedwait) {
+        return None;
+    }
+    let address = u64::from_str_radix(arguments.split(' ').next()?, 16).ok()?;
+    let mut mask = [0; 8];
+    File::open(format!("{folder}/mem")).ok()?.read_exact_at(&mut mask, address).ok()?;
+    Some(u64::from_ne_bytes(mask))
 }
 
 /// Whether it does, by its /proc/PID/status. All signals are blocked only for a time, as when

@@ -145,6 +145,9 @@ impl ContextSlot {
 }
 
 /// The world PE that `pe` means on a context with a slot.
+///
+/// Cold, so that callers save registers only where they call it.
+#[cold]
 #[inline(never)]
 fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let known = slot_of(handle).and_then(|slot| slot.world_pe(pe));

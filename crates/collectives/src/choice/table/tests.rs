@@ -169,14 +169,13 @@ fn rows_are_written_as_they_are_read() {
 }
 
 #[test]
-fn the_page_has_the_table_and_every_algorithm() {
+fn the_page_has_every_algorithm() {
     let page = include_str!("../../../../../docs/collectives.md");
-    for row in BUILT_IN.lines().skip_while(|line| !line.starts_with("# operation")) {
-        assert!(page.lines().any(|line| line == row), "docs/collectives.md lacks the row {row}");
-    }
     for operation in Table::OPERATIONS {
+        let section =
+            page.split("\n### ").find(|text| text.starts_with(operation)).expect(operation);
         for algorithm in Table::algorithms(operation) {
-            assert!(page.contains(&format!("| `{algorithm}` |")), "{operation}: {algorithm}");
+            assert!(section.contains(&format!("\n- `{algorithm}`")), "{operation}: {algorithm}");
         }
     }
 }

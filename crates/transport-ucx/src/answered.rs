@@ -5,7 +5,7 @@
 use crate::pair::{HEAP, ME, PEER, Pair, pair};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, Signal};
+use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, SignalUpdate};
 use std::time::Duration;
 
 /// Fewer than fill half of a window.
@@ -19,7 +19,7 @@ impl Pair {
 
     /// Signals, each behind a fence, all of which have come and are carried out afterwards.
     fn signal(&mut self) {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
+        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
         let put = Put { dest: HEAP, source: LocalBuf::EMPTY, completion: Completion::Now };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");

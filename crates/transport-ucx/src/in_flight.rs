@@ -5,7 +5,9 @@
 use crate::endpoint::UcxEndpoint;
 use crate::pair::{HEAP, NBYTES, PEER, Pair, pair};
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, Signal};
+use rushmem_transport::{
+    AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -81,7 +83,7 @@ fn get(completion: Completion) {
 
 fn put_signal(completion: Completion) {
     loses(|endpoint, source| {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
+        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
         // SAFETY: see above.
         unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
         endpoint.quiet()

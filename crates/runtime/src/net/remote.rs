@@ -19,7 +19,7 @@ pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
-    Signal, mem,
+    SignalUpdate, mem,
 };
 
 /// One access: the call, the context, and the name of the symmetric address.
@@ -372,7 +372,7 @@ impl Access {
         if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
-            let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
+            let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
             // SAFETY: valid by contract.
             let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                 endpoint.put_signal(network::pe(self.pe), put, signal)

@@ -39,7 +39,11 @@ impl Data {
         (source.nbytes <= DATA).then(|| {
             // SAFETY: valid by contract; there is room for as many bytes.
             unsafe {
-                mem::copy_bytes::<mem::Volatile>(bytes.as_mut_ptr(), source.base, source.nbytes)
+                mem::copy_bytes::<mem::VolatileLoads>(
+                    bytes.as_mut_ptr(),
+                    source.base,
+                    source.nbytes,
+                )
             };
             Data { bytes, nbytes: source.nbytes as u8 }
         })

@@ -73,7 +73,7 @@ impl Origin {
         self.requests.push(&Request::Put { dest, nbytes, in_parts }.encode());
         if copy {
             // SAFETY: valid by contract.
-            unsafe { self.requests.push_copy::<mem::Volatile>(source) };
+            unsafe { self.requests.push_copy::<mem::VolatileLoads>(source) };
         } else {
             // SAFETY: valid by contract.
             unsafe { self.requests.push_memory(source) };
@@ -186,5 +186,5 @@ impl Origin {
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
     // SAFETY: within a destination that is valid until its request is answered.
-    unsafe { mem::copy_bytes::<mem::Volatile>(to.base, bytes.as_ptr(), bytes.len()) };
+    unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
 }

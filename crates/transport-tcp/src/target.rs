@@ -5,7 +5,7 @@ use crate::proto::{Piece, Reply, Request, Violation};
 use crate::send_queue::SendQueue;
 use crate::whole_words::WholeWords;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::mem::{Atomic, Volatile, copy_bytes};
+use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
 use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
@@ -56,7 +56,7 @@ impl Target {
                 let rest = range(segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
                     // SAFETY: as many bytes of a segment as there are.
-                    unsafe { copy_bytes::<Volatile>(rest.base, bytes.as_ptr(), bytes.len()) };
+                    unsafe { copy_bytes::<VolatileLoads>(rest.base, bytes.as_ptr(), bytes.len()) };
                 } else {
                     self.write(rest, bytes);
                 }
@@ -100,7 +100,7 @@ impl Target {
                 let few = self.replies.own_bytes() < MAX_COPIED;
                 if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
-                    unsafe { self.replies.push_copy::<Atomic>(from) };
+                    unsafe { self.replies.push_copy::<AtomicLoads>(from) };
                 } else if in_parts {
                     // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_memory(from) };

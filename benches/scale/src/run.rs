@@ -7,7 +7,7 @@
 use crate::machine::Machine;
 use crate::operation::{Operation, Plan};
 use anyhow::{Result, bail};
-use rushmem_collectives::{Edge, Peer, Step};
+use rushmem_collectives::{Edge, Partner, Step};
 
 /// What a collective took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,9 +31,9 @@ struct ModelMember {
     messages: u64,
     bytes: u64,
     /// From whom it waits for a message that has not been sent yet.
-    waits_for: Option<Peer>,
+    waits_for: Option<Partner>,
     /// Messages that were sent and not taken: from whom, and when they are there.
-    inbox: Vec<(Peer, f64)>,
+    inbox: Vec<(Partner, f64)>,
     /// On which edges it took messages, and from whom where that is another edge for each.
     heard: Vec<(Edge, Option<u32>)>,
     done: bool,
@@ -77,7 +77,7 @@ impl ModelMember {
     }
 
     /// Takes the next message of a peer, if it was sent.
-    fn take(&mut self, from: Peer) -> Option<f64> {
+    fn take(&mut self, from: Partner) -> Option<f64> {
         let at = self.inbox.iter().position(|&(peer, _)| peer == from)?;
         Some(self.inbox.remove(at).1)
     }
@@ -151,7 +151,7 @@ fn send(
     machine: &Machine,
     members: &mut [ModelMember],
     me: u32,
-    peer: Peer,
+    peer: Partner,
     nbytes: usize,
     ready: &mut Vec<u32>,
 ) {
@@ -164,7 +164,7 @@ fn send(
     sender.bytes += nbytes as u64;
     let arrival = sender.time + long + link.latency;
     let receiver = &mut members[peer.index as usize];
-    let sender = Peer { index: me, ..peer };
+    let sender = Partner { index: me, ..peer };
     receiver.inbox.push((sender, arrival));
     if receiver.waits_for == Some(sender) {
         ready.push(peer.index);

@@ -27,7 +27,7 @@ use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
 use rushmem_collectives::{
-    Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
+    Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
 use std::sync::TryLockError;
@@ -171,21 +171,21 @@ impl<'a> EnteredCollective<'a> {
     }
 
     /// Signal a member.
-    pub(crate) fn signal(&mut self, peer: Peer) {
+    pub(crate) fn signal(&mut self, peer: Partner) {
         let peer = self.numbered(peer);
         self.channels.signal(peer);
     }
 
     /// Wait for the next signal of a member.
-    pub(crate) fn wait(&mut self, peer: Peer) {
+    pub(crate) fn wait(&mut self, peer: Partner) {
         let peer = self.numbered(peer);
         self.channels.wait(&self.entry, self.job, peer);
     }
 
     /// A member as the channels number it.
-    fn numbered(&self, peer: Peer) -> Peer {
+    fn numbered(&self, peer: Partner) -> Partner {
         let index = self.shared().map_or(peer.index, |set| set.members().world_pe(peer.index).0);
-        Peer { index, ..peer }
+        Partner { index, ..peer }
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
@@ -260,7 +260,7 @@ impl<'a> EnteredCollective<'a> {
         let ahead =
             set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
         for step in binomial::arrivals(self.n(), self.me(), root) {
-            let number = |peer: Peer| set.members().world_pe(peer.index).0;
+            let number = |peer: Partner| set.members().world_pe(peer.index).0;
             match (step, ahead) {
                 (Step::Signal { peer }, None) => self.signal(peer),
                 (Step::Wait { peer }, None) => self.wait(peer),

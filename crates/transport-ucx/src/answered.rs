@@ -2,7 +2,7 @@
 //! waits.
 #![allow(unsafe_code)]
 
-use crate::pair::{HEAP, ME, PEER, Pair, pair};
+use crate::pair::{HEAP, ME, PEER, TestPair, pair};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, SignalUpdate};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Fewer than fill half of a window.
 const SIGNALS: u32 = 100;
 
-impl Pair {
+impl TestPair {
     /// How many of this PE's requests the peer has acknowledged. Each is a message.
     fn acked(&self) -> u32 {
         lock(&self.issuer.origin).acked(PEER)
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     fn end(self) {
-        let Pair { endpoint, issuer, progress, .. } = self;
+        let TestPair { endpoint, issuer, progress, .. } = self;
         drop((endpoint, issuer));
         progress.leave();
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::endpoint::UcxEndpoint;
-use crate::pair::{HEAP, NBYTES, PEER, Pair, pair};
+use crate::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::{
     AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
@@ -15,10 +15,10 @@ use std::time::Duration;
 /// A call that has polled so often waits; it does not sleep so far.
 const POLLS: u64 = 100;
 
-impl Pair {
+impl TestPair {
     /// Works while the peer serves nobody and, once the work waits, is lost.
     fn lose(&mut self, work: impl FnOnce(&mut UcxEndpoint) -> Result<(), Error>) -> Error {
-        let Pair { endpoint, progress, .. } = self;
+        let TestPair { endpoint, progress, .. } = self;
         let shared = &progress.shared;
         let seen = shared.state.polls();
         thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
         assert!(!heap.contains(&2), "memory was read after the loss was reported");
         // Whatever is called from now on says so, and there is nothing left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
-        let Pair { endpoint, issuer, progress, peer, .. } = pair;
+        let TestPair { endpoint, issuer, progress, peer, .. } = pair;
         drop((endpoint, issuer));
         progress.leave();
         // UCX 1.13.1 aborts by an assertion when a worker ends whose fetch of data was broken off.

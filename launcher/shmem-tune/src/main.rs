@@ -16,7 +16,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use rushmem_collectives::choice::{Facts, Table};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
 use crate::args::Flags;
@@ -103,7 +103,7 @@ fn times(
     arrays: &Arrays,
     operation: &str,
     team: TeamHandle,
-    facts: &Facts,
+    facts: &ChoiceFacts,
 ) -> Vec<(usize, Vec<(&'static str, f64)>)> {
     let most = flags.max_bytes as usize;
     let sizes: Vec<usize> = match operation {

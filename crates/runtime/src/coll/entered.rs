@@ -24,7 +24,7 @@ use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
-    AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
+    AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
 use rushmem_collectives::{
     Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
@@ -153,8 +153,8 @@ impl<'a> EnteredCollective<'a> {
 
     /// The facts by which algorithms are chosen.
     #[inline]
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
+    pub(crate) fn facts(&self) -> ChoiceFacts {
+        ChoiceFacts {
             members: self.n(),
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,

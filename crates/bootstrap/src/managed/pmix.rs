@@ -68,7 +68,7 @@ pub(crate) struct PmixConnection {
 
 impl fmt::Debug for PmixConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pmix").field("pe", &self.me.rank).finish()
+        f.debug_struct("PmixConnection").field("pe", &self.me.rank).finish()
     }
 }
 

@@ -21,8 +21,7 @@ use rushmem_transport::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of a link before peers get their turn: what is waited for is likely to come there, and
-/// each poll elsewhere makes it late.
+/// Polls of a link before other peers are polled, since the reply is likely to come there.
 const POLLS: usize = 4;
 
 /// One context's endpoint.

@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-/// A call that has polled so often waits; it does not sleep so far.
-const POLLS: u64 = 100;
+/// A call that has polled this often is waiting.
+const ENOUGH: u64 = 100;
 
 impl TestPair {
     /// Works while the peer serves nobody and, once the work waits, is lost.
@@ -23,7 +23,7 @@ impl TestPair {
         let seen = shared.state.polls();
         thread::scope(|scope| {
             scope.spawn(|| {
-                while shared.state.polls() < seen + POLLS {
+                while shared.state.polls() < seen + ENOUGH {
                     thread::yield_now();
                 }
                 shared.lose(PEER, "it serves nobody");

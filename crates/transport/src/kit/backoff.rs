@@ -21,7 +21,7 @@ const YIELDS: u32 = 100;
 /// The same when PEs outnumber the CPUs, where no waiter spins.
 const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
-/// The host learns of a wait that lasts this long.
+/// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
 
 /// How the threads of a provider wait.

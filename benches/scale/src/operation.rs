@@ -14,8 +14,8 @@ pub type Plan = Box<dyn Iterator<Item = Step>>;
 
 /// A collective by one algorithm.
 #[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    pub collective: Collective,
+pub struct ModeledCollective {
+    pub collective: SizedCollective,
     /// The algorithm, as the literature calls it.
     pub algorithm: &'static str,
     plan: fn(u32, u32) -> Plan,
@@ -28,7 +28,7 @@ pub struct Operation {
 
 /// What is done, of how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collective {
+pub enum SizedCollective {
     /// No member leaves before all have entered.
     Sync,
     /// This number of bytes of one member to all.
@@ -44,18 +44,18 @@ pub enum Collective {
 }
 
 /// All of them, at a short and at a long size where that makes a difference.
-pub fn all() -> Vec<Operation> {
-    use Collective::*;
-    let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| Operation {
+pub fn all() -> Vec<ModeledCollective> {
+    use SizedCollective::*;
+    let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
         collective,
         algorithm,
         plan,
         parts: 1,
         is_linear: false,
     };
-    let linear = |operation: Operation| Operation { is_linear: true, ..operation };
+    let linear = |operation: ModeledCollective| ModeledCollective { is_linear: true, ..operation };
     // A vector of a mebibyte, of which each byte is a part.
-    let long = |operation: Operation| Operation { parts: LONG as u32, ..operation };
+    let long = |operation: ModeledCollective| ModeledCollective { parts: LONG as u32, ..operation };
     vec![
         of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
         of(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
@@ -81,7 +81,7 @@ pub fn all() -> Vec<Operation> {
         long(of(Reduce(LONG), "Rabenseifner", |n, me| {
             Box::new(rabenseifner::all_reduce(n, me, LONG as u32))
         })),
-        Operation {
+        ModeledCollective {
             parts: LONG_PARTS,
             ..of(Reduce(LONG), "two-level", |n, me| {
                 let at = nodes(n, me);
@@ -118,7 +118,7 @@ const fn nodes(n: u32, me: u32) -> NodeBlocks {
     NodeBlocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
 
-impl Operation {
+impl ModeledCollective {
     pub fn plan(&self, n: u32, me: u32) -> Plan {
         (self.plan)(n, me)
     }
@@ -137,10 +137,10 @@ impl Operation {
         let sends = others * overhead + (others - 1.0) * gap.max(long);
         let last = sends + long + latency;
         match (self.collective, self.algorithm) {
-            (Collective::Collect(_), "ring") => {
+            (SizedCollective::Collect(_), "ring") => {
                 Some(copy + others * (long + latency + 2.0 * overhead))
             }
-            (Collective::AllToAll(_), "pairwise") => {
+            (SizedCollective::AllToAll(_), "pairwise") => {
                 Some(copy + (sends + others * overhead).max(last + overhead))
             }
             _ => None,
@@ -148,7 +148,7 @@ impl Operation {
     }
 }
 
-impl Collective {
+impl SizedCollective {
     pub fn part(self) -> usize {
         match self {
             Self::Sync => 0,

@@ -5,9 +5,9 @@
 //! changes nothing.
 
 use crate::machine::Machine;
-use crate::operation::{Operation, Plan};
+use crate::operation::{ModeledCollective, Plan};
 use anyhow::{Result, bail};
-use rushmem_collectives::{Edge, Peer, Step};
+use rushmem_collectives::{Edge, Partner, Step};
 
 /// What a collective took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,9 +31,9 @@ struct ModelMember {
     messages: u64,
     bytes: u64,
     /// From whom it waits for a message that has not been sent yet.
-    waits_for: Option<Peer>,
+    waits_for: Option<Partner>,
     /// Messages that were sent and not taken: from whom, and when they are there.
-    inbox: Vec<(Peer, f64)>,
+    inbox: Vec<(Partner, f64)>,
     /// On which edges it took messages, and from whom where that is another edge for each.
     heard: Vec<(Edge, Option<u32>)>,
     done: bool,
@@ -43,7 +43,7 @@ struct ModelMember {
 ///
 /// # Errors
 /// When the plans do not fit together, or need shared memory.
-pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<ModelOutcome> {
+pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<ModelOutcome> {
     let mut members: Vec<ModelMember> =
         (0..n).map(|me| ModelMember::new(operation.plan(n, me))).collect();
     let mut ready: Vec<u32> = (0..n).rev().collect();
@@ -77,7 +77,7 @@ impl ModelMember {
     }
 
     /// Takes the next message of a peer, if it was sent.
-    fn take(&mut self, from: Peer) -> Option<f64> {
+    fn take(&mut self, from: Partner) -> Option<f64> {
         let at = self.inbox.iter().position(|&(peer, _)| peer == from)?;
         Some(self.inbox.remove(at).1)
     }
@@ -85,7 +85,7 @@ impl ModelMember {
 
 /// Carries out a member's steps until it waits for a message that was not sent.
 fn advance(
-    operation: &Operation,
+    operation: &ModeledCollective,
     machine: &Machine,
     members: &mut [ModelMember],
     me: u32,
@@ -151,7 +151,7 @@ fn send(
     machine: &Machine,
     members: &mut [ModelMember],
     me: u32,
-    peer: Peer,
+    peer: Partner,
     nbytes: usize,
     ready: &mut Vec<u32>,
 ) {
@@ -164,7 +164,7 @@ fn send(
     sender.bytes += nbytes as u64;
     let arrival = sender.time + long + link.latency;
     let receiver = &mut members[peer.index as usize];
-    let sender = Peer { index: me, ..peer };
+    let sender = Partner { index: me, ..peer };
     receiver.inbox.push((sender, arrival));
     if receiver.waits_for == Some(sender) {
         ready.push(peer.index);
@@ -175,9 +175,9 @@ fn send(
 mod tests {
     use super::*;
     use crate::machine::FLAT;
-    use crate::operation::{Collective, all};
+    use crate::operation::{SizedCollective, all};
 
-    fn outcome(collective: Collective, algorithm: &str, n: u32) -> ModelOutcome {
+    fn outcome(collective: SizedCollective, algorithm: &str, n: u32) -> ModelOutcome {
         let operations = all();
         let operation = operations
             .iter()
@@ -191,7 +191,7 @@ mod tests {
         let round = FLAT.link(0, 1).latency + 2.0 * FLAT.link(0, 1).overhead;
         for rounds in 1..=10 {
             let ModelOutcome { time, messages, .. } =
-                outcome(Collective::Sync, "dissemination", 1 << rounds);
+                outcome(SizedCollective::Sync, "dissemination", 1 << rounds);
             assert!((time - f64::from(rounds) * round).abs() < 1e-6, "{rounds} rounds: {time}");
             assert_eq!(messages, rounds as u64);
         }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_is_what_the_plans_take() {
-        let is_known = |operation: &Operation| operation.closed_form(&FLAT, 2).is_some();
+        let is_known = |operation: &ModeledCollective| operation.closed_form(&FLAT, 2).is_some();
         for operation in all().into_iter().filter(is_known) {
             for n in [2, 5, 64, 200] {
                 let time = run(&operation, &FLAT, n).expect("plans that fit together").time;

@@ -1,7 +1,7 @@
 //! The rows of the table and the curves: which collective over which machine at which sizes.
 
 use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
-use crate::operation::{Operation, all};
+use crate::operation::{ModeledCollective, all};
 use crate::run::run;
 use anyhow::Result;
 use shmem_perf::report::Curve;
@@ -13,8 +13,8 @@ const MAX_LINEAR: u32 = 4096;
 const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 
 /// One line of the table.
-pub struct Row {
-    operation: Operation,
+pub struct ScaleRow {
+    operation: ModeledCollective,
     n: u32,
     /// Messages and bytes of the busiest member, and the flags that one needs, as far as they were
     /// counted.
@@ -26,11 +26,11 @@ pub struct Row {
 const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 
 /// The table up to a size of team.
-pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
+pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {
         for n in SIZES.into_iter().filter(|&n| n <= max_pes) {
-            let mut row = Row { operation, n, counted: None, times: Vec::new() };
+            let mut row = ScaleRow { operation, n, counted: None, times: Vec::new() };
             for machine in MACHINES {
                 let bound = operation.collective.lower_bound(&machine, n);
                 let time = match operation.is_linear && n > MAX_LINEAR {
@@ -50,14 +50,14 @@ pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub fn markdown(rows: &[Row]) -> String {
+pub fn markdown(rows: &[ScaleRow]) -> String {
     let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
     MACHINES.iter().for_each(|machine| _ = write!(text, " {} |", machine.name));
     text.push_str("\n|---|---|---:|---:|---:|");
     MACHINES.iter().for_each(|_| text.push_str("---:|"));
     text.push('\n');
     for row in rows.iter().filter(|row| row.times.iter().any(Option::is_some)) {
-        let Operation { collective, algorithm, .. } = row.operation;
+        let ModeledCollective { collective, algorithm, .. } = row.operation;
         let _ = write!(text, "| {} | {algorithm} | {} |", collective.name(), row.n);
         let _ = match row.counted {
             Some((messages, bytes, _)) => {

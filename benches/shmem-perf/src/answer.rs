@@ -2,7 +2,7 @@
 //! likely reasons of the gap.
 
 use crate::operation::{NOISE, bound, is_invalid};
-use crate::record::{Ended, Job, Measure, Point, Record, Series};
+use crate::record::{Ended, JobInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
 /// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the
@@ -147,7 +147,7 @@ fn path(record: &Record) -> Vec<String> {
 }
 
 /// Whether the PEs of a host outnumber its CPUs.
-pub fn is_oversubscribed(job: &Job) -> bool {
+pub fn is_oversubscribed(job: &JobInfo) -> bool {
     job.hosts.iter().zip(0u32..).any(|(host, index)| {
         job.pes.iter().filter(|pe| pe.host == index).count() > host.n_cpus as usize
     })

@@ -1,7 +1,7 @@
 //! A record as a table of comma-separated values: one line for each size of each series, and for
 //! each pair of a matrix.
 
-use crate::plan::Subject;
+use crate::plan::Sweep;
 use crate::record::{Measure, Record};
 
 /// The names of the columns.
@@ -70,8 +70,8 @@ pub fn csv(record: &Record) -> String {
 }
 
 /// All values of a measurement, by batch.
-pub fn samples(subject: &Subject, nbytes: u64, batches: &[Vec<f64>]) -> String {
-    let Subject { name: operation, is_floor, shape, .. } = subject;
+pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
+    let Sweep { name: operation, is_floor, shape, .. } = subject;
     let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
     let (measure, pairs) = (name(subject.measure), &shape.pairs);
     let values = batches

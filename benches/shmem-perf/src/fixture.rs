@@ -26,7 +26,7 @@ pub fn run(seed: u64, factor: f64) -> Record {
 
 /// A run that has found nothing.
 pub fn empty() -> Record {
-    let host = |name: &&str| Host {
+    let host = |name: &&str| HostInfo {
         name: (*name).into(),
         cpu: "AMD EPYC 9354 32-Core Processor".into(),
         n_cpus: 64,
@@ -34,7 +34,7 @@ pub fn empty() -> Record {
         numa_nodes: vec!["0-31".into(), "32-63".into()],
         nics: vec!["mlx5_0 (NUMA node 1)".into()],
     };
-    let setting = |name: &str, value: &str, origin: &str| Setting {
+    let setting = |name: &str, value: &str, origin: &str| SettingInfo {
         name: name.into(),
         value: value.into(),
         origin: origin.into(),
@@ -52,7 +52,7 @@ pub fn empty() -> Record {
             why: Some("SHMEM_TRANSPORT is ofi".into()),
             below: vec!["ofi: libfabric 1.17".into()],
         },
-        job: Job {
+        job: JobInfo {
             hosts: HOSTS.iter().map(host).collect(),
             pes: (0..N_PES)
                 .map(|pe| PeInfo { host: pe / 4, node: None, cpus: format!("{}", pe % 4) })

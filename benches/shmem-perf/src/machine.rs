@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Host, Job, PeInfo, Setting};
+use crate::record::{HostInfo, JobInfo, PeInfo, SettingInfo};
 
 /// Prefixes of variables that configure a library and the libraries below it.
 const SETTINGS: &[&str] =
@@ -25,7 +25,7 @@ const OF_LAUNCHERS: &[&str] = &[
 /// What a PE knows of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeFacts {
-    host: Host,
+    host: HostInfo,
     node: u32,
     cpus: String,
 }
@@ -36,7 +36,7 @@ pub fn own(node: u32) -> PeFacts {
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
     PeFacts {
-        host: Host {
+        host: HostInfo {
             name: read("/proc/sys/kernel/hostname"),
             cpu: model.unwrap_or_else(|| std::env::consts::ARCH.into()),
             n_cpus: count(&read("/sys/devices/system/cpu/online")).max(count(&cpus)),
@@ -77,8 +77,8 @@ fn nic(path: &str) -> String {
 }
 
 /// The job, of what each PE knows.
-pub fn job(all: Vec<PeFacts>) -> Job {
-    let mut job = Job { hosts: Vec::new(), pes: Vec::new() };
+pub fn job(all: Vec<PeFacts>) -> JobInfo {
+    let mut job = JobInfo { hosts: Vec::new(), pes: Vec::new() };
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
     for own in all {
         let host = *places.entry(own.host.name.clone()).or_insert_with(|| {
@@ -92,7 +92,7 @@ pub fn job(all: Vec<PeFacts>) -> Job {
 
 /// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has
 /// too few.
-pub fn places(job: &Job) -> Vec<Option<u32>> {
+pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     let mut taken = vec![0; job.hosts.len()];
     let mut places = Vec::new();
     for pe in &job.pes {
@@ -107,16 +107,16 @@ pub fn places(job: &Job) -> Vec<Option<u32>> {
 }
 
 /// The settings that the library reports, and the variables that configure it or a library below.
-pub fn settings(reported: Vec<Setting>) -> Vec<Setting> {
+pub fn settings(reported: Vec<SettingInfo>) -> Vec<SettingInfo> {
     let is_one = |name: &String| {
         SETTINGS.iter().any(|start| name.starts_with(start))
             && !OF_LAUNCHERS.iter().any(|start| name.starts_with(start))
             && !reported.iter().any(|setting| setting.name == *name)
     };
-    let mut settings: Vec<Setting> = std::env::vars_os()
+    let mut settings: Vec<SettingInfo> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| is_one(name))
-        .map(|(name, value)| Setting {
+        .map(|(name, value)| SettingInfo {
             name,
             value: value.to_string_lossy().into_owned(),
             origin: "environment".into(),
@@ -128,7 +128,7 @@ pub fn settings(reported: Vec<Setting>) -> Vec<Setting> {
 
 /// The transport that is open, or else the one that a setting names, with the provider that a
 /// setting names.
-pub fn transport(open: Option<String>, settings: &[Setting], job: &Job) -> Option<String> {
+pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) -> Option<String> {
     // One node needs none.
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
         return Some("shared memory".into());
@@ -170,7 +170,7 @@ fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
 }
 
 /// What makes the figures doubtful.
-pub fn warnings(job: &Job) -> Vec<String> {
+pub fn warnings(job: &JobInfo) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, what) in [
         ("SHMEM_CHECK", "makes checks that cost time"),
@@ -238,8 +238,8 @@ fn count(list: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn host(name: &str) -> Host {
-        Host {
+    fn host(name: &str) -> HostInfo {
+        HostInfo {
             name: name.into(),
             cpu: String::new(),
             n_cpus: 2,
@@ -254,22 +254,22 @@ mod tests {
         let hosts = vec![host("a"), host("b")];
         let pes =
             [0, 1, 0, 1, 1].map(|host| PeInfo { host, node: None, cpus: String::new() }).to_vec();
-        assert_eq!(places(&Job { hosts, pes }), [Some(0), None, Some(1), None, None]);
+        assert_eq!(places(&JobInfo { hosts, pes }), [Some(0), None, Some(1), None, None]);
     }
 
-    fn setting(name: &str, value: &str) -> Setting {
-        Setting { name: name.into(), value: value.into(), origin: "default".into() }
+    fn setting(name: &str, value: &str) -> SettingInfo {
+        SettingInfo { name: name.into(), value: value.into(), origin: "default".into() }
     }
 
     #[test]
     fn the_open_transport_counts_before_the_setting() {
         let ofi = [setting("SHMEM_TRANSPORT", "auto"), setting("SHMEM_OFI_PROVIDER", "cxi")];
         let pe = |node| PeInfo { host: 0, node: Some(node), cpus: String::new() };
-        let job = Job { hosts: vec![host("a")], pes: vec![pe(0), pe(1)] };
+        let job = JobInfo { hosts: vec![host("a")], pes: vec![pe(0), pe(1)] };
         assert_eq!(transport(Some("ofi".into()), &ofi, &job).as_deref(), Some("ofi (cxi)"));
         assert_eq!(transport(Some("tcp".into()), &ofi, &job).as_deref(), Some("tcp"));
         assert_eq!(transport(None, &ofi, &job), None);
-        let one_node = Job { pes: job.pes[..1].to_vec(), ..job.clone() };
+        let one_node = JobInfo { pes: job.pes[..1].to_vec(), ..job.clone() };
         assert_eq!(transport(None, &ofi, &one_node).as_deref(), Some("shared memory"));
         let named = [setting("SHMEM_TRANSPORT", "ucx")];
         assert_eq!(transport(None, &named, &job).as_deref(), Some("ucx"));
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
-        let host = Host { n_cpus: 1, ..host("a") };
+        let host = HostInfo { n_cpus: 1, ..host("a") };
         let own = PeFacts { host, node: 0, cpus: "0".into() };
         let job = job(vec![own.clone(), own]);
         assert_eq!(job.hosts.len(), 1);

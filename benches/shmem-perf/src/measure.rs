@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use crate::library::{OperationKind, Task};
-use crate::options::Options;
-use crate::plan::{Callee, Medium, Subject};
+use crate::options::PerfOptions;
+use crate::plan::{Callee, Medium, Sweep};
 use crate::record::{Ended, Measure, Point, Summary};
 use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
@@ -18,7 +18,7 @@ use crate::world::BenchJob;
 /// What measures in a job.
 pub struct Bench<'a> {
     world: &'a BenchJob<'a>,
-    options: &'a Options,
+    options: &'a PerfOptions,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
     /// Of the first pair, those that are needed.
@@ -42,7 +42,7 @@ impl<'a> Bench<'a> {
     /// Measures between these pairs.
     pub fn new(
         world: &'a BenchJob<'a>,
-        options: &'a Options,
+        options: &'a PerfOptions,
         pairs: Vec<(u32, u32)>,
         wires: Wires,
     ) -> Self {
@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// One sentence if the library refuses.
-    pub fn prepare(&self, subject: &Subject) -> Result<(), String> {
+    pub fn prepare(&self, subject: &Sweep) -> Result<(), String> {
         match subject.call {
             Callee::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
             Callee::Wire(..) | Callee::Init => Ok(()),
@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures one size for about `time`. All PEs call it and get the same result.
-    pub fn point(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+    pub fn point(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         match subject.call {
             Callee::Init => self.init(),
             Callee::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
@@ -71,7 +71,7 @@ impl<'a> Bench<'a> {
 
     /// An operation of the library. With `--validate`, all PEs end if it has not moved what it
     /// should.
-    fn checked(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+    fn checked(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.world.library;
         let part = match self.options.validate && !subject.is_floor {
             true => self.part(subject),
@@ -100,7 +100,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Whether the first pair alone is active.
-    fn is_of_one(&self, subject: &Subject) -> bool {
+    fn is_of_one(&self, subject: &Sweep) -> bool {
         let pair = self.pairs[0];
         let is_one =
             subject.is_floor || self.pairs.len() == 1 || subject.measure == Measure::Overlap;
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
     }
 
     /// This PE's peer, and whether it issues and receives.
-    fn part(&self, subject: &Subject) -> Option<(u32, bool, bool)> {
+    fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
         let me = self.world.me;
         if subject.measure == Measure::Collective {
             return Some((me, true, true));
@@ -124,7 +124,7 @@ impl<'a> Bench<'a> {
         Some((peer, is_both || me == from, is_both || me == to))
     }
 
-    fn task(&self, subject: &Subject, nbytes: u64, peer: u32) -> Task {
+    fn task(&self, subject: &Sweep, nbytes: u64, peer: u32) -> Task {
         let Callee::Library(operation) = subject.call else { unreachable!("only these are tasks") };
         Task {
             operation: operation as i32,
@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn limits(&self, subject: &Subject, time: Duration) -> RepeatLimits {
+    fn limits(&self, subject: &Sweep, time: Duration) -> RepeatLimits {
         let is_rooted = match subject.call {
             Callee::Library(index) => self.world.library.operations()[index].is_rooted,
             Callee::Wire(..) | Callee::Init => false,
@@ -158,7 +158,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The first pair alone.
-    fn by_one(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+    fn by_one(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (from, to) = self.pairs[0];
         world.library.barrier();
@@ -177,7 +177,7 @@ impl<'a> Bench<'a> {
         world.share(from, point.as_ref())
     }
 
-    fn lead(&self, subject: &Subject, task: &Task, time: Duration) -> Point {
+    fn lead(&self, subject: &Sweep, task: &Task, time: Duration) -> Point {
         let times = |Batch { samples, group, .. }: Batch| {
             let times = self.world.library.run(task, samples, group);
             let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
@@ -188,7 +188,7 @@ impl<'a> Bench<'a> {
     }
 
     /// First the transfer alone, then with as much to compute as it takes.
-    fn overlap(&self, subject: &Subject, mut task: Task, time: Duration) -> Point {
+    fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
         let library = &self.world.library;
         let turn_ns = || {
             let start = Instant::now();
@@ -209,7 +209,7 @@ impl<'a> Bench<'a> {
     }
 
     /// All pairs, both PEs of one pair, or a team.
-    fn by_several(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+    fn by_several(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
         let (mut point, mut members) = (None, MemberTimes::default());
         if world.me == 0 {
@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
     }
 
     /// This PE's part in a batch; its times, if it issues.
-    fn step(&self, subject: &Subject, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
+    fn step(&self, subject: &Sweep, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
         let library = &self.world.library;
         library.barrier();
         if subject.measure == Measure::Collective {
@@ -262,7 +262,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn role(&self, subject: &Subject) -> Role {
+    fn role(&self, subject: &Sweep) -> Role {
         let me = self.world.me;
         let is_both = subject.measure == Measure::BidirectionalBandwidth;
         for &(from, to) in &self.pairs {
@@ -277,13 +277,13 @@ impl<'a> Bench<'a> {
     }
 
     /// PEs that issue at once.
-    fn n_active(&self, subject: &Subject) -> u64 {
+    fn n_active(&self, subject: &Sweep) -> u64 {
         let is_both = subject.measure == Measure::BidirectionalBandwidth && self.world.n > 1;
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
     /// Nanoseconds of an operation, or of a window, from those of all that were active.
-    fn each(&self, subject: &Subject, lanes: &[&[u64]], group: u64) -> Vec<f64> {
+    fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
         match subject.measure {
@@ -309,7 +309,7 @@ impl<'a> Bench<'a> {
 
     fn over_wire(
         &mut self,
-        subject: &Subject,
+        subject: &Sweep,
         medium: Medium,
         way: Direction,
         nbytes: u64,
@@ -401,7 +401,7 @@ impl MemberTimes {
 }
 
 /// What is reported, from the nanoseconds of an operation or of the window of each that is active.
-fn value(subject: &Subject, nbytes: u64, n_active: u64, ns: f64) -> f64 {
+fn value(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
     let threads = u64::from(subject.shape.threads);
     let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;
     match subject.measure {

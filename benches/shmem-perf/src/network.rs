@@ -59,7 +59,7 @@ impl Network {
 const LAST_WORD: Duration = Duration::from_millis(1);
 
 /// Two PEs, connected by a network.
-pub struct Connection {
+pub struct ConnectedPair {
     route: Box<dyn NetworkRoute>,
     memory: TransferMemory,
     source: usize,
@@ -67,7 +67,7 @@ pub struct Connection {
     n_ended: u64,
 }
 
-impl Connection {
+impl ConnectedPair {
     /// Connects two PEs for transfers of at most `most` bytes. PEs that do not spin let others run
     /// between two looks. All PEs call it; those that are not of the pair, and all if it fails, get
     /// no connection. All get the same sentence on what it goes over, or why it fails.
@@ -87,9 +87,9 @@ impl Connection {
         let preference = Preference::of_this_pe(is_one_host);
         let open = || -> Result<(Box<dyn NetworkRoute>, Contact), String> {
             let route: Box<dyn NetworkRoute> = match network {
-                Network::Ucx => Box::new(ucx::Ucp::open(memory, &preference, spins)?),
+                Network::Ucx => Box::new(ucx::UcxRoute::open(memory, &preference, spins)?),
                 Network::Libfabric => {
-                    Box::new(libfabric::Endpoint::open(memory, &preference, spins)?)
+                    Box::new(libfabric::LibfabricRoute::open(memory, &preference, spins)?)
                 }
             };
             let contact = route.contact()?;
@@ -134,7 +134,7 @@ fn of_both<T: Serialize + DeserializeOwned>(
     Ok([first?, second?])
 }
 
-impl Wire for Connection {
+impl Wire for ConnectedPair {
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>> {
         let mut window = || -> Result<(), String> {
             for _ in 0..exchange.window {

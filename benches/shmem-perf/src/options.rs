@@ -32,7 +32,7 @@ use crate::record::Measure;
                   oshrun -H a,b shmem-perf --operations put,get  Two operations between two hosts\n  \
                   oshrun -n 16 shmem-perf --matrix               Each PE with each other one"
 )]
-pub struct Options {
+pub struct PerfOptions {
     /// Operations, by the names in the tables; all: every one; by default those that most programs
     /// use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -203,7 +203,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl Options {
+impl PerfOptions {
     pub fn sizes(&self) -> Vec<u64> {
         if !self.sizes.is_empty() {
             let mut sizes = self.sizes.clone();
@@ -265,8 +265,8 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn options(words: &[&str]) -> Options {
-        Options::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
+    fn options(words: &[&str]) -> PerfOptions {
+        PerfOptions::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(listed.sizes(), [8, 8192, 1 << 20]);
         assert_eq!((listed.most_bytes(2), options(&["--sizes", "8"]).most_bytes(4)), (1 << 20, 32));
         assert_eq!(options(&["--max-bytes", "100"]).most_bytes(4), 100);
-        let both = Options::try_parse_from(["shmem-perf", "--sizes", "8", "--growth", "2"]);
+        let both = PerfOptions::try_parse_from(["shmem-perf", "--sizes", "8", "--growth", "2"]);
         assert!(both.is_err());
     }
 

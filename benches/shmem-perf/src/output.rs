@@ -9,11 +9,11 @@ use crate::csv::csv;
 use crate::record::Record;
 
 /// A file for a record, or for values.
-pub struct Output {
+pub struct RecordFile {
     path: PathBuf,
 }
 
-impl Output {
+impl RecordFile {
     /// Writes there, JSON or, if the name ends so, CSV.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::library::{Operation, OperationKind, STATIC_BYTES};
 use crate::network::Network;
 use crate::operation::bounds;
-use crate::options::{Options, Pairs, TargetActivity, TargetMemory, name};
+use crate::options::{Pairs, PerfOptions, TargetActivity, TargetMemory, name};
 use crate::record::{Measure, Shape};
 use crate::wire::Direction;
 
@@ -18,7 +18,7 @@ pub struct Group {
     pub title: String,
     /// Whether each row is a size and each column an operation.
     pub is_by_size: bool,
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<Sweep>,
 }
 
 /// What is called.
@@ -42,7 +42,7 @@ pub enum Medium {
 
 /// One operation at several sizes.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct Sweep {
     pub call: Callee,
     pub name: String,
     pub measure: Measure,
@@ -56,7 +56,7 @@ pub struct Subject {
 
 /// What is known of the job.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct JobFacts {
     pub n_pes: u32,
     /// Whether the pair shares memory.
     pub shares_memory: bool,
@@ -101,7 +101,11 @@ fn usual(measure: Measure) -> &'static [&'static str] {
 ///
 /// # Errors
 /// One sentence if the flags name an operation that is none, or nothing is left to measure.
-pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<Group>, String> {
+pub fn plan(
+    options: &PerfOptions,
+    table: &[Operation],
+    facts: JobFacts,
+) -> Result<Vec<Group>, String> {
     for name in options.operations.iter().filter(|name| *name != "all") {
         if !table.iter().any(|operation| is_called(operation, name)) {
             let names: Vec<&str> = table.iter().map(|operation| operation.name.as_str()).collect();
@@ -126,7 +130,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             }
         }
         if measure == Measure::Event && options.operations.is_empty() {
-            subjects.push(Subject {
+            subjects.push(Sweep {
                 call: Callee::Init,
                 name: "init".into(),
                 measure: Measure::Event,
@@ -150,11 +154,11 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
     Ok(groups)
 }
 
-fn wants(options: &Options, measure: Measure) -> bool {
+fn wants(options: &PerfOptions, measure: Measure) -> bool {
     options.measures.is_empty() || options.measures.contains(&measure)
 }
 
-fn asks_for(options: &Options, measure: Measure, operation: &Operation) -> bool {
+fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> bool {
     match options.operations.as_slice() {
         [] => usual(measure).contains(&operation.name.as_str()),
         names => names.iter().any(|name| name == "all" || is_called(operation, name)),
@@ -162,7 +166,7 @@ fn asks_for(options: &Options, measure: Measure, operation: &Operation) -> bool 
 }
 
 /// Whether a buffer must have room for a block of each member of a team.
-pub fn needs_blocks(options: &Options, table: &[Operation]) -> bool {
+pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
     let is_one = |operation: &Operation| {
         operation.blocks_by_member && asks_for(options, Measure::Collective, operation)
     };
@@ -195,12 +199,12 @@ fn applies(measure: Measure, operation: &Operation) -> bool {
 
 /// One subject, of collectives one for each size of a team.
 fn library_subjects(
-    options: &Options,
-    facts: Facts,
+    options: &PerfOptions,
+    facts: JobFacts,
     measure: Measure,
     index: usize,
     operation: &Operation,
-) -> Vec<Subject> {
+) -> Vec<Sweep> {
     let teams = match (measure, options.team_sizes.as_slice()) {
         (Measure::Collective, []) => vec![Some(facts.n_pes)],
         // These are of all PEs.
@@ -212,7 +216,7 @@ fn library_subjects(
         (Measure::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
         _ => vec![None],
     };
-    let of = |team_size: Option<u32>| Subject {
+    let of = |team_size: Option<u32>| Sweep {
         call: Callee::Library(index),
         name: operation.name.clone(),
         measure,
@@ -228,7 +232,12 @@ fn library_subjects(
     teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
 }
 
-fn shape(options: &Options, facts: Facts, measure: Measure, team_size: Option<u32>) -> Shape {
+fn shape(
+    options: &PerfOptions,
+    facts: JobFacts,
+    measure: Measure,
+    team_size: Option<u32>,
+) -> Shape {
     let is_collective = team_size.is_some();
     let is_windowed = matches!(
         measure,
@@ -248,7 +257,7 @@ fn shape(options: &Options, facts: Facts, measure: Measure, team_size: Option<u3
     }
 }
 
-fn sizes(options: &Options, measure: Measure, operation: &Operation, members: u32) -> Vec<u64> {
+fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members: u32) -> Vec<u64> {
     if operation.least == 0 {
         return vec![0];
     }
@@ -279,13 +288,13 @@ fn sizes(options: &Options, measure: Measure, operation: &Operation, members: u3
 /// What the machine takes for the same, for one pair: the floors that bound a subject, at its
 /// sizes.
 fn floors(
-    options: &Options,
-    facts: Facts,
+    options: &PerfOptions,
+    facts: JobFacts,
     measure: Measure,
     table: &[Operation],
-    subjects: &[Subject],
-) -> Vec<Subject> {
-    let plain = Options {
+    subjects: &[Sweep],
+) -> Vec<Sweep> {
+    let plain = PerfOptions {
         pairs: Pairs::One,
         contexts: 0,
         threads: 1,
@@ -311,11 +320,11 @@ fn floors(
             let mut sizes = sizes(&operation.name);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
             let all = library_subjects(&plain, facts, measure, index, operation);
-            floors.extend(all.into_iter().map(|floor| Subject { sizes: sizes.clone(), ..floor }));
+            floors.extend(all.into_iter().map(|floor| Sweep { sizes: sizes.clone(), ..floor }));
         }
     }
     if matches!(measure, Measure::Latency | Measure::Bandwidth) {
-        let wire = |medium, way, name: &str| Subject {
+        let wire = |medium, way, name: &str| Sweep {
             call: Callee::Wire(medium, way),
             name: name.into(),
             measure,
@@ -344,8 +353,8 @@ fn floors(
 }
 
 /// The tables of a measure: what has one size apart from what has several.
-fn tables(measure: Measure, subjects: Vec<Subject>) -> Vec<Group> {
-    let (single, sized): (Vec<Subject>, Vec<Subject>) =
+fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
+    let (single, sized): (Vec<Sweep>, Vec<Sweep>) =
         subjects.into_iter().partition(|subject| subject.sizes.len() == 1);
     let title = |is_by_size: bool| {
         let title = match measure {

@@ -24,12 +24,12 @@ pub struct Record {
     /// The library that was measured.
     pub library: Library,
     /// Where it ran.
-    pub job: Job,
+    pub job: JobInfo,
     /// The pairs of PEs that were active, each the PE that issues and its peer.
     #[serde(default)]
     pub pairs: Vec<(u32, u32)>,
     /// The settings of the library and of what is below it, with where each value comes from.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SettingInfo>,
     /// The clock.
     pub clock: Clock,
     /// What makes the figures doubtful, one sentence each: load, frequency scaling,
@@ -79,16 +79,16 @@ impl Library {
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct JobInfo {
     /// Hosts, each once.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostInfo>,
     /// PEs by their number.
     pub pes: Vec<PeInfo>,
 }
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Host {
+pub struct HostInfo {
     /// Its name.
     pub name: String,
     /// The CPU's model.
@@ -109,7 +109,7 @@ pub struct Host {
 /// A PE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeInfo {
-    /// Index in [`Job::hosts`].
+    /// Index in [`JobInfo::hosts`].
     pub host: u32,
     /// The lowest number of the PEs whose memory it shares, its own included: those are its node.
     #[serde(default)]
@@ -120,7 +120,7 @@ pub struct PeInfo {
 
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct SettingInfo {
     /// Its name, such as `SHMEM_TRANSPORT`.
     pub name: String,
     /// Its value.

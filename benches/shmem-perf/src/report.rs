@@ -35,7 +35,7 @@ use crate::print::print;
 use crate::record::Measure;
 use crate::{flags, load};
 use figure::{Figure, file_names};
-use section::{Part, Section};
+use section::{Part, ReportSection};
 
 /// Make one page of HTML from the records of some runs.
 #[derive(Parser)]
@@ -91,7 +91,7 @@ pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve)
 pub type Curve = (String, Vec<(u64, f64)>);
 
 /// The names and texts of the SVG files of all charts.
-fn pictures(sections: &[Section]) -> Vec<(String, String)> {
+fn pictures(sections: &[ReportSection]) -> Vec<(String, String)> {
     let parts = sections.iter().flat_map(|section| &section.body);
     let figures: Vec<&Figure> = parts.flat_map(Part::figures).collect();
     file_names(&figures).into_iter().zip(figures.iter().map(|figure| figure.picture())).collect()

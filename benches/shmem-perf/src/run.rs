@@ -8,12 +8,12 @@ use crate::answer::is_oversubscribed;
 use crate::bar::Bar;
 use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
-use crate::network::{Connection, Network};
-use crate::options::Options;
-use crate::output::Output;
-use crate::plan::{Callee, Facts, Group, Medium, Subject, needs_blocks, plan};
+use crate::network::{ConnectedPair, Network};
+use crate::options::PerfOptions;
+use crate::output::RecordFile;
+use crate::plan::{Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
 use crate::print::print;
-use crate::record::{FORMAT, Job, Library, Record, Series};
+use crate::record::{FORMAT, JobInfo, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
 use crate::world::BenchJob;
@@ -32,7 +32,7 @@ type Subcommand = fn(&[String]) -> Result<u8, String>;
 
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
-    if documents::printed(Options::command) {
+    if documents::printed(PerfOptions::command) {
         return 0;
     }
     let start = Instant::now();
@@ -49,7 +49,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
             MISUSED
         });
     }
-    match Options::try_parse_from(arguments) {
+    match PerfOptions::try_parse_from(arguments) {
         Ok(options) => match library.join(options.threads > 1) {
             Ok(joined) => run(&options, arguments, joined, start),
             Err(sentence) => {
@@ -82,7 +82,7 @@ fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
     status
 }
 
-fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: Instant) -> u8 {
+fn run(options: &PerfOptions, arguments: &[String], mut library: Joined<'_>, start: Instant) -> u8 {
     let n = library.n_pes();
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
@@ -108,14 +108,14 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
 
 /// What all parts of a run need.
 struct Measurement<'a> {
-    options: &'a Options,
+    options: &'a PerfOptions,
     job: &'a BenchJob<'a>,
     pairs: Vec<(u32, u32)>,
-    facts: Facts,
+    facts: JobFacts,
     groups: Vec<Group>,
     record: Record,
-    output: Option<Output>,
-    samples: Option<Output>,
+    output: Option<RecordFile>,
+    samples: Option<RecordFile>,
     /// Why the record could not be written last time.
     unwritten: Option<String>,
     /// Why values could not be written.
@@ -128,7 +128,7 @@ struct Measurement<'a> {
 /// Why a run ends early, with its exit status. All PEs have the same.
 type Refused = (String, u8);
 
-fn machines(job: &BenchJob<'_>) -> Job {
+fn machines(job: &BenchJob<'_>) -> JobInfo {
     let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
     let owns = job.gather(&machine::own(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
@@ -151,7 +151,7 @@ fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
 /// Which networks' floors are measured between the two PEs: those that the flags name, or else what
 /// the library itself goes over.
 fn networks(
-    options: &Options,
+    options: &PerfOptions,
     job: &BenchJob<'_>,
     (from, to): (u32, u32),
     shares_memory: bool,
@@ -169,7 +169,7 @@ fn networks(
 
 impl<'a> Measurement<'a> {
     fn new(
-        options: &'a Options,
+        options: &'a PerfOptions,
         arguments: &[String],
         job: &'a BenchJob<'a>,
         pairs: Vec<(u32, u32)>,
@@ -182,7 +182,7 @@ impl<'a> Measurement<'a> {
         let warnings = job.share(0, Some(&machine::warnings(&machines)));
         let maps = job.share(from, Some(&job.library.maps(to)));
         let networks = networks(options, job, (from, to), maps);
-        let facts = Facts {
+        let facts = JobFacts {
             n_pes: job.n,
             shares_memory: maps,
             shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
@@ -227,9 +227,9 @@ impl<'a> Measurement<'a> {
             series: Vec::new(),
             matrices: Vec::new(),
         };
-        let output = options.output.as_deref().map(Output::new).filter(|_| job.me == 0);
+        let output = options.output.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
         // Better to know before anything is measured.
-        let samples = options.samples.as_deref().map(Output::new).filter(|_| job.me == 0);
+        let samples = options.samples.as_deref().map(RecordFile::new).filter(|_| job.me == 0);
         let first = output.as_ref().map_or(Ok(()), |output| output.write(&record));
         let first = first.and(samples.as_ref().map_or(Ok(()), |file| file.begin(csv::SAMPLES)));
         let first: Result<(), String> = job.share(0, Some(&first));
@@ -350,8 +350,14 @@ impl<'a> Measurement<'a> {
                 Medium::Network(network) => {
                     let most = self.options.sizes().last().copied().unwrap_or_default().max(8);
                     let is_one_host = self.record.job.hosts.len() == 1;
-                    let (wire, path) =
-                        Connection::open(self.job, (from, to), network, most, is_one_host, spins);
+                    let (wire, path) = ConnectedPair::open(
+                        self.job,
+                        (from, to),
+                        network,
+                        most,
+                        is_one_host,
+                        spins,
+                    );
                     paths.push(path);
                     wire.map(|wire| Box::new(wire) as _)
                 }
@@ -376,7 +382,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    fn write_samples(&mut self, subject: &Subject, nbytes: u64, samples: &[Vec<f64>]) {
+    fn write_samples(&mut self, subject: &Sweep, nbytes: u64, samples: &[Vec<f64>]) {
         if let Some(file) = &self.samples {
             let written = file.append(&csv::samples(subject, nbytes, samples));
             self.unwritten_samples = written.err().or(self.unwritten_samples.take());

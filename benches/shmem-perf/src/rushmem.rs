@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::record::Setting;
+use crate::record::SettingInfo;
 
 /// How long `shmem-info` may look for transports.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub struct Info {
     name: String,
     /// Settings that have a value.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SettingInfo>,
     transports: Vec<Transport>,
 }
 

@@ -9,7 +9,8 @@ use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
-    Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, Signal, Transport,
+    Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate,
+    Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -312,7 +313,7 @@ impl<'a> TestEndpoint<'a> {
     ) {
         let put = put(heap(offset), source, Completion::Now);
         let signal =
-            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
+            SignalUpdate { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice is valid during the call.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
@@ -329,7 +330,7 @@ impl<'a> TestEndpoint<'a> {
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
         let signal =
-            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
+            SignalUpdate { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }

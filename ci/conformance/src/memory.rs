@@ -47,14 +47,14 @@ impl PeMemory {
         let from = self.at(offset, nbytes);
         let mut bytes = vec![0; nbytes];
         // SAFETY: checked to be within the memory; the vector has as many bytes.
-        unsafe { mem::copy_bytes::<mem::Atomic>(bytes.as_mut_ptr(), from, nbytes) };
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), from, nbytes) };
         bytes
     }
 
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: checked to be within the memory.
-        unsafe { mem::copy_bytes::<mem::Volatile>(to, bytes.as_ptr(), bytes.len()) };
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, bytes.as_ptr(), bytes.len()) };
     }
 
     pub(crate) fn word<T: Amo>(&self, offset: usize) -> *mut T {

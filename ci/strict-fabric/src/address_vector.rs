@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
-use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
+use crate::object::{
+    ObjectFid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object,
+};
 use crate::remote::PeerEndpoint;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
@@ -13,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// The address of an endpoint, which peers insert.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Address {
+pub(crate) struct EndpointAddress {
     pub(crate) magic: u64,
     pub(crate) pid: u32,
     pub(crate) fd: u32,
@@ -31,7 +33,7 @@ const MAP_OFFSET: u64 = 0x5700_0000_0000;
 /// An open address vector.
 #[repr(C)]
 pub(crate) struct AddressVector {
-    fid: Fid<fi::fid_av>,
+    fid: ObjectFid<fi::fid_av>,
     domain: Arc<Domain>,
     is_map: bool,
     peers: Mutex<Vec<Arc<PeerEndpoint>>>,
@@ -66,7 +68,10 @@ pub(crate) unsafe extern "C" fn open(
         domain.violation("av_type", "an address vector was opened with another than was offered");
     }
     let vector = Arc::new(AddressVector {
-        fid: Fid(fi::fid_av { fid: fid(fi::FI_CLASS_AV, context, &AV), ops: ops_ptr(&AV_OPS) }),
+        fid: ObjectFid(fi::fid_av {
+            fid: fid(fi::FI_CLASS_AV, context, &AV),
+            ops: ops_ptr(&AV_OPS),
+        }),
         is_map: own == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
         domain,
         peers: Mutex::new(Vec::new()),
@@ -96,7 +101,7 @@ unsafe extern "C" fn insert(
     let vector = unsafe { &*av.cast::<AddressVector>() };
     let mut inserted = 0;
     for i in 0..count {
-        let address = addresses.cast::<Address>().wrapping_add(i);
+        let address = addresses.cast::<EndpointAddress>().wrapping_add(i);
         // SAFETY: `count` addresses, by the contract of libfabric.
         let address = unsafe { address.read_unaligned() };
         let number = vector.insert(&address);
@@ -125,7 +130,7 @@ unsafe extern "C" fn straddr(
 }
 
 impl AddressVector {
-    fn insert(&self, address: &Address) -> Option<fi::fi_addr_t> {
+    fn insert(&self, address: &EndpointAddress) -> Option<fi::fi_addr_t> {
         if address.magic != MAGIC {
             self.domain
                 .violation("fi_av_insert", "what was inserted is not an address of this provider");

@@ -7,9 +7,9 @@
 
 use crate::atomic::AtomicOp;
 use crate::completions::Completions;
-use crate::endpoint::{self, Calls, Endpoint, Ready};
+use crate::endpoint::{self, Calls, Ready, StrictEp};
 use crate::engine::Engine;
-use crate::operation::{Kind, Posted};
+use crate::operation::{OpKind, Posted};
 use crate::queue::Inner;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
@@ -82,10 +82,10 @@ pub(crate) unsafe extern "C" fn open(
 #[inline]
 unsafe fn with_engine<T>(
     ep: Ep,
-    act: impl FnOnce(&Endpoint, &mut Engine, &mut Completions) -> T,
+    act: impl FnOnce(&StrictEp, &mut Engine, &mut Completions) -> T,
 ) -> T {
     // SAFETY: `ep` is an open endpoint of this provider, by contract.
-    let endpoint = unsafe { &*ep.cast::<Endpoint>() };
+    let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let Ready { queue, index } = endpoint.ready();
     let mut inner = queue.inner.lock();
     let Inner { completions, engines } = &mut *inner;
@@ -130,7 +130,7 @@ unsafe fn post(ep: Ep, request: Posted<'_>, flags: Option<u64>) -> isize {
 }
 
 fn request<'a>(
-    kind: Kind,
+    kind: OpKind,
     pieces: &'a [fi::iovec],
     descs: &'a [*mut c_void],
     (to, address, key): (Addr, u64, u64),
@@ -151,7 +151,7 @@ unsafe extern "C" fn read(
     context: Buf,
 ) -> isize {
     let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(Kind::Read, &pieces, &descs, (peer, address, key), context);
+    let request = request(OpKind::Read, &pieces, &descs, (peer, address, key), context);
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, None) }
 }
@@ -168,7 +168,7 @@ unsafe extern "C" fn write(
     context: Buf,
 ) -> isize {
     let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(Kind::Write, &pieces, &descs, (peer, address, key), context);
+    let request = request(OpKind::Write, &pieces, &descs, (peer, address, key), context);
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, None) }
 }
@@ -184,7 +184,7 @@ unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64
     let pieces = unsafe { slice(msg_iov, iov_count) };
     // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
     let descs = unsafe { slice(desc, iov_count) };
-    let request = request(Kind::Write, pieces, descs, (addr, address, key), context);
+    let request = request(OpKind::Write, pieces, descs, (addr, address, key), context);
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, Some(flags)) }
 }
@@ -192,7 +192,7 @@ unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64
 #[unsafe(export_name = "strict_fi_inject")]
 unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) -> isize {
     let pieces = [piece(buf, nbytes)];
-    let request = request(Kind::Send, &pieces, &[], (peer, 0, 0), null_mut());
+    let request = request(OpKind::Send, &pieces, &[], (peer, 0, 0), null_mut());
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, Posted { silent: true, ..request }, Some(fi::FI_INJECT)) }
 }
@@ -207,7 +207,7 @@ unsafe extern "C" fn send(
     context: Buf,
 ) -> isize {
     let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(Kind::Send, &pieces, &descs, (peer, 0, 0), context);
+    let request = request(OpKind::Send, &pieces, &descs, (peer, 0, 0), context);
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
     unsafe { post(ep, request, None) }
 }
@@ -239,7 +239,7 @@ unsafe fn post_atomic<const N: usize>(
     context: Buf,
 ) -> isize {
     // SAFETY: an open endpoint of this provider, by contract.
-    let endpoint = unsafe { &*ep.cast::<Endpoint>() };
+    let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let width = endpoint.profile.width(datatype, op);
     let Some(width) = width.filter(|_| count == 1) else { return -(fi::FI_EOPNOTSUPP as isize) };
     let word = |at: ConstBuf| {
@@ -258,7 +258,7 @@ unsafe fn post_atomic<const N: usize>(
     let (pieces, descs): (Vec<_>, Vec<_>) =
         buffers[first..].iter().map(|&(at, desc)| (piece(at, width), desc)).unzip();
     let amo = Some(AtomicOp { op, width, operand, condition });
-    let request = Posted { amo, ..request(Kind::Fetch, &pieces, &descs, remote, context) };
+    let request = Posted { amo, ..request(OpKind::Fetch, &pieces, &descs, remote, context) };
     // SAFETY: an open endpoint and valid buffers, by contract.
     unsafe { post(ep, request, None) }
 }
@@ -311,7 +311,7 @@ unsafe extern "C" fn compare_atomic(
 /// `ep` is an open endpoint of this provider, and `count` is null or valid for writes.
 unsafe fn valid(ep: Ep, datatype: fi::fi_datatype, op: fi::fi_op, count: *mut usize) -> c_int {
     // SAFETY: an open endpoint of this provider, by contract.
-    let endpoint = unsafe { &*ep.cast::<Endpoint>() };
+    let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     if endpoint.profile.width(datatype, op).is_none() {
         return -fi::FI_EOPNOTSUPP;
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A completed operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Completion {
+pub(crate) struct CompletedOp {
     pub(crate) context: usize,
     pub(crate) flags: u64,
     pub(crate) nbytes: usize,
@@ -12,9 +12,9 @@ pub(crate) struct Completion {
 
 /// The unread entries of a queue.
 pub(crate) struct Completions {
-    pub(crate) entries: VecDeque<Completion>,
+    pub(crate) entries: VecDeque<CompletedOp>,
     /// Failed operations, with error codes of libfabric.
-    pub(crate) errors: VecDeque<(Completion, i32)>,
+    pub(crate) errors: VecDeque<(CompletedOp, i32)>,
     pub(crate) size: usize,
 }
 
@@ -26,11 +26,11 @@ impl Completions {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, entry: Completion) {
+    pub(crate) fn push(&mut self, entry: CompletedOp) {
         self.entries.push_back(entry);
     }
 
-    pub(crate) fn fail(&mut self, entry: Completion, error: i32) {
+    pub(crate) fn fail(&mut self, entry: CompletedOp, error: i32) {
         self.errors.push_back((entry, error));
     }
 }

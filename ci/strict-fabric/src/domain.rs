@@ -1,10 +1,10 @@
 //! The domain of libfabric: the state that all objects opened in it share.
 
 use crate::local_regions::LocalRegions;
-use crate::object::Fid;
+use crate::object::ObjectFid;
 use crate::profile::Profile;
 use crate::raw_key;
-use crate::segment::{ENDPOINTS, REGIONS, Segment};
+use crate::segment::{ENDPOINTS, MappedSegment, REGIONS};
 use crate::violation::violated;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
@@ -17,18 +17,18 @@ use std::sync::Arc;
 /// An open domain.
 #[repr(C)]
 pub(crate) struct Domain {
-    _fid: Fid<fi::fid_domain>,
+    _fid: ObjectFid<fi::fid_domain>,
     pub(crate) profile: &'static Profile,
     pub(crate) pid: u32,
-    pub(crate) segment: Arc<Segment>,
+    pub(crate) segment: Arc<MappedSegment>,
     file: File,
     /// Open segments by process and descriptor.
-    segments: Mutex<HashMap<(u32, u32), Arc<Segment>>>,
+    segments: Mutex<HashMap<(u32, u32), Arc<MappedSegment>>>,
     /// Unused numbers.
     pub(crate) regions: Mutex<Vec<u32>>,
     pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,
-    pub(crate) mapped: raw_key::MappedKeys,
+    pub(crate) mapped: raw_key::RawKeys,
     _fabric: Arc<()>,
 }
 
@@ -39,11 +39,11 @@ impl Domain {
         profile: &'static Profile,
         fabric: &Arc<()>,
     ) -> io::Result<Domain> {
-        let (segment, file) = Segment::create()?;
+        let (segment, file) = MappedSegment::create()?;
         let (pid, segment) = (std::process::id(), Arc::new(segment));
         let own = (pid, file.as_raw_fd().unsigned_abs());
         Ok(Domain {
-            _fid: Fid(fid),
+            _fid: ObjectFid(fid),
             profile,
             pid,
             segments: Mutex::new(HashMap::from([(own, Arc::clone(&segment))])),
@@ -52,7 +52,7 @@ impl Domain {
             regions: Mutex::new((0..REGIONS as u32).rev().collect()),
             endpoints: Mutex::new((0..ENDPOINTS as u32).rev().collect()),
             local_regions: LocalRegions::default(),
-            mapped: raw_key::MappedKeys::default(),
+            mapped: raw_key::RawKeys::default(),
             _fabric: Arc::clone(fabric),
         })
     }
@@ -67,12 +67,12 @@ impl Domain {
     }
 
     /// Returns the segment of a process; opens it on first use.
-    pub(crate) fn segment_of(&self, pid: u32, fd: u32) -> io::Result<Arc<Segment>> {
+    pub(crate) fn segment_of(&self, pid: u32, fd: u32) -> io::Result<Arc<MappedSegment>> {
         let mut segments = self.segments.lock();
         if let Some(segment) = segments.get(&(pid, fd)) {
             return Ok(Arc::clone(segment));
         }
-        let segment = Arc::new(Segment::open(pid, fd)?);
+        let segment = Arc::new(MappedSegment::open(pid, fd)?);
         segments.insert((pid, fd), Arc::clone(&segment));
         Ok(segment)
     }

@@ -1,10 +1,10 @@
 //! Endpoints: creating, binding, enabling and closing them.
 #![allow(unsafe_code)]
 
-use crate::address_vector::{Address, AddressVector, MAGIC};
+use crate::address_vector::{AddressVector, EndpointAddress, MAGIC};
 use crate::domain::Domain;
 use crate::engine::Engine;
-use crate::object::{Fid, base_ops, clone_ref, fid, ops_ptr, return_object};
+use crate::object::{ObjectFid, base_ops, clone_ref, fid, ops_ptr, return_object};
 use crate::profile::Profile;
 use crate::queue::{Inner, Queue};
 use libfabric_sys as fi;
@@ -32,8 +32,8 @@ pub(crate) struct Ready {
 
 /// An endpoint.
 #[repr(C)]
-pub(crate) struct Endpoint {
-    fid: Fid<fi::fid_ep>,
+pub(crate) struct StrictEp {
+    fid: ObjectFid<fi::fid_ep>,
     pub(crate) domain: Arc<Domain>,
     pub(crate) profile: &'static Profile,
     pub(crate) number: u32,
@@ -99,8 +99,8 @@ pub(crate) unsafe fn open(
         domain.violation("tx_attr.size", format!("{size} is more than {}", profile.tx_size));
     }
     let Some(number) = domain.endpoints.lock().pop() else { return -fi::FI_ENOSPC };
-    let endpoint = Arc::new(Endpoint {
-        fid: Fid(fi::fid_ep {
+    let endpoint = Arc::new(StrictEp {
+        fid: ObjectFid(fi::fid_ep {
             fid: fid(fi::FI_CLASS_EP, context, &ENDPOINT),
             ops: ops_ptr(&EP_OPS),
             cm: ops_ptr(&CM_OPS),
@@ -124,7 +124,7 @@ pub(crate) unsafe fn open(
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open endpoint of this provider, which the application no longer uses.
-    let endpoint = unsafe { Arc::from_raw(fid.cast::<Endpoint>().cast_const()) };
+    let endpoint = unsafe { Arc::from_raw(fid.cast::<StrictEp>().cast_const()) };
     if let Some(Ready { queue, index }) = endpoint.ready.get() {
         let mut inner = queue.inner.lock();
         let Inner { completions, engines } = &mut *inner;
@@ -143,7 +143,7 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
 
 unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_int {
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
-    let endpoint = unsafe { &*fid.cast::<Endpoint>() };
+    let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     // SAFETY: an open object, by the contract of libfabric.
     let class = unsafe { (*to).fclass } as u32;
     if endpoint.ready.get().is_some() {
@@ -174,7 +174,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
 
 unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) -> c_int {
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
-    let endpoint = unsafe { &*fid.cast::<Endpoint>() };
+    let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     if command != fi::ENABLE {
         return -fi::FI_ENOSYS;
     }
@@ -199,22 +199,23 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) 
 
 unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut usize) -> c_int {
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
-    let endpoint = unsafe { &*fid.cast::<Endpoint>() };
+    let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     let domain = &endpoint.domain;
     let nonce = domain.segment.nonce.load(Ordering::Acquire);
     let (pid, fd) = (domain.pid, domain.fd());
-    let address = Address { magic: MAGIC, pid, fd, endpoint: endpoint.number, reserved: 0, nonce };
+    let address =
+        EndpointAddress { magic: MAGIC, pid, fd, endpoint: endpoint.number, reserved: 0, nonce };
     // SAFETY: valid for reads and writes, by the contract of libfabric.
-    let room = unsafe { std::mem::replace(&mut *nbytes, size_of::<Address>()) };
-    if room < size_of::<Address>() {
+    let room = unsafe { std::mem::replace(&mut *nbytes, size_of::<EndpointAddress>()) };
+    if room < size_of::<EndpointAddress>() {
         return -(fi::FI_ETOOSMALL as i32);
     }
     // SAFETY: room for an address, as checked above.
-    unsafe { to.cast::<Address>().write_unaligned(address) };
+    unsafe { to.cast::<EndpointAddress>().write_unaligned(address) };
     0
 }
 
-impl Endpoint {
+impl StrictEp {
     /// The location of the engine.
     #[inline]
     pub(crate) fn ready(&self) -> &Ready {

@@ -8,11 +8,11 @@
 
 use crate::address_vector::AddressVector;
 use crate::atomic::AtomicOp;
-use crate::completions::{Completion, Completions};
+use crate::completions::{CompletedOp, Completions};
 use crate::domain::Domain;
 use crate::info::OP_FLAGS;
 use crate::memory::{self, is_running, store};
-use crate::operation::{Kind, Operation, Posted};
+use crate::operation::{AcceptedOp, OpKind, Posted};
 use crate::order::must_wait;
 use crate::profile::{Profile, RmaMode};
 use crate::remote::{RemotePeer, RemoteRange, own_memory};
@@ -36,7 +36,7 @@ const MAX_IDLE_POLLS: u32 = 4096;
 
 /// An operation that has not started.
 struct Pending {
-    operation: Operation,
+    operation: AcceptedOp,
     reuse: ReuseCheck,
     /// The data, if they were copied from the source.
     bytes: Option<Box<[u8]>>,
@@ -54,7 +54,7 @@ struct Receive {
 /// A request that was submitted to its target.
 struct Sent {
     slot: u32,
-    operation: Operation,
+    operation: AcceptedOp,
     reuse: ReuseCheck,
 }
 
@@ -133,7 +133,7 @@ impl Engine {
         if !self.profile.immediate {
             return self.post_deferred(request, peer, completes);
         }
-        if request.kind != Kind::Send {
+        if request.kind != OpKind::Send {
             self.perform_now(request, peer, completes, completions);
             return 0;
         }
@@ -157,13 +157,13 @@ impl Engine {
         AGAIN
     }
 
-    fn operation_of(&self, request: &Posted<'_>, peer: usize, completes: bool) -> Operation {
+    fn operation_of(&self, request: &Posted<'_>, peer: usize, completes: bool) -> AcceptedOp {
         let &Posted { kind, address, key, context, amo, .. } = request;
         let (nbytes, n_pieces) = (request.nbytes(), request.pieces.len());
         let mut pieces = [fi::iovec { iov_base: null_mut(), iov_len: 0 }; PIECES];
         pieces[..n_pieces].copy_from_slice(request.pieces);
         let context = context.expose_provenance();
-        Operation { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
+        AcceptedOp { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
     }
 
     /// Posts a request that starts later.
@@ -174,7 +174,7 @@ impl Engine {
             return AGAIN;
         }
         let mut operation = self.operation_of(request, peer, completes);
-        if profile.requires(fi::FI_MR_RAW) && request.kind != Kind::Send {
+        if profile.requires(fi::FI_MR_RAW) && request.kind != OpKind::Send {
             let Some(key) = domain.mapped.key(request.key) else {
                 domain.violation("FI_MR_RAW", "an operation names a key that is not mapped")
             };
@@ -260,7 +260,7 @@ impl Engine {
             .target(profile, key, address, (nbytes, kind.access()))
             .and_then(|target| transfer(remote, target, kind, pieces, amo.as_ref()));
         let context = context.expose_provenance();
-        let entry = Completion { context, flags: kind.completion_flags(), nbytes };
+        let entry = CompletedOp { context, flags: kind.completion_flags(), nbytes };
         match result {
             Ok(()) if completes => completions.push(entry),
             Ok(()) => {}
@@ -270,7 +270,7 @@ impl Engine {
 
     /// Submits a request to its target's inbox, with inline data if `inlined` and they fit. Returns
     /// its slot, or `None` if there is no room.
-    fn submit(&mut self, operation: &Operation, inlined: bool) -> Option<u32> {
+    fn submit(&mut self, operation: &AcceptedOp, inlined: bool) -> Option<u32> {
         let &index = self.slots.last()?;
         let domain = Arc::clone(&self.domain);
         let slot = &domain.segment.slots[self.number as usize][index as usize];
@@ -394,7 +394,7 @@ impl Engine {
         if bytes.is_none() {
             reuse.check_source(&self.domain, operation.pieces());
         }
-        if self.profile.rma == RmaMode::Software || operation.kind == Kind::Send {
+        if self.profile.rma == RmaMode::Software || operation.kind == OpKind::Send {
             let is_copied = bytes.is_some();
             let Some(slot) = self.submit(operation, is_copied) else { return Some(pending) };
             let Pending { operation, reuse, .. } = pending;
@@ -475,8 +475,8 @@ impl Engine {
     fn handle(&mut self, reference: RequestRef) {
         let Ok(segment) = self.domain.segment_of(reference.pid, reference.fd) else { return };
         let slot = &segment.slots[reference.endpoint as usize][reference.slot as usize];
-        match Kind::from_number(slot.kind.load(Ordering::Relaxed)) {
-            Some(Kind::Send) => self.unexpected.push_back(reference),
+        match OpKind::from_number(slot.kind.load(Ordering::Relaxed)) {
+            Some(OpKind::Send) => self.unexpected.push_back(reference),
             Some(kind) => {
                 slot.state.store(TAKEN, Ordering::Relaxed);
                 let error = self.perform(kind, slot, reference.pid).err().unwrap_or(0);
@@ -488,17 +488,17 @@ impl Engine {
     }
 
     /// Performs a peer's operation on own memory.
-    fn perform(&self, kind: Kind, slot: &RequestSlot, pid: u32) -> Result<(), i32> {
+    fn perform(&self, kind: OpKind, slot: &RequestSlot, pid: u32) -> Result<(), i32> {
         let order = Ordering::Relaxed;
         let (key, address) = (slot.key.load(order), slot.address.load(order));
         let what = (slot.nbytes.load(order) as usize, kind.access());
         let own = own_memory(self.profile, &self.domain.segment, self.number, key, address, what)?;
         match kind {
-            Kind::Write => {
+            OpKind::Write => {
                 // SAFETY: `own_memory` has checked this range of registered memory.
                 unsafe { read_data(slot, pid, own, what.0) }
             }
-            Kind::Read => {
+            OpKind::Read => {
                 let mut from = own;
                 for (there, nbytes) in remote_pieces(slot) {
                     // SAFETY: `own_memory` has checked this range of registered memory.
@@ -508,7 +508,7 @@ impl Engine {
                 }
                 Ok(())
             }
-            Kind::Fetch => {
+            OpKind::Fetch => {
                 let (operand, condition) = (slot.operand.load(order), slot.condition.load(order));
                 let amo = AtomicOp { op: slot.op.load(order), width: what.0, operand, condition };
                 if !own.addr().is_multiple_of(amo.width) {
@@ -521,7 +521,7 @@ impl Engine {
                 slot.old.store(unsafe { amo.perform(own) }, order);
                 Ok(())
             }
-            Kind::Send => Ok(()),
+            OpKind::Send => Ok(()),
         }
     }
 
@@ -546,7 +546,7 @@ impl Engine {
         }
         receive.reuse.release(&self.domain, &mut self.contexts);
         let entry =
-            Completion { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
+            CompletedOp { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
         match sent > nbytes {
             true => completions.fail(entry, fi::FI_ETRUNC as i32),
             false => completions.push(entry),
@@ -571,7 +571,7 @@ impl Engine {
 }
 
 /// Copies the data of an operation, and makes it use the copy.
-fn copy_source(operation: &mut Operation) -> Box<[u8]> {
+fn copy_source(operation: &mut AcceptedOp) -> Box<[u8]> {
     let mut bytes = vec![0u8; operation.nbytes.max(1)].into_boxed_slice();
     let nbytes = gather(operation, &mut bytes);
     operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: nbytes };
@@ -584,7 +584,7 @@ fn copy_source(operation: &mut Operation) -> Box<[u8]> {
 fn transfer(
     remote: &RemotePeer,
     mut target: RemoteRange,
-    kind: Kind,
+    kind: OpKind,
     pieces: &[fi::iovec],
     amo: Option<&AtomicOp>,
 ) -> Result<(), i32> {
@@ -600,7 +600,7 @@ fn transfer(
         let (own, nbytes) = (piece.iov_base.cast::<u8>(), piece.iov_len);
         match kind {
             // SAFETY: valid until completion; the target range includes all pieces.
-            Kind::Read => unsafe { remote.read(target, own, nbytes) },
+            OpKind::Read => unsafe { remote.read(target, own, nbytes) },
             // SAFETY: valid until completion; the target range includes all pieces.
             _ => unsafe { remote.write(target, own, nbytes) },
         }?;

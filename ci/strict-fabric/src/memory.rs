@@ -133,7 +133,7 @@ fn page() -> u64 {
 }
 
 /// A mapping of shared pages; unmapped when dropped.
-pub(crate) struct Mapping {
+pub(crate) struct PageMapping {
     base: *mut u8,
     nbytes: usize,
     /// The offset of the requested range.
@@ -141,13 +141,13 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: it only owns a range of addresses, which are valid on all threads.
-unsafe impl Send for Mapping {}
+unsafe impl Send for PageMapping {}
 // SAFETY: shared references only return the address.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for PageMapping {}
 
-impl Mapping {
+impl PageMapping {
     /// Maps a part of a file.
-    pub(crate) fn new(file: &File, offset: u64, nbytes: usize) -> io::Result<Mapping> {
+    pub(crate) fn new(file: &File, offset: u64, nbytes: usize) -> io::Result<PageMapping> {
         let first = offset / page() * page();
         let skip = (offset - first) as usize;
         let (nbytes, rights) = (nbytes + skip, libc::PROT_READ | libc::PROT_WRITE);
@@ -158,16 +158,16 @@ impl Mapping {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Mapping { base: base.cast(), nbytes, skip })
+        Ok(PageMapping { base: base.cast(), nbytes, skip })
     }
 
     /// Maps memory of another process, if it is shared and the kernel permits it.
-    pub(crate) fn of_process(pid: u32, base: u64, nbytes: usize) -> Option<Mapping> {
+    pub(crate) fn of_process(pid: u32, base: u64, nbytes: usize) -> Option<PageMapping> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         let range = shared_range(&maps, base, base + nbytes as u64)?;
         let path = format!("/proc/{pid}/map_files/{}", range.name);
         let file = File::options().read(true).write(true).open(path).ok()?;
-        Mapping::new(&file, range.offset, nbytes).ok()
+        PageMapping::new(&file, range.offset, nbytes).ok()
     }
 
     pub(crate) fn base(&self) -> *mut u8 {
@@ -175,7 +175,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for PageMapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and not used any more.
         unsafe { libc::munmap(self.base.cast(), self.nbytes) };

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// The structure of libfabric that an object begins with.
 #[repr(transparent)]
-pub(crate) struct Fid<T>(pub(crate) T);
+pub(crate) struct ObjectFid<T>(pub(crate) T);
 
 // SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
 // creation.
-unsafe impl<T> Send for Fid<T> {}
+unsafe impl<T> Send for ObjectFid<T> {}
 // SAFETY: its pointers lead to static tables and to opaque contexts; it is not changed after
 // creation.
-unsafe impl<T> Sync for Fid<T> {}
+unsafe impl<T> Sync for ObjectFid<T> {}
 
 /// The table of the functions that all objects have.
 pub(crate) const fn base_ops(

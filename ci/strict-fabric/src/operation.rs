@@ -1,7 +1,7 @@
 //! Operations: as an application requests them, and as an endpoint stores them.
 
 use crate::atomic::AtomicOp;
-use crate::completions::Completion;
+use crate::completions::CompletedOp;
 use crate::segment::PIECES;
 use libfabric_sys as fi;
 use std::ffi::c_void;
@@ -9,7 +9,7 @@ use std::ffi::c_void;
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Kind {
+pub(crate) enum OpKind {
     Write = 1,
     Read,
     /// An atomic operation, which fetches the old value.
@@ -17,42 +17,42 @@ pub(crate) enum Kind {
     Send,
 }
 
-impl Kind {
-    pub(crate) fn from_number(number: u32) -> Option<Kind> {
-        use Kind::{Fetch, Read, Send, Write};
+impl OpKind {
+    pub(crate) fn from_number(number: u32) -> Option<OpKind> {
+        use OpKind::{Fetch, Read, Send, Write};
         [Write, Read, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
     }
 
     /// The access that the target's registration must permit.
     pub(crate) fn access(self) -> u64 {
         match self {
-            Kind::Write => fi::FI_REMOTE_WRITE,
-            Kind::Read => fi::FI_REMOTE_READ,
-            Kind::Fetch => fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE,
-            Kind::Send => 0,
+            OpKind::Write => fi::FI_REMOTE_WRITE,
+            OpKind::Read => fi::FI_REMOTE_READ,
+            OpKind::Fetch => fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE,
+            OpKind::Send => 0,
         }
     }
 
     /// The access that the registrations of local buffers must permit.
     pub(crate) fn own_access(self) -> u64 {
         match self {
-            Kind::Write => fi::FI_WRITE,
-            Kind::Read | Kind::Fetch => fi::FI_READ,
-            Kind::Send => fi::FI_SEND,
+            OpKind::Write => fi::FI_WRITE,
+            OpKind::Read | OpKind::Fetch => fi::FI_READ,
+            OpKind::Send => fi::FI_SEND,
         }
     }
 
     /// Whether its local buffers are only read.
     pub(crate) fn is_source(self) -> bool {
-        matches!(self, Kind::Write | Kind::Send)
+        matches!(self, OpKind::Write | OpKind::Send)
     }
 
     pub(crate) fn completion_flags(self) -> u64 {
         match self {
-            Kind::Write => fi::FI_RMA | fi::FI_WRITE,
-            Kind::Read => fi::FI_RMA | fi::FI_READ,
-            Kind::Fetch => fi::FI_ATOMIC | fi::FI_READ,
-            Kind::Send => fi::FI_MSG | fi::FI_SEND,
+            OpKind::Write => fi::FI_RMA | fi::FI_WRITE,
+            OpKind::Read => fi::FI_RMA | fi::FI_READ,
+            OpKind::Fetch => fi::FI_ATOMIC | fi::FI_READ,
+            OpKind::Send => fi::FI_MSG | fi::FI_SEND,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Kind {
 /// An operation as an application requests it.
 #[derive(Clone, Copy)]
 pub(crate) struct Posted<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OpKind,
     /// The local buffers; for an atomic operation, that of the old value is the last.
     pub(crate) pieces: &'a [fi::iovec],
     pub(crate) descs: &'a [*mut c_void],
@@ -85,8 +85,8 @@ impl Posted<'_> {
 
 /// An accepted request.
 #[derive(Clone, Copy)]
-pub(crate) struct Operation {
-    pub(crate) kind: Kind,
+pub(crate) struct AcceptedOp {
+    pub(crate) kind: OpKind,
     pub(crate) pieces: [fi::iovec; PIECES],
     pub(crate) n_pieces: usize,
     pub(crate) peer: usize,
@@ -98,13 +98,13 @@ pub(crate) struct Operation {
     pub(crate) completes: bool,
 }
 
-impl Operation {
+impl AcceptedOp {
     pub(crate) fn pieces(&self) -> &[fi::iovec] {
         &self.pieces[..self.n_pieces]
     }
 
-    pub(crate) fn completion(&self) -> Completion {
-        Completion {
+    pub(crate) fn completion(&self) -> CompletedOp {
+        CompletedOp {
             context: self.context,
             flags: self.kind.completion_flags(),
             nbytes: self.nbytes,

@@ -1,6 +1,6 @@
 //! The ordering rules of operations to the same peer.
 
-use crate::operation::Kind;
+use crate::operation::OpKind;
 use crate::profile::Profile;
 use libfabric_sys as fi;
 
@@ -12,12 +12,12 @@ enum Class {
     Send,
 }
 
-fn classes(kind: Kind) -> &'static [Class] {
+fn classes(kind: OpKind) -> &'static [Class] {
     match kind {
-        Kind::Read => &[Class::Read],
-        Kind::Write => &[Class::Write],
-        Kind::Fetch => &[Class::Read, Class::Write],
-        Kind::Send => &[Class::Send],
+        OpKind::Read => &[Class::Read],
+        OpKind::Write => &[Class::Write],
+        OpKind::Fetch => &[Class::Read, Class::Write],
+        OpKind::Send => &[Class::Send],
     }
 }
 
@@ -47,18 +47,18 @@ fn orders(later: Class, earlier: Class) -> [u64; 3] {
 /// Whether an operation must wait for an earlier one to the same peer. Both have a length.
 pub(crate) fn must_wait(
     profile: &Profile,
-    (later, later_nbytes): (Kind, usize),
-    (earlier, earlier_nbytes): (Kind, usize),
+    (later, later_nbytes): (OpKind, usize),
+    (earlier, earlier_nbytes): (OpKind, usize),
 ) -> bool {
     if later_nbytes.max(earlier_nbytes) > profile.order_up_to {
-        return later == Kind::Send
-            && earlier == Kind::Send
+        return later == OpKind::Send
+            && earlier == OpKind::Send
             && profile.order & fi::FI_ORDER_SAS != 0;
     }
     let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
     pairs.into_iter().any(|(l, e)| {
         let [any, remote, atomic] = orders(l, e);
-        let same_kind = match (later == Kind::Fetch, earlier == Kind::Fetch) {
+        let same_kind = match (later == OpKind::Fetch, earlier == OpKind::Fetch) {
             (true, true) => atomic,
             (false, false) => remote,
             _ => 0,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::profile::ALL;
 
-    fn waits(profile: &str, later: (Kind, usize), earlier: (Kind, usize)) -> bool {
+    fn waits(profile: &str, later: (OpKind, usize), earlier: (OpKind, usize)) -> bool {
         let profile = ALL.iter().find(|known| known.text() == profile).expect("a profile");
         must_wait(profile, later, earlier)
     }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn profiles_have_the_orders_of_their_providers() {
         let (write, read, send, fetch) =
-            ((Kind::Write, 8), (Kind::Read, 8), (Kind::Send, 8), (Kind::Fetch, 8));
+            ((OpKind::Write, 8), (OpKind::Read, 8), (OpKind::Send, 8), (OpKind::Fetch, 8));
         assert!(
             waits("cxi", write, write) && waits("cxi", send, send) && waits("cxi", fetch, fetch)
         );
@@ -90,8 +90,8 @@ mod tests {
         assert!(!waits("efa", write, write) && !waits("efa", send, send));
         assert!(waits("opx", fetch, fetch) && !waits("opx", write, write));
         assert!(waits("psm3", read, write) && !waits("psm3", send, write));
-        assert!(!waits("psm3", (Kind::Write, 5000), write));
+        assert!(!waits("psm3", (OpKind::Write, 5000), write));
         assert!(waits("mrail", send, write) && !waits("mrail", write, read));
-        assert!(waits("copy", send, (Kind::Write, 5000)));
+        assert!(waits("copy", send, (OpKind::Write, 5000)));
     }
 }

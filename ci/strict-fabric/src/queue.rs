@@ -1,10 +1,12 @@
 //! Completion queues. Endpoints make progress only when their queue is read.
 #![allow(unsafe_code)]
 
-use crate::completions::{Completion, Completions};
+use crate::completions::{CompletedOp, Completions};
 use crate::domain::Domain;
 use crate::engine::Engine;
-use crate::object::{Fid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object};
+use crate::object::{
+    ObjectFid, base_ops, clone_ref, fid, no_bind, no_control, ops_ptr, return_object,
+};
 use libfabric_sys as fi;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -22,7 +24,7 @@ pub(crate) struct Inner {
 /// An open completion queue.
 #[repr(C)]
 pub(crate) struct Queue {
-    fid: Fid<fi::fid_cq>,
+    fid: ObjectFid<fi::fid_cq>,
     domain: Arc<Domain>,
     format: fi::fi_cq_format,
     pub(crate) inner: Mutex<Inner>,
@@ -69,7 +71,10 @@ pub(crate) unsafe extern "C" fn open(
     let size = if size == 0 { DEFAULT_SIZE } else { size };
     let (entries, errors) = (VecDeque::with_capacity(size), VecDeque::new());
     let queue = Arc::new(Queue {
-        fid: Fid(fi::fid_cq { fid: fid(fi::FI_CLASS_CQ, context, &QUEUE), ops: ops_ptr(&CQ_OPS) }),
+        fid: ObjectFid(fi::fid_cq {
+            fid: fid(fi::FI_CLASS_CQ, context, &QUEUE),
+            ops: ops_ptr(&CQ_OPS),
+        }),
         domain,
         format,
         inner: Mutex::new(Inner {
@@ -103,7 +108,7 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
     let most = if queue.domain.profile.immediate { count } else { count.min(MAX_READ) };
     let n = completions.entries.len().min(most);
     for (i, entry) in completions.entries.drain(..n).enumerate() {
-        let Completion { context, flags, nbytes } = entry;
+        let CompletedOp { context, flags, nbytes } = entry;
         let op_context = std::ptr::with_exposed_provenance_mut(context);
         if queue.format == fi::FI_CQ_FORMAT_CONTEXT {
             let place = to.cast::<fi::fi_cq_entry>().wrapping_add(i);

@@ -30,7 +30,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, u64)> {
 
 /// The raw keys that a domain has mapped.
 #[derive(Default)]
-pub(crate) struct MappedKeys(Mutex<Keys>);
+pub(crate) struct RawKeys(Mutex<Keys>);
 
 #[derive(Default)]
 struct Keys {
@@ -39,7 +39,7 @@ struct Keys {
     n: u64,
 }
 
-impl MappedKeys {
+impl RawKeys {
     /// Maps a key. Returns a new key, which is never reused and differs from those of
     /// registrations.
     pub(crate) fn map(&self, key: u64) -> u64 {

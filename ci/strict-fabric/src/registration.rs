@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
-use crate::endpoint::Endpoint;
+use crate::endpoint::StrictEp;
 use crate::local_regions::LocalRegion;
 use crate::memory::is_mapped;
-use crate::object::{Fid, base_ops, clone_ref, fid, return_object};
+use crate::object::{ObjectFid, base_ops, clone_ref, fid, return_object};
 use crate::raw_key;
 use crate::segment::ANY_ENDPOINT;
 use libfabric_sys as fi;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Registered memory.
 #[repr(C)]
 pub(crate) struct Registration {
-    fid: Fid<fi::fid_mr>,
+    fid: ObjectFid<fi::fid_mr>,
     domain: Arc<Domain>,
     index: u32,
     /// The raw key, with `FI_MR_RAW`.
@@ -80,7 +80,7 @@ unsafe extern "C" fn register(
     let is_used = !profile.requires(fi::FI_MR_ENDPOINT);
     let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
     let registration = Arc::new(Registration {
-        fid: Fid(fi::fid_mr {
+        fid: ObjectFid(fi::fid_mr {
             fid,
             mem_desc: null_mut(),
             key: if is_raw { fi::KEY_NOTAVAIL } else { key },
@@ -137,7 +137,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
         return -fi::FI_EINVAL;
     }
     // SAFETY: an open endpoint, by its class.
-    let number = unsafe { (*to.cast::<Endpoint>()).number };
+    let number = unsafe { (*to.cast::<StrictEp>()).number };
     registration.endpoint.store(number, Ordering::Relaxed);
     registration.region().endpoint.store(number, Ordering::Relaxed);
     registration.domain.local_regions.change(fid.addr(), |region| region.endpoint = number);

@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::atomic::AtomicOp;
-use crate::memory::{Mapping, fetch, pointer, store};
+use crate::memory::{PageMapping, fetch, pointer, store};
 use crate::profile::Profile;
-use crate::segment::{ANY_ENDPOINT, Region, Segment};
+use crate::segment::{ANY_ENDPOINT, MappedSegment, Region};
 use crate::{memory, violation};
 use libfabric_sys as fi;
 use std::ptr::null_mut;
@@ -16,7 +16,7 @@ pub(crate) struct PeerEndpoint {
     pub(crate) endpoint: u32,
     /// Whether it is in this process.
     pub(crate) is_own: bool,
-    pub(crate) segment: Arc<Segment>,
+    pub(crate) segment: Arc<MappedSegment>,
 }
 
 /// A cached registration of a peer.
@@ -29,7 +29,7 @@ struct Window {
     access: u64,
     /// The mapping of this memory in this process, or null.
     mapped: *mut u8,
-    _mapping: Option<Mapping>,
+    _mapping: Option<PageMapping>,
 }
 
 /// A range of a peer's memory.
@@ -51,7 +51,7 @@ pub(crate) struct RemotePeer {
 unsafe impl Send for RemotePeer {}
 
 /// Finds an enabled registration by its key. Returns its index and generation.
-fn find(segment: &Segment, key: u64, endpoint: u32) -> Option<(usize, u64)> {
+fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Option<(usize, u64)> {
     let used = segment.regions_used.load(Ordering::Acquire) as usize;
     let order = Ordering::Acquire;
     segment.regions.iter().take(used).enumerate().find_map(|(index, region)| {
@@ -84,7 +84,7 @@ fn offset_in(
 /// The own memory that a peer's operation accesses, or an error code of libfabric.
 pub(crate) fn own_memory(
     profile: &Profile,
-    segment: &Segment,
+    segment: &MappedSegment,
     endpoint: u32,
     key: u64,
     address: u64,
@@ -143,7 +143,7 @@ impl RemotePeer {
         let [base, nbytes, access] =
             [&region.base, &region.nbytes, &region.access].map(|word| word.load(order));
         let mapping = match profile.immediate && !is_own {
-            true => Mapping::of_process(*pid, base, nbytes as usize),
+            true => PageMapping::of_process(*pid, base, nbytes as usize),
             false => None,
         };
         let mapped = match &mapping {

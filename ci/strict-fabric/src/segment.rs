@@ -4,7 +4,7 @@
 //! It consists of atomic words, so that a faulty peer can only cause wrong values.
 #![allow(unsafe_code)]
 
-use crate::memory::Mapping;
+use crate::memory::PageMapping;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -176,13 +176,13 @@ pub(crate) struct Contents {
 }
 
 /// A mapped segment, own or of a peer.
-pub(crate) struct Segment {
-    mapped: Mapping,
+pub(crate) struct MappedSegment {
+    mapped: PageMapping,
 }
 
-impl Segment {
+impl MappedSegment {
     /// Creates a segment. Peers can open it while the file is open.
-    pub(crate) fn create() -> io::Result<(Segment, File)> {
+    pub(crate) fn create() -> io::Result<(MappedSegment, File)> {
         // SAFETY: the name is a C string.
         let fd = unsafe { libc::memfd_create(c"strict-fabric".as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
@@ -191,23 +191,23 @@ impl Segment {
         // SAFETY: opened above, and not owned elsewhere.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(size_of::<Contents>() as u64)?;
-        let segment = Segment { mapped: Mapping::new(&file, 0, size_of::<Contents>())? };
+        let segment = MappedSegment { mapped: PageMapping::new(&file, 0, size_of::<Contents>())? };
         let nonce =
             u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd().unsigned_abs());
         segment.nonce.store(nonce ^ 0x5354_5249_4354, Ordering::Release);
         Ok((segment, file))
     }
 
-    pub(crate) fn open(pid: u32, fd: u32) -> io::Result<Segment> {
+    pub(crate) fn open(pid: u32, fd: u32) -> io::Result<MappedSegment> {
         let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{fd}"))?;
         if file.metadata()?.len() != size_of::<Contents>() as u64 {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Segment { mapped: Mapping::new(&file, 0, size_of::<Contents>())? })
+        Ok(MappedSegment { mapped: PageMapping::new(&file, 0, size_of::<Contents>())? })
     }
 }
 
-impl std::ops::Deref for Segment {
+impl std::ops::Deref for MappedSegment {
     type Target = Contents;
 
     fn deref(&self) -> &Contents {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn requests_are_in_order_and_a_full_inbox_refuses_more() {
-        let (segment, _file) = Segment::create().expect("memory");
+        let (segment, _file) = MappedSegment::create().expect("memory");
         let inbox = &segment.inboxes[3];
         let request = |slot| RequestRef { pid: 1, fd: 2, endpoint: 3, slot };
         assert_eq!(inbox.pop(), None);
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn a_peer_sees_what_is_written() {
-        let (segment, file) = Segment::create().expect("memory");
+        let (segment, file) = MappedSegment::create().expect("memory");
         let fd = file.as_raw_fd().unsigned_abs();
-        let peer = Segment::open(std::process::id(), fd).expect("the same file");
+        let peer = MappedSegment::open(std::process::id(), fd).expect("the same file");
         segment.slots[1][2].set_inline(b"hello, world");
         assert_eq!(&peer.slots[1][2].inline()[..12], b"hello, world");
     }

@@ -2,13 +2,13 @@
 #![allow(unsafe_code)]
 
 use crate::memory::{self, fetch};
-use crate::operation::Operation;
+use crate::operation::AcceptedOp;
 use crate::segment::{INLINE, RequestSlot};
 use libfabric_sys as fi;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes an operation to a slot; with `inlined`, also its data, if they fit.
-pub(crate) fn write_request(slot: &RequestSlot, operation: &Operation, inlined: bool) {
+pub(crate) fn write_request(slot: &RequestSlot, operation: &AcceptedOp, inlined: bool) {
     let order = Ordering::Relaxed;
     slot.kind.store(operation.kind as u32, order);
     slot.address.store(operation.address, order);
@@ -34,7 +34,7 @@ pub(crate) fn write_request(slot: &RequestSlot, operation: &Operation, inlined: 
 }
 
 /// Copies the local pieces of an operation. Returns their length.
-pub(crate) fn gather(operation: &Operation, bytes: &mut [u8]) -> usize {
+pub(crate) fn gather(operation: &AcceptedOp, bytes: &mut [u8]) -> usize {
     let mut at = 0;
     for piece in operation.pieces() {
         let room = &mut bytes[at..at + piece.iov_len];

@@ -17,13 +17,13 @@ pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Edge, Peer};
+    use crate::{Edge, Partner};
 
     #[test]
     fn three_members_meet_in_two_rounds() {
         let steps: Vec<_> = sync(3, 2).collect();
-        let signal = |index, k| Step::Signal { peer: Peer { index, edge: Edge::Ahead(k) } };
-        let wait = |index, k| Step::Wait { peer: Peer { index, edge: Edge::Ahead(k) } };
+        let signal = |index, k| Step::Signal { peer: Partner { index, edge: Edge::Ahead(k) } };
+        let wait = |index, k| Step::Wait { peer: Partner { index, edge: Edge::Ahead(k) } };
         assert_eq!(steps, [signal(0, 0), wait(1, 0), signal(1, 1), wait(0, 1)]);
     }
 

@@ -27,7 +27,7 @@ pub enum Edge {
 /// The other member of a message: its receiver in [`Step::Put`](crate::Step::Put) and
 /// [`Step::Signal`](crate::Step::Signal), its sender in [`Step::Wait`](crate::Step::Wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Peer {
+pub struct Partner {
     /// Its index in the team, never the member's own.
     pub index: u32,
     /// The edge from the sender to the receiver.
@@ -58,7 +58,7 @@ impl Edge {
     }
 }
 
-impl Peer {
+impl Partner {
     /// Somebody with whom the member exchanges messages in round `k`.
     pub(crate) const fn exchange(index: u32, k: u8) -> Self {
         Self { index, edge: Edge::Exchange(k) }
@@ -71,23 +71,23 @@ impl Peer {
 }
 
 /// The receiver of a message that goes 2^`k` places ahead.
-pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
+pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Partner {
+    Partner { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
 /// The sender of a message that comes from 2^`k` places behind.
-pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
+pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Partner {
+    Partner { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
 }
 
 /// The receiver of a message that goes 2^`k` places back.
-pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
+pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Partner {
+    Partner { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
 }
 
 /// The sender of a message that comes from 2^`k` places ahead.
-pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
+pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Partner {
+    Partner { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
 }
 
 #[cfg(test)]
@@ -98,9 +98,9 @@ mod tests {
     fn who_sends_on_an_edge_is_who_is_waited_for() {
         for (n, me, k) in [(2, 1, 0), (5, 4, 2), (7, 0, 2), (u32::MAX, 3, 31)] {
             let receiver = to_ahead(n, me, k);
-            assert_eq!(from_behind(n, receiver.index, k), Peer { index: me, ..receiver });
+            assert_eq!(from_behind(n, receiver.index, k), Partner { index: me, ..receiver });
             let receiver = to_behind(n, me, k);
-            assert_eq!(from_ahead(n, receiver.index, k), Peer { index: me, ..receiver });
+            assert_eq!(from_ahead(n, receiver.index, k), Partner { index: me, ..receiver });
         }
     }
 }

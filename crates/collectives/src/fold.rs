@@ -4,7 +4,7 @@
 //! Neighboring members are folded, so what a run of positions holds is that of a run of
 //! neighboring indices. Knows nothing of what is exchanged.
 
-use crate::Peer;
+use crate::Partner;
 
 /// The members that take part in the rounds: a power of two of them. Each of the
 /// first `extra` carries the contribution of the next index along with its own.
@@ -25,8 +25,8 @@ impl FoldCore {
     }
 
     /// With whom the member at a position exchanges in round `k`.
-    pub(crate) const fn partner(self, position: u32, k: u8) -> Peer {
-        Peer::exchange(self.member(position ^ (1 << k)), k)
+    pub(crate) const fn partner(self, position: u32, k: u8) -> Partner {
+        Partner::exchange(self.member(position ^ (1 << k)), k)
     }
 
     /// Where in the core `me` is, if it is.

@@ -36,5 +36,5 @@ mod share;
 mod step;
 pub mod two_level;
 
-pub use edge::{Edge, Peer};
+pub use edge::{Edge, Partner};
 pub use step::{Buffer, Operand, Span, Step};

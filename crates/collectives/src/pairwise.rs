@@ -4,17 +4,18 @@
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.
 
 use crate::index::{ahead, behind};
-use crate::{Buffer, Peer, Step};
+use crate::{Buffer, Partner, Step};
 
 /// The plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member `i`
 /// becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Buffer::Source.at(me), to: Buffer::Dest.at(me), count: 1 };
     let puts = (1..n).map(move |distance| {
-        let peer = Peer::any(ahead(n, me, distance));
+        let peer = Partner::any(ahead(n, me, distance));
         Step::Put { peer, from: Buffer::Source.at(peer.index), to: Buffer::Dest.at(me), count: 1 }
     });
-    let waits = (1..n).map(move |distance| Step::Wait { peer: Peer::any(behind(n, me, distance)) });
+    let waits =
+        (1..n).map(move |distance| Step::Wait { peer: Partner::any(behind(n, me, distance)) });
     std::iter::once(own).chain(puts).chain(waits)
 }
 
@@ -25,12 +26,12 @@ mod tests {
     #[test]
     fn the_next_member_comes_first() {
         let put = |peer| Step::Put {
-            peer: Peer::any(peer),
+            peer: Partner::any(peer),
             from: Buffer::Source.at(peer),
             to: Buffer::Dest.at(1),
             count: 1,
         };
-        let wait = |peer| Step::Wait { peer: Peer::any(peer) };
+        let wait = |peer| Step::Wait { peer: Partner::any(peer) };
         let steps: Vec<_> = all_to_all(3, 1).collect();
         assert_eq!(steps[1..], [put(2), put(0), wait(0), wait(2)]);
     }

@@ -99,7 +99,7 @@ fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Peer;
+    use crate::Partner;
 
     #[test]
     fn halves_lie_within_halves() {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn two_members_keep_a_half_each() {
-        let peer = Peer::exchange(0, 0);
+        let peer = Partner::exchange(0, 0);
         let steps: Vec<_> = all_reduce(2, 1, 4).collect();
         let kept = Buffer::Dest.at(2);
         let combine = Step::Get {

@@ -13,7 +13,7 @@
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::FoldCore;
 use crate::index::{log2_ceil, rounds};
-use crate::{Buffer, Peer, Span, Step};
+use crate::{Buffer, Partner, Span, Step};
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
 
@@ -26,7 +26,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
     let fold_landing = core.rounds();
     let active = core.position(me);
-    let folded = core.folded_onto(me).map(|index| Peer::exchange(index, core.rounds()));
+    let folded = core.folded_onto(me).map(|index| Partner::exchange(index, core.rounds()));
 
     let fold_in = folded.map(|peer| {
         [Step::Wait { peer }, Step::Reduce { landing: fold_landing, landing_is_left: false }]
@@ -36,7 +36,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     });
     let fold_out = folded.map(|peer| put(peer, fold_landing));
     let passive = active.is_none().then(|| {
-        let peer = Peer::exchange(me - 1, core.rounds());
+        let peer = Partner::exchange(me - 1, core.rounds());
         [
             put(peer, fold_landing),
             Step::Wait { peer },
@@ -59,7 +59,7 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .into_iter()
         .flat_map(move |position| (0..core.rounds()).map(move |k| core.partner(position, k)));
     let other_of_fold = core.folded_onto(me).or((core.position(me).is_none()).then(|| me - 1));
-    let peers = partners.chain(other_of_fold.map(|index| Peer::exchange(index, core.rounds())));
+    let peers = partners.chain(other_of_fold.map(|index| Partner::exchange(index, core.rounds())));
     let signals = peers.clone().map(|peer| Step::Signal { peer });
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }
@@ -115,7 +115,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
     let own = Step::Copy { from: Buffer::Source.at(0), to: Buffer::Dest.at(me), count: 1 };
     let rounds = rounds(n).flat_map(move |k| {
-        let peer = Peer::exchange(me ^ (1 << k), k);
+        let peer = Partner::exchange(me ^ (1 << k), k);
         let first = me >> k << k;
         [Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))), Step::Wait { peer }]
     });
@@ -123,12 +123,12 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// Send the accumulator to a landing of `peer`.
-pub(crate) const fn put(peer: Peer, landing: u8) -> Step {
+pub(crate) const fn put(peer: Partner, landing: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Buffer::Landing(landing).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.
-const fn exchange(me: u32, peer: Peer, landing: u8) -> [Step; 3] {
+const fn exchange(me: u32, peer: Partner, landing: u8) -> [Step; 3] {
     let landing_is_left = peer.index < me;
     [put(peer, landing), Step::Wait { peer }, Step::Reduce { landing, landing_is_left }]
 }

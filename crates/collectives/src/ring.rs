@@ -61,11 +61,11 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Edge, Peer};
+    use crate::{Edge, Partner};
 
     #[test]
     fn a_block_is_passed_on_in_the_round_after_it_came() {
-        let peer = |index| Peer { index, edge: Edge::Ahead(0) };
+        let peer = |index| Partner { index, edge: Edge::Ahead(0) };
         let wait = Step::Wait { peer: peer(0) };
         let put = |block| Step::Put {
             peer: peer(2),

@@ -1,6 +1,6 @@
 //! The vocabulary of plans.
 
-use crate::edge::{Edge, Peer};
+use crate::edge::{Edge, Partner};
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ pub enum Step {
     /// stay as they are until the plan ends.
     Put {
         /// Receiver.
-        peer: Peer,
+        peer: Partner,
         /// Where the parts are here.
         from: Span,
         /// Where they go there.
@@ -72,12 +72,12 @@ pub enum Step {
     /// Signal `peer` without data.
     Signal {
         /// Receiver.
-        peer: Peer,
+        peer: Partner,
     },
     /// Wait for the next signal of `peer`.
     Wait {
         /// Sender.
-        peer: Peer,
+        peer: Partner,
     },
     /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them
     /// with an own operand, and store the result there. No member is signaled: the plan has heard
@@ -160,7 +160,7 @@ pub enum Step {
 impl Step {
     /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`.
     /// If there are none, what is left of it is a signal.
-    pub(crate) const fn put_to_dest(peer: Peer, from: Buffer, (first, end): (u32, u32)) -> Step {
+    pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
         match end - first {
             0 => Step::Signal { peer },
             count => Step::Put { peer, from: from.at(first), to: Buffer::Dest.at(first), count },
@@ -190,7 +190,7 @@ impl Step {
     }
 
     fn renumbered(self, number: impl Fn(u32) -> u32, along: impl Fn(Edge) -> Edge) -> Step {
-        let other = |peer: Peer| Peer { index: number(peer.index), edge: along(peer.edge) };
+        let other = |peer: Partner| Partner { index: number(peer.index), edge: along(peer.edge) };
         match self {
             Step::Put { peer, from, to, count } => Step::Put { peer: other(peer), from, to, count },
             Step::Signal { peer } => Step::Signal { peer: other(peer) },

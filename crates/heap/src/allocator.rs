@@ -44,7 +44,7 @@ unsafe impl Send for Allocator {}
 
 /// The pointer is not the start of an allocated block.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NotABlock;
+pub struct NotABlockStart;
 
 /// What an address of the heap is.
 #[derive(Debug)]
@@ -178,8 +178,8 @@ impl Allocator {
         by: &'static str,
         block: *mut u8,
         nbytes: usize,
-    ) -> Result<Option<*mut u8>, NotABlock> {
-        let old = self.blocks.at(block.addr()).ok_or(NotABlock)?.clone();
+    ) -> Result<Option<*mut u8>, NotABlockStart> {
+        let old = self.blocks.at(block.addr()).ok_or(NotABlockStart)?.clone();
         if nbytes > self.nbytes {
             return Ok(None);
         }
@@ -207,8 +207,8 @@ impl Allocator {
     ///
     /// # Errors
     /// When `block` is not the start of a block.
-    pub fn free(&mut self, by: &'static str, block: *mut u8) -> Result<usize, NotABlock> {
-        let block = self.blocks.at(block.addr()).ok_or(NotABlock)?.clone();
+    pub fn free(&mut self, by: &'static str, block: *mut u8) -> Result<usize, NotABlockStart> {
+        let block = self.blocks.at(block.addr()).ok_or(NotABlockStart)?.clone();
         self.take_away(&block, by);
         // SAFETY: a block of this heap that was not freed yet, as just checked.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });

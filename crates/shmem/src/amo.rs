@@ -3,7 +3,7 @@
 //! [`quiet`](Context::quiet) does.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicValue};
 use crate::symmetric::view::SymRef;
 use crate::thread_level::ThreadLevel;
@@ -28,7 +28,7 @@ macro_rules! operations {
     )*};
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// The value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
     #[inline]
     pub fn fetch<'a, T: AtomicValue>(

@@ -1,7 +1,7 @@
 //! Arrays of atomic elements (OpenSHMEM 1.6, §9.7): arrays with values, and operations on all
 //! elements of a view, each of which is atomic by itself.
 
-use crate::context::{Context, DefaultContext, Kind};
+use crate::context::{Context, ContextKind, DefaultContext};
 use crate::element::{Atomic, AtomicValue};
 use crate::job::Shmem;
 use crate::operator::Operator;
@@ -49,7 +49,7 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// The values of the elements on `pe`, which may be this PE, to as many of `dest`
     /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes what was issued on this context.
     #[track_caller]

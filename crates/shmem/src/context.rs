@@ -24,7 +24,7 @@ mod sealed {
 use sealed::ContextOptions;
 
 /// The options of a context (§9.5.1), as a type.
-pub trait Kind: ContextOptions {}
+pub trait ContextKind: ContextOptions {}
 
 /// A kind of context that a program can create (§9.5.1).
 pub trait Created: ContextOptions<Owned = Owned> {
@@ -60,7 +60,7 @@ impl ContextOptions for DefaultContext {
     }
 }
 
-impl Kind for DefaultContext {}
+impl ContextKind for DefaultContext {}
 
 macro_rules! created {
     ($($kind:ident, $threads:ty, $options:expr;)*) => {$(
@@ -73,7 +73,7 @@ macro_rules! created {
                 owned.0
             }
         }
-        impl Kind for $kind {}
+        impl ContextKind for $kind {}
         impl Created for $kind {
             const OPTIONS: c_long = $options;
         }
@@ -100,13 +100,13 @@ impl Drop for Owned {
 /// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by
 /// [`Team::context`](crate::Team::context) and destroyed when they are dropped, which completes
 /// what was issued on them (`shmem_ctx_destroy`, §9.5.3).
-pub struct Context<'t, K: Kind = DefaultContext, L: ThreadLevel = Single> {
+pub struct Context<'t, K: ContextKind = DefaultContext, L: ThreadLevel = Single> {
     owned: K::Owned,
     team: PhantomData<&'t ()>,
     threads: PhantomData<(K::Threads, L::Threads)>,
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub(crate) fn new(owned: K::Owned) -> Self {
         Context { owned, team: PhantomData, threads: PhantomData }
     }
@@ -160,7 +160,7 @@ impl ContextConfig {
 /// dropped.
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
-pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
 /// What is known of the operations in a session (§9.9.1). It is a hint, which this version makes no
 /// use of.
@@ -172,7 +172,7 @@ pub struct SessionConfig {
     pub total_ops: Option<usize>,
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Start a session (`shmem_ctx_session_start`, §9.9.2).
     pub fn session(&self) -> Session<'_, K, L> {
         self.session_with(SessionConfig::default())
@@ -194,7 +194,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-impl<K: Kind, L: ThreadLevel> Drop for Session<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
     /// Stop it (`shmem_ctx_session_stop`, §9.9.3).
     fn drop(&mut self) {
         ctx::session_stop(Call(&"Session::drop"), self.0.handle().handle());
@@ -207,7 +207,7 @@ pub(crate) fn number(pe: u32) -> c_int {
     pe as c_int
 }
 
-impl<K: Kind, L: ThreadLevel> fmt::Debug for Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> fmt::Debug for Context<'_, K, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Context")
     }

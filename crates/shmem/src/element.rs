@@ -5,7 +5,7 @@
 use bytemuck::Pod;
 use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma::Element;
-use rushmem_runtime::wait::Word;
+use rushmem_runtime::wait::WaitWord;
 
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
 /// [`Lock`](crate::Lock).
@@ -60,9 +60,9 @@ pub trait AtomicInteger: AtomicValue + ArithmeticAmo + BitwiseAmo {}
 impl<T: AtomicValue + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
 
 /// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
-pub trait Comparable: Pod + Word {}
+pub trait Comparable: Pod + WaitWord {}
 
-impl<T: Pod + Word> Comparable for T {}
+impl<T: Pod + WaitWord> Comparable for T {}
 
 /// An element as the runtime copies it.
 #[derive(Clone, Copy)]

@@ -109,8 +109,8 @@ mod waiting;
 pub use bytemuck;
 pub use collectives::Blocks;
 pub use context::{
-    Context, ContextConfig, DefaultContext, Kind, Private, Serialized, Session, SessionConfig,
-    Shared,
+    Context, ContextConfig, ContextKind, DefaultContext, Private, Serialized, Session,
+    SessionConfig, Shared,
 };
 pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
 pub use events::give_events_to_program;

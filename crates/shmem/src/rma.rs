@@ -1,7 +1,7 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Symmetric};
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
@@ -73,7 +73,7 @@ macro_rules! symmetric {
 }
 symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The
     /// source may be reused on return; the data are at `pe` after a [`quiet`](Context::quiet).
     ///

@@ -6,7 +6,7 @@
 //! panic, too.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicValue, Plain, Signal};
 use crate::rma::{Destination, Source, same_length};
 use crate::signal::SignalOp;
@@ -19,22 +19,22 @@ use std::marker::PhantomData;
 
 /// What operations are issued on between the begin and the end of [`Context::scope`]: their names
 /// end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
-pub struct Scope<'scope, 'env: 'scope, K: Kind, L: ThreadLevel> {
+pub struct Scope<'scope, 'env: 'scope, K: ContextKind, L: ThreadLevel> {
     context: &'env Context<'env, K, L>,
     /// Neither lifetime may be taken for a shorter one.
     lifetimes: PhantomData<(&'scope mut &'scope (), &'env mut &'env ())>,
 }
 
 /// Completes what was issued when it is dropped.
-struct CompletesScope<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+struct CompletesScope<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
-impl<K: Kind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Drop for CompletesScope<'_, K, L> {
     fn drop(&mut self) {
         self.0.quiet();
     }
 }
 
-impl<'env, K: Kind, L: ThreadLevel> Context<'env, K, L> {
+impl<'env, K: ContextKind, L: ThreadLevel> Context<'env, K, L> {
     /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`,
     /// §9.12.2) before this returns, by a panic, too. Until then they borrow their buffers.
     ///
@@ -79,7 +79,7 @@ macro_rules! fetching {
     )*};
 }
 
-impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
+impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     /// As [`Context::put`]; the source may be changed when the scope has ended (`shmem_put_nbi`,
     /// §9.6.2.1).
     #[inline]
@@ -198,7 +198,7 @@ impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     }
 }
 
-impl<K: Kind, L: ThreadLevel> fmt::Debug for Scope<'_, '_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> fmt::Debug for Scope<'_, '_, K, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scope")
     }

@@ -1,7 +1,7 @@
 //! Signals (OpenSHMEM 1.6, §9.8): data, and a word that says that they are there.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Signal};
 use crate::rma::{Source, same_length};
 use crate::symmetric::view::{SymRef, SymSlice};
@@ -31,7 +31,7 @@ impl SignalOp {
     }
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// A [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees before the
     /// data (`shmem_put_signal`, §9.8.1).
     #[inline]

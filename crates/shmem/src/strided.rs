@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::collectives::in_span;
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
 use crate::rma::{Destination, Source};
 use crate::symmetric::view::SymSlice;
@@ -27,7 +27,7 @@ pub struct Strides {
     pub sst: usize,
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Copy `nelems` elements of `source` to `dest` on `pe`, each so far from the one before
     /// (`shmem_iput`, §9.6.1.3).
     #[inline]

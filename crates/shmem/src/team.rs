@@ -1,6 +1,6 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
-use crate::context::{Context, ContextConfig, Created, Kind, Owned};
+use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_runtime::team;
 use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
@@ -61,7 +61,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
     /// collective. Ends the job with a message if there are too many.
-    pub fn context<K: Kind + Created>(&self) -> Context<'_, K, L> {
+    pub fn context<K: ContextKind + Created>(&self) -> Context<'_, K, L> {
         self.context_with(ContextConfig::default())
     }
 
@@ -73,7 +73,10 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// let config = shmem::ContextConfig { no_store: true };
     /// let context = team.context_with::<shmem::Private>(config);
     /// ```
-    pub fn context_with<K: Kind + Created>(&self, config: ContextConfig) -> Context<'_, K, L> {
+    pub fn context_with<K: ContextKind + Created>(
+        &self,
+        config: ContextConfig,
+    ) -> Context<'_, K, L> {
         self.try_context_with(config)
             .unwrap_or_else(|error| Call(&"Team::context").fail(format_args!("{error}")))
     }
@@ -82,7 +85,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// There are too many contexts on this PE: 65,536 can exist at once.
-    pub fn try_context<K: Kind + Created>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
+    pub fn try_context<K: ContextKind + Created>(
+        &self,
+    ) -> Result<Context<'_, K, L>, TooManyContexts> {
         self.try_context_with(ContextConfig::default())
     }
 
@@ -90,7 +95,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ///
     /// # Errors
     /// As there.
-    pub fn try_context_with<K: Kind + Created>(
+    pub fn try_context_with<K: ContextKind + Created>(
         &self,
         config: ContextConfig,
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
@@ -106,7 +111,7 @@ pub struct TeamConfig {
     pub contexts: u32,
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
     ///
     /// ```standalone_crate

@@ -5,7 +5,7 @@
 //! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind, number};
+use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
 use crate::rma::same_length;
 use crate::symmetric::view::SymSlice;
@@ -27,7 +27,7 @@ trait CompletionTest {
     fn complete(&self);
 }
 
-impl<K: Kind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
     fn is_complete(&self) -> bool {
         order::quiet_test(Call(&"Transfer::poll"), self.handle()) != 0
     }
@@ -40,7 +40,7 @@ impl<K: Kind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
 /// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. It was started
 /// when it was made.
 #[must_use = "a transfer that is dropped is waited for"]
-pub struct Transfer<'c, T, K: Kind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
+pub struct Transfer<'c, T, K: ContextKind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
 
 /// A vector that nobody accesses before operations are complete. No reference to its elements
 /// exists until then.
@@ -102,7 +102,7 @@ impl<T, C: CompletionTest> Drop for Owning<T, C> {
     }
 }
 
-impl<T: Pod, K: Kind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
+impl<T: Pod, K: ContextKind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
     type Output = Vec<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Vec<T>> {
@@ -110,9 +110,9 @@ impl<T: Pod, K: Kind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
     }
 }
 
-impl<T, K: Kind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
+impl<T, K: ContextKind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
 
-impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
+impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
     /// As [`put`](Context::put), of a vector that comes back when the data are at `pe`
     /// (`shmem_put_nbi`, §9.6.2.1).
     ///
@@ -160,7 +160,7 @@ impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
     }
 }
 
-impl<T, K: Kind, L: ThreadLevel> fmt::Debug for Transfer<'_, T, K, L> {
+impl<T, K: ContextKind, L: ThreadLevel> fmt::Debug for Transfer<'_, T, K, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transfer({} elements)", self.0.elements.len)
     }

@@ -1,7 +1,7 @@
 //! Waiting for and testing elements of this PE that others change (OpenSHMEM 1.6, §9.11).
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind};
+use crate::context::{Context, ContextKind};
 use crate::element::{Atomic, AtomicValue, Comparable, Symmetric};
 use crate::symmetric::view::SymRef;
 use crate::thread_level::ThreadLevel;
@@ -72,7 +72,7 @@ impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
     type Value = T;
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Wait until this PE's element compares so with `value` (`shmem_wait_until`, §9.11.1). What
     /// its writer ordered before is visible then.
     pub fn wait_until<'a, T: Awaited>(

@@ -5,7 +5,7 @@
 //! `status` excludes none. They are compared with one value, or each with its own.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, Kind};
+use crate::context::{Context, ContextKind};
 use crate::element::fail;
 use crate::symmetric::view::SymSlice;
 use crate::thread_level::ThreadLevel;
@@ -141,7 +141,7 @@ macro_rules! lists {
     )*};
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     sets! {
         /// Wait until all elements compare so (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
         wait_until_all -> () = |done| done;

@@ -1,7 +1,7 @@
 //! Waits as futures: a poll is a test, and asks to be polled again. And a way to wait for a future
 //! without an executor.
 
-use crate::context::{Context, Kind};
+use crate::context::{Context, ContextKind};
 use crate::element::Signal;
 use crate::symmetric::view::SymRef;
 use crate::thread_level::ThreadLevel;
@@ -22,7 +22,7 @@ const YIELDS: u32 = 2000;
 /// Sleep between the polls that come last: a plain store does not wake the thread.
 const SLEEP: Duration = Duration::from_micros(50);
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile:
     /// `shmem_test` (§9.11.8) at each poll.
     pub fn until<'a, T: Awaited>(

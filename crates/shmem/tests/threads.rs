@@ -4,7 +4,7 @@
 
 mod over_tcp;
 
-use shmem::{Context, Kind, Multiple, Private, Serialized, Shmem, SymSlice};
+use shmem::{Context, ContextKind, Multiple, Private, Serialized, Shmem, SymSlice};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{env, thread};
@@ -13,7 +13,7 @@ use std::{env, thread};
 const OWN: usize = 512;
 
 /// Puts and gets on a context of this thread's until `is_over`: whether all that was put was got.
-fn exchange<K: Kind>(
+fn exchange<K: ContextKind>(
     context: &Context<'_, K, Multiple>,
     array: SymSlice<'_, u64>,
     peer: u32,

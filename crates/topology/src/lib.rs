@@ -24,4 +24,4 @@ pub use groups::control_groups;
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;
-pub use place::{BindTo, MapBy, Place, PlacementPlan, plan};
+pub use place::{BindTo, MapBy, PePlacement, PlacementPlan, plan};

@@ -110,7 +110,7 @@ fn look_up<T: Copy>(words: &[(&'static str, T)], text: &str) -> Result<T, String
 
 /// Where one PE belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PePlacement {
     /// The core that it was dealt to.
     pub home: CpuSet,
     /// What it is confined to; `None` for nothing.
@@ -123,7 +123,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementPlan {
     /// One for each PE of the machine, in their order there.
-    pub places: Vec<Place>,
+    pub places: Vec<PePlacement>,
     /// What is worth knowing about it, in sentences for people.
     pub notes: Vec<String>,
 }
@@ -135,7 +135,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let nics = nics::assign(&choice, &topology.packages, &homes);
     let place = |(home, nic): (CpuSet, Option<usize>)| {
         let binding = bind_to.level().map(|level| topology.place_of(level, &home));
-        Place { home, binding, nic }
+        PePlacement { home, binding, nic }
     };
     let places = homes.into_iter().zip(nics).map(place).collect();
     let mut notes = Vec::new();

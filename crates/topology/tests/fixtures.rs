@@ -39,7 +39,8 @@ fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
 }
 
 fn bindings(plan: &PlacementPlan) -> Vec<String> {
-    let binding = |place: &rushmem_topology::Place| place.binding.as_ref().map(ToString::to_string);
+    let binding =
+        |place: &rushmem_topology::PePlacement| place.binding.as_ref().map(ToString::to_string);
     plan.places.iter().filter_map(binding).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::ep::Wanted;
 use crate::message::NO_DATA;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
 };
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Endpoint for OfiEndpoint {
         unsafe { self.start_amo(pe, &request, wanted) }.map(|()| 0)
     }
 
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let waits = put.completion == Completion::Now;
         let in_order = self.shared().keeps_order();
         let update = signal.amo();

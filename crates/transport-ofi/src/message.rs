@@ -39,7 +39,11 @@ impl Data {
         (source.nbytes <= DATA).then(|| {
             // SAFETY: valid by contract; there is room for as many bytes.
             unsafe {
-                mem::copy_bytes::<mem::Volatile>(bytes.as_mut_ptr(), source.base, source.nbytes)
+                mem::copy_bytes::<mem::VolatileLoads>(
+                    bytes.as_mut_ptr(),
+                    source.base,
+                    source.nbytes,
+                )
             };
             Data { bytes, nbytes: source.nbytes as u8 }
         })
@@ -96,14 +100,14 @@ mod tests {
     use super::*;
     use rushmem_transport::Pe;
     use rushmem_transport::kit::acks::Ack;
-    use rushmem_transport::kit::stream::{Place, Stream};
+    use rushmem_transport::kit::stream::{Stream, StreamPosition};
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
         let reply = Reply { pe: Pe(9), ack: Ack { origin: 3, count: 4 }, old: Some((5, 6)) };
         let request = Request {
             stream: Stream { pe: Pe(9), origin: 4 },
-            place: Place { number: 7, after: 6, asks: true },
+            place: StreamPosition { number: 7, after: 6, asks: true },
             ack: None,
             slot: None,
             update: None,

@@ -33,11 +33,10 @@ pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job.
 pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 
-/// A waiter spins for some milliseconds, since the progress of a long transfer cannot be observed
-/// before its end; its sleeps are short, since not every event wakes a thread. A poll takes one
-/// microsecond, but twenty and more while much data arrives, so a thread that polls every 25 us
-/// waits. The service thread serves now and then beside a thread within one long call, or within
-/// several in a row, which does not poll. No thread counts as sleeping: all poll every 50 us.
+/// A waiter spins for some milliseconds, since the progress of a long transfer is not visible; its
+/// sleeps are short, since not every event ends them. A poll takes a microsecond, or over twenty
+/// while much data arrives, so a thread that polls every 25 us waits. The service thread also
+/// serves beside a thread that does not poll within a long call, and no thread counts as sleeping.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 5_000,
     sleep: Duration::from_micros(50),

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a host may take to refuse.
+/// How long a host may take to refuse a connection.
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// The socket address that a name is, if it is one.

@@ -2,7 +2,9 @@
 //! outside the segment, and no allocation but for a head and a small body.
 #![allow(unsafe_code)]
 
-use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
+use crate::proto::{
+    Address, Head, Ledger, Piece, Reader, ReplyFrame, RequestFrame, Violation, Want,
+};
 use crate::target::Target;
 use conformance::Random;
 use rushmem_transport::kit::segments::Segments;
@@ -55,13 +57,13 @@ fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
 }
 
 /// What an origin does with a reply.
-fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, Reply>) -> Result<(), Violation> {
+fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
     match piece {
-        Piece::Part { head: Reply::Data { seq, nbytes }, done, bytes } => {
+        Piece::Part { head: ReplyFrame::Data { seq, nbytes }, done, bytes } => {
             let room = *ledger.data(seq, nbytes)?;
             assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {
-                ledger.settle(Reply::Data { seq, nbytes })?;
+                ledger.settle(ReplyFrame::Data { seq, nbytes })?;
             }
             Ok(())
         }
@@ -106,8 +108,9 @@ fn run(frames: u64) {
     unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes: SEGMENT * 8 }, ()) }
         .expect("the first");
     let mut random = Random::new(11);
-    let mut requests: Fuzzed<Request> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
-    let mut replies: Fuzzed<Reply> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
+    let mut requests: Fuzzed<RequestFrame> =
+        Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
+    let mut replies: Fuzzed<ReplyFrame> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     while requests.frames + replies.frames < frames {
         let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4]);
         let mut target = Target::new();
@@ -132,7 +135,7 @@ fn run(frames: u64) {
     // The noise is worth something: much is taken in, much is refused.
     assert!(requests.frames > frames / 10 && replies.frames > frames / 50);
     assert!(requests.refused > 1_000 && replies.refused > 1_000);
-    assert!(size_of::<Reader<Request>>() < 200, "all that a reader ever holds");
+    assert!(size_of::<Reader<RequestFrame>>() < 200, "all that a reader ever holds");
 }
 
 #[test]

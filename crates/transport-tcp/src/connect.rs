@@ -11,12 +11,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// One attempt may take this long in the first round, where a peer has several addresses: one that
-/// swallows what is sent to it must not keep from the next.
+/// Limit of one attempt in the first round, if a peer has several addresses: one that does not
+/// answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
-/// And this long in others.
+/// Limit of one attempt in later rounds.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// And this long, in the end, with a peer whose host answers for it.
+/// Longest limit of an attempt, with a peer whose host answers for it.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
 /// Rounds over all addresses that were refused at once: no PE is there.
 const ROUNDS: u32 = 8;

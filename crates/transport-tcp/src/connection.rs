@@ -8,7 +8,7 @@
 use crate::bounce::BounceBuffers;
 use crate::heartbeat::PeerHeartbeat;
 use crate::origin::Origin;
-use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
+use crate::proto::{Addressed, Frame, Reader, ReplyFrame, RequestFrame, Violation};
 use crate::send_queue::UpTo;
 use crate::socket::is_of_peer;
 use crate::sys;
@@ -181,10 +181,10 @@ impl Connection {
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
             Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
-            Some((Frame::Request(Request::Put { dest, nbytes, in_parts: true }), _)) => {
+            Some((Frame::Request(RequestFrame::Put { dest, nbytes, in_parts: true }), _)) => {
                 range(segments, dest, nbytes as usize)?
             }
-            Some((Frame::Reply(Reply::Data { seq, nbytes }), _)) => {
+            Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => {
                 self.origin.private_destination(seq, nbytes)?.unwrap_or(LocalBuf::EMPTY)
             }
             _ => LocalBuf::EMPTY,

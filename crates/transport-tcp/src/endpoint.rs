@@ -16,13 +16,12 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, Host, LocalAccess, OldValue, Pe,
-    Put, RemoteAddr, Signal,
+    Put, RemoteAddr, SignalUpdate,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Polls of a link before peers get their turn: what is waited for is likely to come there, and
-/// each poll elsewhere makes it late.
+/// Polls of a link before other peers are polled, since the reply is likely to come there.
 const POLLS: usize = 4;
 
 /// One context's endpoint.
@@ -370,7 +369,7 @@ impl Endpoint for TcpEndpoint {
         }
     }
 
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
         if self.is_own(pe) {

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{
-    Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, Reply, Violation,
-    WELCOME, Want,
+    Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, ReplyFrame,
+    Violation, WELCOME, Want,
 };
 use crate::target::Target;
 use rushmem_transport::kit::segments::Segments;
@@ -80,9 +80,9 @@ fn replies(input: &[u8]) {
     });
 }
 
-fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Violation> {
+fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
     match piece {
-        Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
+        Piece::Part { head: head @ ReplyFrame::Data { seq, nbytes }, done, bytes } => {
             let room = ledger.data(seq, nbytes)?.len();
             assert!(done + bytes.len() <= room, "within what was requested");
             if done + bytes.len() == room {

@@ -1,7 +1,7 @@
 //! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
-use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};
+use crate::proto::{AMO_BODY, Head, Ledger, Piece, ReplyFrame, RequestFrame, Violation, Want};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_words::WholeWords;
@@ -70,10 +70,10 @@ impl Origin {
         (copy, in_parts): (bool, bool),
     ) -> u64 {
         let nbytes = source.nbytes as u32;
-        self.requests.push(&Request::Put { dest, nbytes, in_parts }.encode());
+        self.requests.push(&RequestFrame::Put { dest, nbytes, in_parts }.encode());
         if copy {
             // SAFETY: valid by contract.
-            unsafe { self.requests.push_copy::<mem::Volatile>(source) };
+            unsafe { self.requests.push_copy::<mem::VolatileLoads>(source) };
         } else {
             // SAFETY: valid by contract.
             unsafe { self.requests.push_memory(source) };
@@ -93,7 +93,7 @@ impl Origin {
         (is_shared, in_parts): (bool, bool),
     ) -> u64 {
         let nbytes = dest.nbytes as u32;
-        self.requests.push(&Request::Get { source, nbytes, in_parts }.encode());
+        self.requests.push(&RequestFrame::Get { source, nbytes, in_parts }.encode());
         let to = if is_shared { To::Shared(dest) } else { To::Private(dest) };
         self.ledger.expect(Want::Data(nbytes), to)
     }
@@ -103,7 +103,7 @@ impl Origin {
         let mut body = [0; AMO_BODY];
         body[..8].copy_from_slice(&operand.to_le_bytes());
         body[8..].copy_from_slice(&condition.to_le_bytes());
-        self.requests.push(&Request::Amo { dest, op, width, fetch }.encode());
+        self.requests.push(&RequestFrame::Amo { dest, op, width, fetch }.encode());
         self.requests.push(&body);
     }
 
@@ -131,7 +131,7 @@ impl Origin {
     /// Sees to it that request `seq` will be acknowledged.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
-            self.requests.push(&Request::Sync.encode());
+            self.requests.push(&RequestFrame::Sync.encode());
             self.ledger.expect(Want::Ack, To::Nowhere);
         }
     }
@@ -150,14 +150,14 @@ impl Origin {
     }
 
     /// The body of a reply has come as a whole to its destination.
-    pub(crate) fn settle(&mut self, reply: Reply) -> Result<(), Violation> {
+    pub(crate) fn settle(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         self.ledger.settle(reply).map(|_| ())
     }
 
     /// Puts an answer, or a part of one, where it belongs.
-    pub(crate) fn take(&mut self, piece: Piece<'_, Reply>) -> Result<(), Violation> {
+    pub(crate) fn take(&mut self, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
         match piece {
-            Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
+            Piece::Part { head: head @ ReplyFrame::Data { seq, nbytes }, done, bytes } => {
                 match *self.ledger.data(seq, nbytes)? {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
@@ -170,8 +170,10 @@ impl Origin {
             }
             Piece::Part { .. } => return Err(Violation::Unknown("reply")),
             Piece::Whole(head, body) => match (head, self.ledger.settle(head)?) {
-                (Reply::Data { .. }, To::Private(dest) | To::Shared(dest)) => store(dest, body),
-                (Reply::Value(value), To::Word(at, width)) => {
+                (ReplyFrame::Data { .. }, To::Private(dest) | To::Shared(dest)) => {
+                    store(dest, body)
+                }
+                (ReplyFrame::Value(value), To::Word(at, width)) => {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };
                 }
@@ -186,5 +188,5 @@ impl Origin {
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was requested");
     // SAFETY: within a destination that is valid until its request is answered.
-    unsafe { mem::copy_bytes::<mem::Volatile>(to.base, bytes.as_ptr(), bytes.len()) };
+    unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
 }

@@ -14,8 +14,8 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Receiving a message and sending the next one takes as long as this many polls that find nothing.
-/// When PEs outnumber the CPUs, what takes long is to get one.
+/// Receiving a message and sending the next one takes as long as this number of idle polls, unless
+/// PEs outnumber the CPUs.
 const POLLS_PER_MESSAGE: u64 = 8;
 
 /// One PE's share in the network, with what serves its peers.

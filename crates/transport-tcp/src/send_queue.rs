@@ -198,7 +198,7 @@ impl SendQueue {
             self.copy_sent = range.base.addr() % WORD;
             self.copy.resize(self.copy_sent, 0);
             // SAFETY: valid by the contract of `push_shared`.
-            unsafe { append::<mem::Atomic>(&mut self.copy, range.first(COPY - end)) };
+            unsafe { append::<mem::AtomicLoads>(&mut self.copy, range.first(COPY - end)) };
         }
         let copy = LocalBuf::source(self.copy.as_ptr(), self.copy.len()).skip(self.copy_sent);
         let unsent = &self.own[self.own_sent..];

@@ -21,11 +21,10 @@ pub(crate) const ALL: &[Setting] = &[Setting {
 /// A connection.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
-/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two; every
-/// event that may end its wait also ends its sleep. Each end of a sleep of the service thread
-/// delays waiters by some tens of microseconds where timers are a hypervisor's. A thread that polls
-/// 25 times within the shortest sleep, or a quarter as often in longer ones, waits; others compute
-/// and rarely call the library.
+/// A waiter spins for about a hundred microseconds, since each poll is a system call or two; every
+/// event that may end its wait also ends its sleep. A thread that polls 25 times within the
+/// shortest sleep of the service thread, or a quarter as often in longer ones, waits; others
+/// compute and rarely call the library.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),

@@ -27,7 +27,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// After this time a PE that was deferred claims again.
+/// How long a PE whose connection was deferred waits for that of the peer before it connects again.
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.

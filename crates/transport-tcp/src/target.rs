@@ -1,11 +1,11 @@
 //! Carries out the requests of one peer by this CPU, and answers them in order.
 #![allow(unsafe_code)]
 
-use crate::proto::{Piece, Reply, Request, Violation};
+use crate::proto::{Piece, ReplyFrame, RequestFrame, Violation};
 use crate::send_queue::SendQueue;
 use crate::whole_words::WholeWords;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::mem::{Atomic, Volatile, copy_bytes};
+use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
 use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
 use std::sync::atomic::{Ordering, fence};
 
@@ -49,14 +49,14 @@ impl Target {
     pub(crate) fn take(
         &mut self,
         segments: &Segments,
-        piece: Piece<'_, Request>,
+        piece: Piece<'_, RequestFrame>,
     ) -> Result<(), Violation> {
         match piece {
-            Piece::Part { head: Request::Put { dest, nbytes, in_parts }, done, bytes } => {
+            Piece::Part { head: RequestFrame::Put { dest, nbytes, in_parts }, done, bytes } => {
                 let rest = range(segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
                     // SAFETY: as many bytes of a segment as there are.
-                    unsafe { copy_bytes::<Volatile>(rest.base, bytes.as_ptr(), bytes.len()) };
+                    unsafe { copy_bytes::<VolatileLoads>(rest.base, bytes.as_ptr(), bytes.len()) };
                 } else {
                     self.write(rest, bytes);
                 }
@@ -85,22 +85,22 @@ impl Target {
     fn carry_out(
         &mut self,
         segments: &Segments,
-        request: Request,
+        request: RequestFrame,
         body: &[u8],
     ) -> Result<(), Violation> {
         self.done += 1;
         match request {
-            Request::Put { dest, .. } => {
+            RequestFrame::Put { dest, .. } => {
                 self.write(range(segments, dest, body.len())?, body);
                 self.changed = true;
             }
-            Request::Get { source, nbytes, in_parts } => {
+            RequestFrame::Get { source, nbytes, in_parts } => {
                 let from = range(segments, source, nbytes as usize)?;
-                self.replies.push(&Reply::Data { seq: self.done, nbytes }.encode());
+                self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
                 let few = self.replies.own_bytes() < MAX_COPIED;
                 if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
-                    unsafe { self.replies.push_copy::<Atomic>(from) };
+                    unsafe { self.replies.push_copy::<AtomicLoads>(from) };
                 } else if in_parts {
                     // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_memory(from) };
@@ -109,17 +109,17 @@ impl Target {
                     unsafe { self.replies.push_shared(from) };
                 }
             }
-            Request::Amo { dest, op, width, fetch } => {
+            RequestFrame::Amo { dest, op, width, fetch } => {
                 let (operand, condition) = operands(body);
                 let old = OldValue::Ignored;
                 let request = AmoRequest { dest, width, op, operand, condition, old };
                 let old = segments.apply(&request).ok_or(Violation::Address(dest.offset))?;
                 self.changed = true;
                 if fetch {
-                    self.replies.push(&Reply::Value(old).encode());
+                    self.replies.push(&ReplyFrame::Value(old).encode());
                 }
             }
-            Request::Sync => self.replies.push(&Reply::Ack { seq: self.done }.encode()),
+            RequestFrame::Sync => self.replies.push(&ReplyFrame::Ack { seq: self.done }.encode()),
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ mod tests {
         let memory = LocalBuf { base, nbytes: 4096 };
         // SAFETY: the vector outlives the segments.
         assert_eq!(unsafe { segments.register(Segment::Heap, memory, ()) }, Ok(()));
-        let get = |nbytes| Request::Get {
+        let get = |nbytes| RequestFrame::Get {
             source: RemoteAddr { segment: Segment::Heap, offset: 0 },
             nbytes,
             in_parts: false,

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
-use rushmem_transport::mem::{self, Volatile};
+use rushmem_transport::mem::{self, VolatileLoads};
 
 /// The longest word, and its alignment.
 const WORD: usize = 8;
@@ -43,13 +43,13 @@ impl WholeWords {
             let from = &self.held[place + word.len() - n_held..][..n_held];
             let to = rest.base.wrapping_sub(n_held);
             // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
-            unsafe { mem::copy_bytes::<Volatile>(to, from.as_ptr(), n_held) };
+            unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
         }
         let end = rest.base.addr().wrapping_add(bytes.len());
         let cut = if is_last { 0 } else { bytes.len().min(end % WORD) };
         let (whole, cut) = bytes.split_at(bytes.len() - cut);
         // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
-        unsafe { mem::copy_bytes::<Volatile>(rest.base, whole.as_ptr(), whole.len()) };
+        unsafe { mem::copy_bytes::<VolatileLoads>(rest.base, whole.as_ptr(), whole.len()) };
         self.hold((end - cut.len()) % WORD, cut);
     }
 

@@ -2,16 +2,16 @@
 //! waits.
 #![allow(unsafe_code)]
 
-use crate::pair::{HEAP, ME, PEER, Pair, pair};
+use crate::pair::{HEAP, ME, PEER, TestPair, pair};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, Signal};
+use rushmem_transport::{AmoOp, Completion, Endpoint, Follows, LocalBuf, Put, SignalUpdate};
 use std::time::Duration;
 
 /// Fewer than fill half of a window.
 const SIGNALS: u32 = 100;
 
-impl Pair {
+impl TestPair {
     /// How many of this PE's requests the peer has acknowledged. Each is a message.
     fn acked(&self) -> u32 {
         lock(&self.issuer.origin).acked(PEER)
@@ -19,7 +19,7 @@ impl Pair {
 
     /// Signals, each behind a fence, all of which have come and are carried out afterwards.
     fn signal(&mut self) {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
+        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::All };
         let put = Put { dest: HEAP, source: LocalBuf::EMPTY, completion: Completion::Now };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     fn end(self) {
-        let Pair { endpoint, issuer, progress, .. } = self;
+        let TestPair { endpoint, issuer, progress, .. } = self;
         drop((endpoint, issuer));
         progress.leave();
     }

@@ -11,7 +11,7 @@ use crate::shared::SharedState;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Follows, Get, LocalBuf, OldValue, Pe,
-    Put, RemoteAddr, Segment, Signal,
+    Put, RemoteAddr, Segment, SignalUpdate,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ impl Endpoint for UcxEndpoint {
         unsafe { self.operate(pe, &request, fetched, false) }.map(|()| 0)
     }
 
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         let update = signal.amo();
         self.check_word(pe, &update)?;
         if self.is_direct(pe) || !self.is_by_target(update.dest.segment) {

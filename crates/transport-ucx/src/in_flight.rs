@@ -3,25 +3,27 @@
 #![allow(unsafe_code)]
 
 use crate::endpoint::UcxEndpoint;
-use crate::pair::{HEAP, NBYTES, PEER, Pair, pair};
+use crate::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::{AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, Signal};
+use rushmem_transport::{
+    AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-/// A call that has polled so often waits; it does not sleep so far.
-const POLLS: u64 = 100;
+/// A call that has polled this often is waiting.
+const ENOUGH: u64 = 100;
 
-impl Pair {
+impl TestPair {
     /// Works while the peer serves nobody and, once the work waits, is lost.
     fn lose(&mut self, work: impl FnOnce(&mut UcxEndpoint) -> Result<(), Error>) -> Error {
-        let Pair { endpoint, progress, .. } = self;
+        let TestPair { endpoint, progress, .. } = self;
         let shared = &progress.shared;
         let seen = shared.state.polls();
         thread::scope(|scope| {
             scope.spawn(|| {
-                while shared.state.polls() < seen + POLLS {
+                while shared.state.polls() < seen + ENOUGH {
                     thread::yield_now();
                 }
                 shared.lose(PEER, "it serves nobody");
@@ -54,7 +56,7 @@ fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
         assert!(!heap.contains(&2), "memory was read after the loss was reported");
         // Whatever is called from now on says so, and there is nothing left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
-        let Pair { endpoint, issuer, progress, peer, .. } = pair;
+        let TestPair { endpoint, issuer, progress, peer, .. } = pair;
         drop((endpoint, issuer));
         progress.leave();
         // UCX 1.13.1 aborts by an assertion when a worker ends whose fetch of data was broken off.
@@ -81,7 +83,7 @@ fn get(completion: Completion) {
 
 fn put_signal(completion: Completion) {
     loses(|endpoint, source| {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
+        let signal = SignalUpdate { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
         // SAFETY: see above.
         unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
         endpoint.quiet()

@@ -12,7 +12,7 @@ pub(crate) mod transfers;
 mod waits;
 
 use crate::connect;
-use crate::pending::{Connection, Pending, broken, replied};
+use crate::pending::{PePending, Pending, broken, replied};
 use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
 use crate::ucp::{UcpContext, UcpRequest, Worker, said};
@@ -93,7 +93,7 @@ impl Origin {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-    ) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
+    ) -> Result<(ucp_ep_h, Rc<PePending>), Error> {
         shared.loss.check()?;
         if pe.index() >= self.routes.n_pes() || self.routes[pe].open.is_none() {
             self.connect(shared, pe)?;
@@ -117,9 +117,9 @@ impl Origin {
     #[cold]
     fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
-        let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
+        let connection = Rc::new(PePending::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
+        // SAFETY: the handler takes a `PePending`, which is dropped after the worker.
         let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
         rushmem_log::debug!(peer = pe.0, host = address.host, "made an endpoint to it");

@@ -35,7 +35,7 @@ impl Host for Panics {
 }
 
 /// Two PEs in this process. Fields are dropped in this order.
-pub(crate) struct Pair {
+pub(crate) struct TestPair {
     pub(crate) endpoint: UcxEndpoint,
     pub(crate) issuer: Arc<Issuer>,
     pub(crate) progress: Arc<Progress>,
@@ -46,7 +46,7 @@ pub(crate) struct Pair {
 }
 
 /// Over some of UCX's transports; `None` where UCX does not have them.
-pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
+pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair> {
     let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
     let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
@@ -86,10 +86,10 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");
     let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
-    Some(Pair { endpoint, issuer, progress, peer, heap })
+    Some(TestPair { endpoint, issuer, progress, peer, heap })
 }
 
-impl Pair {
+impl TestPair {
     /// Puts a word, which connects the workers.
     pub(crate) fn connect(&mut self) {
         let word = 7u64.to_ne_bytes();

@@ -28,12 +28,12 @@ pub(crate) struct Pending {
     due: Cell<usize>,
     /// Some connection broke since this was last taken.
     broke: Cell<bool>,
-    slots: RefCell<Vec<Rc<Slot>>>,
+    slots: RefCell<Vec<Rc<PendingSlot>>>,
     free: RefCell<Vec<u32>>,
 }
 
 /// The same for one PE.
-pub(crate) struct Connection {
+pub(crate) struct PePending {
     ucp: &'static Ucp,
     pending: Rc<Pending>,
     transfers: Cell<usize>,
@@ -42,11 +42,11 @@ pub(crate) struct Connection {
 }
 
 /// A request, or an atomic operation in flight: what UCX reads, and where the old value goes.
-pub(crate) struct Slot {
+pub(crate) struct PendingSlot {
     number: u32,
     turn: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
-    connection: Cell<*const Connection>,
+    connection: Cell<*const PePending>,
     /// UCX may still read what is kept here.
     sending: Cell<bool>,
     /// The old value has not come so far.
@@ -94,15 +94,15 @@ impl Pending {
     /// is null.
     pub(crate) fn slot(
         &self,
-        connection: &Rc<Connection>,
+        connection: &Rc<PePending>,
         fetched: *mut u8,
         width: AmoWidth,
-    ) -> Rc<Slot> {
+    ) -> Rc<PendingSlot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
         let number = free.unwrap_or(slots.len() as u32);
         if free.is_none() {
-            slots.push(Rc::new(Slot::new(number)));
+            slots.push(Rc::new(PendingSlot::new(number)));
         }
         let slot = &slots[number as usize];
         slot.connection.set(Rc::as_ptr(connection));
@@ -112,7 +112,7 @@ impl Pending {
     }
 
     /// A slot's operation ended, or never began.
-    fn release(&self, slot: &Slot) {
+    fn release(&self, slot: &PendingSlot) {
         slot.connection.set(null());
         slot.sending.set(false);
         slot.due.set(false);
@@ -122,7 +122,7 @@ impl Pending {
     }
 
     /// The slot is free once UCX has sent what it keeps, and no old value is due there.
-    fn release_if_over(&self, slot: &Slot) {
+    fn release_if_over(&self, slot: &PendingSlot) {
         if !slot.sending.get() && !slot.due.get() {
             self.release(slot);
         }
@@ -151,11 +151,11 @@ impl Pending {
     }
 }
 
-impl Connection {
-    pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> Connection {
+impl PePending {
+    pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> PePending {
         let pending = Rc::clone(pending);
         let (transfers, due, broken) = (Cell::new(0), Cell::new(0), Cell::new(None));
-        Connection { ucp, pending, transfers, due, broken }
+        PePending { ucp, pending, transfers, due, broken }
     }
 
     pub(crate) fn transfers(&self) -> usize {
@@ -192,9 +192,9 @@ impl Connection {
     }
 
     /// Takes note of a request that was begun to be sent, and may be in flight: its end calls
-    /// [`sent`], unless the call `waits` for it and says so by [`Slot::is_sent`]. And of whether an
-    /// old value is due.
-    pub(crate) fn sends(&self, slot: &Slot, in_flight: bool, waits: bool, is_due: bool) {
+    /// [`sent`], unless the call `waits` for it and says so by [`PendingSlot::is_sent`]. And of
+    /// whether an old value is due.
+    pub(crate) fn sends(&self, slot: &PendingSlot, in_flight: bool, waits: bool, is_due: bool) {
         if is_due {
             slot.due.set(true);
             change(&self.due, 1);
@@ -208,9 +208,9 @@ impl Connection {
     }
 }
 
-impl Slot {
-    fn new(number: u32) -> Slot {
-        Slot {
+impl PendingSlot {
+    fn new(number: u32) -> PendingSlot {
+        PendingSlot {
             number,
             turn: Cell::new(0),
             connection: Cell::new(null()),
@@ -301,31 +301,31 @@ impl Slot {
     }
 }
 
-/// An operation ended that [`Connection::began`] took note of.
+/// An operation ended that [`PePending::began`] took note of.
 ///
 /// # Safety
-/// `user_data` is a [`Connection`].
+/// `user_data` is a [`PePending`].
 pub(crate) unsafe extern "C" fn transferred(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
     // SAFETY: a connection, of which an origin keeps every one as long as its worker.
-    let connection = unsafe { &*user_data.cast_const().cast::<Connection>() };
+    let connection = unsafe { &*user_data.cast_const().cast::<PePending>() };
     ended(connection, request, status);
 }
 
 /// An atomic operation ended that UCX carried out.
 ///
 /// # Safety
-/// `user_data` is a busy [`Slot`].
+/// `user_data` is a busy [`PendingSlot`].
 pub(crate) unsafe extern "C" fn operated(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
     // SAFETY: a slot, which lives as long as what is pending.
-    let slot = unsafe { &*user_data.cast_const().cast::<Slot>() };
+    let slot = unsafe { &*user_data.cast_const().cast::<PendingSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
     if status != UCS_OK {
@@ -335,7 +335,7 @@ pub(crate) unsafe extern "C" fn operated(
     ended(connection, request, status);
 }
 
-fn ended(connection: &Connection, request: *mut c_void, status: ucs_status_t) {
+fn ended(connection: &PePending, request: *mut c_void, status: ucs_status_t) {
     connection.count(-1);
     if status != UCS_OK {
         connection.breaks(status);
@@ -345,17 +345,17 @@ fn ended(connection: &Connection, request: *mut c_void, status: ucs_status_t) {
     }
 }
 
-/// A request was sent that [`Connection::sends`] took note of.
+/// A request was sent that [`PePending::sends`] took note of.
 ///
 /// # Safety
-/// `user_data` is a busy [`Slot`].
+/// `user_data` is a busy [`PendingSlot`].
 pub(crate) unsafe extern "C" fn sent(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
     // SAFETY: a slot, which lives as long as what is pending.
-    let slot = unsafe { &*user_data.cast_const().cast::<Slot>() };
+    let slot = unsafe { &*user_data.cast_const().cast::<PendingSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
     slot.is_sent(&connection.pending);
@@ -365,10 +365,10 @@ pub(crate) unsafe extern "C" fn sent(
 /// The connection to a PE broke.
 ///
 /// # Safety
-/// `arg` is a [`Connection`].
+/// `arg` is a [`PePending`].
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
     // SAFETY: a connection, of which an origin keeps every one as long as its worker.
-    let connection = unsafe { &*arg.cast_const().cast::<Connection>() };
+    let connection = unsafe { &*arg.cast_const().cast::<PePending>() };
     connection.breaks(status);
 }
 
@@ -396,7 +396,7 @@ pub(crate) unsafe extern "C" fn replied(
     UCS_OK
 }
 
-/// Parameters of an operation of which a [`Connection`] takes note.
-pub(crate) fn noted(connection: &Rc<Connection>) -> ucp_request_param_t {
+/// Parameters of an operation of which a [`PePending`] takes note.
+pub(crate) fn noted(connection: &Rc<PePending>) -> ucp_request_param_t {
     crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
 const MAX_POLLS: u32 = 100;
-/// Polls of a waiter per poll of workers that are only owed acknowledgments: a full socket may take
-/// more of what was sent.
+/// Polls of a waiter per poll of workers that are only owed acknowledgments, whose sockets may have
+/// been full.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// One PE's share in the network, with the workers that issue. Fields are dropped in this order.

@@ -24,11 +24,10 @@ pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
-/// A waiter spins for some tens of microseconds, since a poll is a call of UCX; every event that
-/// may end its wait also ends its sleep. A thread that polls more than 10 times within the shortest
-/// sleep of the service thread, or a quarter as often in longer ones, waits; others compute and
-/// rarely call the library. Most calls leave something unfinished, and a timer for each would wake
-/// the service thread beside sleeping threads.
+/// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
+/// sleep. A thread that polls more than 10 times within the shortest sleep of the service thread,
+/// or a quarter as often in longer ones, waits. No timer completes what calls leave unfinished
+/// beside sleeping threads, since most calls leave something.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     spins: 200,
     sleep: Duration::from_millis(10),

@@ -6,7 +6,7 @@
 //! do better.
 #![allow(unsafe_code)]
 
-use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
+use crate::{AmoRequest, Error, Get, Pe, Put, SignalUpdate};
 
 /// One context's access to every connected PE.
 ///
@@ -54,7 +54,7 @@ pub trait Endpoint: Send {
     ///
     /// # Errors
     /// When the PE cannot be reached.
-    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
         // SAFETY: the same contract.
         unsafe { self.put(pe, put) }?;
         self.fence()?;

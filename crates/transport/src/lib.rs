@@ -45,5 +45,5 @@ pub use provider::{Caps, Found, Host, Open, Provider, Transport};
 pub use setting::Setting;
 pub use verbs::{
     AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,
-    RemoteAddr, Segment, Signal,
+    RemoteAddr, Segment, SignalUpdate,
 };

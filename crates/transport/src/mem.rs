@@ -21,8 +21,8 @@ mod element;
 mod lanes;
 mod opaque;
 
-pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
+pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, WaitWord};
 pub use apply::apply;
 pub use copy::{copy_bytes, copy_elements, copy_strided};
-pub use element::{Atomic, Element, Loads, Volatile, load, store};
+pub use element::{AtomicLoads, Element, Loads, VolatileLoads, load, store};
 pub use lanes::{Baseline, Lanes, OneLane};

@@ -144,7 +144,7 @@ pub enum Follows {
 
 /// An update of an 8-byte word of a PE that follows the data of a put.
 #[derive(Clone, Copy, Debug)]
-pub struct Signal {
+pub struct SignalUpdate {
     /// The word.
     pub dest: RemoteAddr,
     /// `Set` or `Add`.
@@ -155,11 +155,11 @@ pub struct Signal {
     pub follows: Follows,
 }
 
-impl Signal {
+impl SignalUpdate {
     /// The signal as an atomic operation.
     #[inline]
     pub fn amo(self) -> AmoRequest {
-        let Signal { dest, op, value, .. } = self;
+        let SignalUpdate { dest, op, value, .. } = self;
         AmoRequest {
             dest,
             width: AmoWidth::Eight,

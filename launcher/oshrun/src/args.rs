@@ -14,7 +14,7 @@ use rushmem_bootstrap::host_limit;
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
-use crate::doctor::Examined;
+use crate::doctor::ExaminedHosts;
 use crate::failure::StartFailure;
 use crate::hosts::HostOptions;
 use crate::placement::PlacementRequest;
@@ -141,7 +141,7 @@ struct Flags {
 
 impl Flags {
     /// The job of these options, as options.
-    fn examined(&self) -> Examined {
+    fn examined(&self) -> ExaminedHosts {
         let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
             let given = all.into_iter().filter_map(|(name, value)| Some([name.into(), value?]));
             given.flatten().collect()
@@ -158,7 +158,7 @@ impl Flags {
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
         let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
-        Examined { hosts: options(hosts), layout: options(layout) }
+        ExaminedHosts { hosts: options(hosts), layout: options(layout) }
     }
 }
 
@@ -188,7 +188,7 @@ pub struct Options {
     /// Whether to print what would be started instead of starting it.
     pub dry_run: bool,
     /// The job to examine instead of starting one.
-    pub doctor: Option<Examined>,
+    pub doctor: Option<ExaminedHosts>,
     /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.

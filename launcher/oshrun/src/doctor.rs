@@ -10,7 +10,7 @@ use crate::program;
 
 /// The job that is examined.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Examined {
+pub struct ExaminedHosts {
     /// The options that name the hosts and how to reach them.
     pub hosts: Vec<OsString>,
     /// The options that distribute PEs.
@@ -18,7 +18,7 @@ pub struct Examined {
 }
 
 /// Replaces this process by `shmem-info`; returns only if that fails.
-pub fn run(examined: &Examined) -> StartFailure {
+pub fn run(examined: &ExaminedHosts) -> StartFailure {
     let own = program::own();
     let doctor = own.with_file_name("shmem-info");
     let error = Command::new(&doctor)

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
 use rushmem_topology::{
-    self as topology, BindTo, CpuSet, MapBy, NIC_VARIABLE, Nic, Place, Topology,
+    self as topology, BindTo, CpuSet, MapBy, NIC_VARIABLE, Nic, PePlacement, Topology,
 };
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ fn on(
 }
 
 /// Formats a line of the report.
-fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> String {
+fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>) -> String {
     let binding = match &place.binding {
         Some(cpus) => format!("bound to CPUs {cpus}"),
         None => "not bound".to_owned(),

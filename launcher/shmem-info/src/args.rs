@@ -13,7 +13,7 @@ use crate::doctor::Role;
 /// value of each.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-info", version)]
-pub struct Flags {
+pub struct InfoFlags {
     /// Print the transports of this build, and whether each of them works on this machine
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,

@@ -22,14 +22,14 @@ use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
 use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
-use crate::args::Flags;
+use crate::args::InfoFlags;
 use crate::map::MachineMap;
 
 fn main() -> ExitCode {
-    if documents::printed(Flags::command) {
+    if documents::printed(InfoFlags::command) {
         return ExitCode::SUCCESS;
     }
-    let flags = Flags::parse();
+    let flags = InfoFlags::parse();
     let mut status = ExitCode::SUCCESS;
     let shown = if flags.topology {
         topology(&flags)
@@ -125,7 +125,7 @@ fn transports() -> Result<String, String> {
 }
 
 /// The map of a machine and of the PEs on it.
-fn topology(flags: &Flags) -> Result<String, String> {
+fn topology(flags: &InfoFlags) -> Result<String, String> {
     let (machine, at_once) = match (&flags.xml, &flags.synthetic) {
         (Some(file), _) => (Topology::of_xml(file)?, None),
         (None, Some(words)) => (Topology::of_synthetic(words)?, None),

@@ -97,7 +97,7 @@ pub fn counted(count: usize, what: &str) -> String {
 
 fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
     let choice = machine.choice().iter().position(|other| *other == nic);
-    let uses = |(pe, place): (u32, &rushmem_topology::Place)| {
+    let uses = |(pe, place): (u32, &rushmem_topology::PePlacement)| {
         (choice.is_some() && place.nic == choice).then_some(pe)
     };
     let kind = match nic.kind {
@@ -176,7 +176,8 @@ fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheG
 }
 
 fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
-    let here = |(pe, place): (u32, &rushmem_topology::Place)| (place.home == *cpus).then_some(pe);
+    let here =
+        |(pe, place): (u32, &rushmem_topology::PePlacement)| (place.home == *cpus).then_some(pe);
     let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
     let nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
     CoreMap { cpus: cpus.clone(), pes, nic }

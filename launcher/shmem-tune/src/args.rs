@@ -9,7 +9,7 @@ use clap::Parser;
 /// -n 8 shmem-tune -o FILE.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-tune", version)]
-pub struct Flags {
+pub struct TuneFlags {
     /// Write the rows into this file; by default they are printed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

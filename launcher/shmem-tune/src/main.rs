@@ -16,10 +16,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use rushmem_collectives::choice::{Facts, Table};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
-use crate::args::Flags;
+use crate::args::TuneFlags;
 use crate::measure::{Arrays, CALL};
 use crate::rows::MeasuredRow;
 
@@ -27,10 +27,10 @@ use crate::rows::MeasuredRow;
 const PASSES: usize = 5;
 
 fn main() -> ExitCode {
-    if documents::printed(Flags::command) {
+    if documents::printed(TuneFlags::command) {
         return ExitCode::SUCCESS;
     }
-    let flags = Flags::parse();
+    let flags = TuneFlags::parse();
     setup::init(CALL, rushmem_providers::ALL);
     let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);
     let outcome = match me {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 /// Where the rows go.
-fn output(flags: &Flags) -> Result<Box<dyn Write>, String> {
+fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     let Some(path) = &flags.output else { return Ok(Box::new(std::io::stdout())) };
     match File::create(path) {
         Ok(file) => Ok(Box::new(file)),
@@ -57,7 +57,7 @@ fn output(flags: &Flags) -> Result<Box<dyn Write>, String> {
 }
 
 /// The rows for all teams. All PEs call it.
-fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
+fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
     let nbytes = flags.max_bytes as usize;
     let arrays = Arrays::new(nbytes).ok_or_else(|| {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
@@ -99,11 +99,11 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
 /// For each number of bytes the seconds by each algorithm, where there is a choice. All members
 /// call it.
 fn times(
-    flags: &Flags,
+    flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,
     team: TeamHandle,
-    facts: &Facts,
+    facts: &ChoiceFacts,
 ) -> Vec<(usize, Vec<(&'static str, f64)>)> {
     let most = flags.max_bytes as usize;
     let sizes: Vec<usize> = match operation {
@@ -135,7 +135,7 @@ fn times(
 
 /// The seconds by each algorithm.
 fn compared(
-    flags: &Flags,
+    flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,
     team: TeamHandle,

@@ -4,12 +4,12 @@
 
 use std::fmt::Write;
 
-use rushmem_collectives::choice::{Facts, Table};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 
 /// What was measured of an operation on a team.
 pub struct MeasuredRow {
     pub operation: &'static str,
-    pub facts: Facts,
+    pub facts: ChoiceFacts,
     /// For a number of bytes, the seconds by each algorithm.
     pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
 }
@@ -21,7 +21,7 @@ impl MeasuredRow {
     /// The rows for teams from `least` members up to those that were measured, or for all larger
     /// ones, too; times are comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
-        let Facts { members, oversubscribed, .. } = self.facts;
+        let ChoiceFacts { members, oversubscribed, .. } = self.facts;
         let one_node = self.facts.one_node();
         let mut text = format!("# {} of {members} PEs, in microseconds\n", self.operation);
         for (nbytes, times) in &self.times {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn measured(times: &[(usize, f64, f64)]) -> MeasuredRow {
-        let facts = Facts {
+        let facts = ChoiceFacts {
             members: 4,
             per_node: 4,
             oversubscribed: false,

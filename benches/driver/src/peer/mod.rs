@@ -29,7 +29,7 @@ use workbench::{needs, process};
 
 use crate::ours;
 use contender::Contender;
-use table::Row;
+use table::SuiteRow;
 
 const RUNS: u32 = 15;
 /// The load below which nothing else is at work.
@@ -102,7 +102,7 @@ pub fn run(PeerFlags { suite, runs, mut peers, ours }: PeerFlags, install: Insta
         }
         println!(
             "{}",
-            table::of(&Row::all(suite.rows), suite.bare, &ours.spreads(), &theirs.spreads())
+            table::of(&SuiteRow::all(suite.rows), suite.bare, &ours.spreads(), &theirs.spreads())
         );
     }
     let records = all.iter().flat_map(Contender::records);

@@ -19,7 +19,7 @@ pub struct Suite {
     pub carrier: Option<&'static str>,
     /// Set for both contenders; each ignores what is meant for the other.
     pub environment: &'static [(&'static str, &'static str)],
-    /// The rows of the table, as [`Row::all`](super::table::Row::all) reads them.
+    /// The rows of the table, as [`SuiteRow::all`](super::table::Row::all) reads them.
     pub rows: &'static str,
     /// What the rows call bare, as the table's heading has it.
     pub bare: &'static str,

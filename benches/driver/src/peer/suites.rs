@@ -20,7 +20,7 @@ pub fn named(name: &str) -> Option<&'static Suite> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Row;
+    use super::super::table::SuiteRow;
     use super::*;
 
     #[test]
@@ -43,7 +43,7 @@ mod tests {
     fn rows_of_shmem_perf_are_of_a_job() {
         for suite in ALL {
             let jobs: Vec<String> = suite.measured.iter().map(|job| job.pes.to_string()).collect();
-            let rows = Row::all(suite.rows);
+            let rows = SuiteRow::all(suite.rows);
             for row in rows.iter().filter(|row| row.name.contains(' ')) {
                 let pes = row.name.rsplit(' ').next().expect("a word");
                 assert!(
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn launches_and_costs_have_rows() {
         for suite in ALL {
-            let rows = Row::all(suite.rows);
+            let rows = SuiteRow::all(suite.rows);
             let launched = suite.launches.iter().map(|launch| launch.row);
             for name in launched.chain(suite.costs.iter().map(|(row, _)| *row)) {
                 assert!(rows.iter().any(|row| row.name == name), "{name} has no row");

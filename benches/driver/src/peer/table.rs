@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use shmem_perf::statistics::Spread;
 
 /// One line of the table.
-pub struct Row {
+pub struct SuiteRow {
     /// The name under which its values were measured.
     pub name: &'static str,
     title: &'static str,
@@ -17,7 +17,7 @@ pub struct Row {
     aims: Vec<Aim>,
 }
 
-impl Row {
+impl SuiteRow {
     /// The rows of a text: a line each, with its columns between `|`. Lines with `#` are comments.
     pub fn all(text: &'static str) -> Vec<Self> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -72,7 +72,7 @@ pub enum Aim {
 /// The table in Markdown; `bare` is the heading of the column of the bare rows, which ours
 /// measured.
 pub fn of(
-    rows: &[Row],
+    rows: &[SuiteRow],
     bare: &str,
     ours: &HashMap<&str, Spread>,
     theirs: &HashMap<&str, Spread>,
@@ -101,7 +101,7 @@ pub fn of(
     text
 }
 
-fn aims(row: &Row) -> String {
+fn aims(row: &SuiteRow) -> String {
     let sign = if row.unit.more_is_better() { ">=" } else { "<=" };
     let shown = row.aims.iter().map(|aim| match aim {
         Aim::OfTheirs(share) => format!("{sign} {share} theirs"),
@@ -112,7 +112,7 @@ fn aims(row: &Row) -> String {
 }
 
 /// Whether ours is within all of the row's aims; nothing where it has none.
-fn verdict(row: &Row, ours: &Spread, theirs: &Spread, bare: Option<&Spread>) -> &'static str {
+fn verdict(row: &SuiteRow, ours: &Spread, theirs: &Spread, bare: Option<&Spread>) -> &'static str {
     let mut met = row.aims.iter().filter_map(|aim| match *aim {
         Aim::OfTheirs(share) => Some(row.unit.within(share, ours, theirs)),
         Aim::OfBare(share) => bare.map(|bare| row.unit.within(share, ours, bare)),

@@ -45,7 +45,7 @@ pub fn runs_to_find_one_of(n_figures: usize) -> usize {
 
 /// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Change {
     /// It is worse beyond noise, by more than the threshold.
     Slower,
     /// It is better beyond noise, by more than the threshold.
@@ -68,11 +68,11 @@ pub struct Compared<'a> {
     /// The probability of this difference by noise, corrected for the number of comparisons.
     pub p: f64,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: Change,
 }
 
 /// All that was compared, and what could not be.
-pub struct Found<'a> {
+pub struct Comparison<'a> {
     /// What the test knew of noise.
     pub basis: Basis,
     /// Series by series in the order of the runs before, each by size.
@@ -81,11 +81,11 @@ pub struct Found<'a> {
     pub alone: (Vec<&'a Series>, Vec<&'a Series>),
 }
 
-impl Found<'_> {
+impl Comparison<'_> {
     /// Whether something but a floor is slower.
     pub fn is_slower(&self) -> bool {
         let mut compared = self.compared.iter();
-        compared.any(|one| one.verdict == Verdict::Slower && !one.series.is_floor)
+        compared.any(|one| one.verdict == Change::Slower && !one.series.is_floor)
     }
 }
 
@@ -97,7 +97,7 @@ pub fn judge<'a>(
     before: &'a [Record],
     after: &'a [Record],
     threshold: f64,
-) -> Result<Found<'a>, String> {
+) -> Result<Comparison<'a>, String> {
     let basis = Basis::of(before.len(), after.len())?;
     let mut compared = Vec::new();
     let mut has_enough_runs = Vec::new();
@@ -117,24 +117,24 @@ pub fn judge<'a>(
                 medians: (old, new),
                 ratio: ratio(series.measure.cost(old), series.measure.cost(new)),
                 p: p_value(&a, &b),
-                verdict: Verdict::TooFew,
+                verdict: Change::TooFew,
             });
         }
     }
     correct(&mut compared);
     for (one, has_enough_runs) in compared.iter_mut().zip(has_enough_runs) {
         one.verdict = match () {
-            () if !has_enough_runs => Verdict::TooFew,
-            () if one.p <= LEVEL && one.ratio > 1.0 + threshold => Verdict::Slower,
-            () if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) => Verdict::Faster,
-            () => Verdict::Equal,
+            () if !has_enough_runs => Change::TooFew,
+            () if one.p <= LEVEL && one.ratio > 1.0 + threshold => Change::Slower,
+            () if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) => Change::Faster,
+            () => Change::Equal,
         };
     }
     let missing = |from: &[&'a Series], of: &[&'a Series]| {
         from.iter().copied().filter(|one| !contains(of, one)).collect()
     };
     let alone = (missing(&series_before, &series_after), missing(&series_after, &series_before));
-    Ok(Found { basis, compared, alone })
+    Ok(Comparison { basis, compared, alone })
 }
 
 /// The series of some runs, each once.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::judge::{Basis, Compared, Found, LEVEL, Verdict, runs_to_find_one_of};
+use super::judge::{Basis, Change, Compared, Comparison, LEVEL, runs_to_find_one_of};
 use crate::columns::aligned;
 use crate::naming::names;
 use crate::record::{Record, Series};
@@ -12,7 +12,7 @@ use crate::units;
 /// The whole text.
 pub fn words(
     runs: (&[Record], &[Record]),
-    found: &Found,
+    found: &Comparison,
     threshold: f64,
     lists_equal: bool,
 ) -> String {
@@ -26,8 +26,8 @@ pub fn words(
         let _ = writeln!(text, "note: all with {}.", names.common);
     }
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
-    for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooFew, Verdict::Equal] {
-        if verdict < Verdict::Equal || lists_equal {
+    for verdict in [Change::Slower, Change::Faster, Change::TooFew, Change::Equal] {
+        if verdict < Change::Equal || lists_equal {
             let all = found.compared.iter().zip(&names.names);
             rows.extend(
                 all.filter(|(one, _)| one.verdict == verdict).map(|(one, name)| row(one, name)),
@@ -48,7 +48,7 @@ pub fn words(
         n
     };
     let [slower, faster, equal, few] =
-        [Verdict::Slower, Verdict::Faster, Verdict::Equal, Verdict::TooFew].map(count);
+        [Change::Slower, Change::Faster, Change::Equal, Change::TooFew].map(count);
     let _ = write!(text, "{} slower, {} faster, {} equal", slower[0], faster[0], equal[0]);
     if few[0] > 0 {
         let _ = write!(text, ", {} of too few values to say", few[0]);
@@ -80,7 +80,7 @@ pub fn words(
 }
 
 /// The limits of the test.
-fn reach(n_runs: usize, found: &Found, threshold: f64) -> String {
+fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
     let needed = runs_to_find_one_of(found.compared.len());
     match found.basis {
         Basis::Batches => format!(
@@ -140,10 +140,10 @@ const HEAD: [&str; 8] = ["", "measure", "operation", "bytes", "before", "after",
 
 fn row(one: &Compared, name: &str) -> Vec<String> {
     let verdict = match one.verdict {
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::Equal => "equal",
-        Verdict::TooFew => "too few values",
+        Change::Slower => "slower",
+        Change::Faster => "faster",
+        Change::Equal => "equal",
+        Change::TooFew => "too few values",
     };
     let (measure, floor) = (one.series.measure, if one.series.is_floor { " (floor)" } else { "" });
     vec![

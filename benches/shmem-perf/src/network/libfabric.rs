@@ -24,7 +24,7 @@ const FAULTY: [&str; 3] = ["ofi_rxd", "net", "ofi_mrail"];
 const KEY: u64 = 1;
 
 /// An endpoint with its queue. Nothing of it is closed.
-pub struct Endpoint {
+pub struct LibfabricRoute {
     library: Libfabric,
     memory: TransferMemory,
     endpoint: *mut fi::fid_ep,
@@ -48,7 +48,7 @@ pub struct Endpoint {
     path: String,
 }
 
-impl Endpoint {
+impl LibfabricRoute {
     /// Opens libfabric and registers memory.
     pub fn open(
         memory: TransferMemory,
@@ -194,7 +194,7 @@ impl Endpoint {
     }
 }
 
-impl NetworkRoute for Endpoint {
+impl NetworkRoute for LibfabricRoute {
     fn contact(&self) -> Result<Contact, String> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();

@@ -13,7 +13,7 @@ use super::device::Preference;
 use super::route::{Contact, NetworkRoute, TransferMemory};
 
 /// A worker, and its endpoint at the other PE. Neither is closed.
-pub struct Ucp {
+pub struct UcxRoute {
     ucp: &'static sys::Ucp,
     memory: TransferMemory,
     context: sys::ucp_context_h,
@@ -31,7 +31,7 @@ pub struct Ucp {
     path: String,
 }
 
-impl Ucp {
+impl UcxRoute {
     /// Opens UCX and registers memory.
     pub fn open(
         memory: TransferMemory,
@@ -98,7 +98,7 @@ impl Ucp {
     }
 }
 
-impl NetworkRoute for Ucp {
+impl NetworkRoute for UcxRoute {
     fn contact(&self) -> Result<Contact, String> {
         let (ucp, mut address, mut nbytes) = (self.ucp, null_mut(), 0);
         // SAFETY: a live worker; it writes an address and its size when it succeeds.

@@ -29,16 +29,16 @@ fn table() -> Vec<Operation> {
     ]
 }
 
-fn options(words: &[&str]) -> Options {
-    Options::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
+fn options(words: &[&str]) -> PerfOptions {
+    PerfOptions::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
 }
 
-fn facts(n_pes: u32, shares_memory: bool) -> Facts {
-    Facts { n_pes, shares_memory, shares_host: true, networks: [false; 2] }
+fn facts(n_pes: u32, shares_memory: bool) -> JobFacts {
+    JobFacts { n_pes, shares_memory, shares_host: true, networks: [false; 2] }
 }
 
 /// Measures and names, in their order.
-fn planned(words: &[&str], facts: Facts) -> Vec<(Measure, String)> {
+fn planned(words: &[&str], facts: JobFacts) -> Vec<(Measure, String)> {
     let groups = plan(&options(words), &table(), facts).expect("a plan");
     let subjects = groups.into_iter().flat_map(|group| group.subjects);
     subjects.map(|subject| (subject.measure, subject.name)).collect()
@@ -93,7 +93,7 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
 
 #[test]
 fn floors_of_networks_are_those_that_are_wanted() {
-    let of = |networks, words: &[&str]| planned(words, Facts { networks, ..facts(2, false) });
+    let of = |networks, words: &[&str]| planned(words, JobFacts { networks, ..facts(2, false) });
     for (networks, names) in
         [([true, false], ["ucp_put", "ucp_get"]), ([false, true], ["fi_write", "fi_read"])]
     {

@@ -6,7 +6,7 @@ use super::figure::Figure;
 use super::kinds::titled;
 use super::palette::SERIES;
 use super::rows;
-use super::source::Source;
+use super::source::NamedRun;
 use super::trace::Trace;
 use crate::record::{Measure, Series};
 use crate::units;
@@ -21,7 +21,7 @@ pub fn by_size(
     operations: &[String],
     series: &[(usize, &Series)],
     floors: &[(usize, &Series)],
-    runs: &[Source],
+    runs: &[NamedRun],
 ) -> Vec<Figure> {
     let (names, common) = named(series);
     let is_curve = |one: &&Named| one.series.points.len() > 1;

@@ -5,7 +5,7 @@ use super::curves::{colored, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
 use super::palette::SERIES;
-use super::source::Source;
+use super::source::NamedRun;
 use crate::record::{Measure, Series, Shape};
 use crate::units;
 
@@ -14,7 +14,7 @@ pub fn by_team(
     measure: Measure,
     operations: &[String],
     series: &[(usize, &Series)],
-    runs: &[Source],
+    runs: &[NamedRun],
 ) -> Vec<Figure> {
     let first_team = series.iter().find_map(|(_, one)| one.shape.team_size);
     let is_other = |(_, one): &(usize, &Series)| {

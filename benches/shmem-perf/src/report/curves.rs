@@ -1,7 +1,7 @@
 //! Series as curves: their names next to each other, their colors, their spread, and the legend.
 
 use super::palette::{FLOOR, INK};
-use super::source::{Source, called_shortly};
+use super::source::{NamedRun, called_shortly};
 use super::style::{Entry, FLOOR_DASHES, colors};
 use super::trace::{Spot, Trace};
 use crate::naming::names;
@@ -19,9 +19,9 @@ pub struct Named<'a> {
 }
 
 /// The series of a measure, each with the place of its run.
-pub fn all(measure: Measure, runs: &[Source]) -> Vec<(usize, &Series)> {
+pub fn all(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
     let of_run = |(i, run)| -> Vec<(usize, &Series)> {
-        let run: &Source = run;
+        let run: &NamedRun = run;
         run.record.series.iter().filter(|s| s.measure == measure).map(|s| (i, s)).collect()
     };
     runs.iter().enumerate().flat_map(of_run).collect()
@@ -57,7 +57,7 @@ pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<(Vec<Named<'a>>, Strin
 }
 
 /// The curves of a group: a color for each name, the same as in other charts of these operations.
-pub fn colored(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<Trace> {
+pub fn colored(group: &[Named], operations: &[String], runs: &[NamedRun]) -> Vec<Trace> {
     let mut firsts: Vec<&Named> = Vec::new();
     for one in group {
         if !firsts.iter().any(|first| first.name == one.name) {
@@ -72,7 +72,7 @@ pub fn colored(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<T
     group.iter().map(|one| curve(one, color(one), runs)).collect()
 }
 
-pub fn curve(one: &Named, color: Option<usize>, runs: &[Source]) -> Trace {
+pub fn curve(one: &Named, color: Option<usize>, runs: &[NamedRun]) -> Trace {
     let spot = |point: &Point| Spot {
         x: point.nbytes,
         value: point.summary.p50,
@@ -106,7 +106,7 @@ pub fn noted(common: &str, curves: &[Trace]) -> String {
 }
 
 /// A color for each name, and a kind of line for each run.
-pub fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Entry> {
+pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entry> {
     let mut legend: Vec<Entry> = Vec::new();
     for curve in curves {
         if !legend.iter().any(|entry| entry.text == curve.name) {

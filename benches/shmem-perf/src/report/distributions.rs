@@ -7,13 +7,13 @@ use super::figure::{Figure, legend};
 use super::histogram;
 use super::palette::SERIES;
 use super::section::Part;
-use super::source::{Source, called};
+use super::source::{NamedRun, called};
 use super::style::{Entry, dashes};
 use crate::record::{Measure, Point, Series};
 use crate::units;
 
 /// The histogram of each operation at one size, and the legend of all.
-pub fn distributions(runs: &[Source]) -> Vec<Part> {
+pub fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     let (mut charts, mut seen) = (Vec::new(), BTreeSet::new());
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
         let is_timed =

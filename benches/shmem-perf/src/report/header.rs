@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::palette::INK;
-use super::source::{Source, called, called_shortly};
+use super::source::{NamedRun, called, called_shortly};
 use super::style::Entry;
 use super::table::table;
 use crate::answer;
-use crate::record::{Job, Record};
+use crate::record::{JobInfo, Record};
 
 /// The hosts that are listed by name; the others are counted.
 const MOST_HOSTS: usize = 8;
 
-pub fn header(runs: &[Source]) -> Markup {
+pub fn header(runs: &[NamedRun]) -> Markup {
     html! {
         header {
             h1 { "shmem-perf report" }
@@ -28,7 +28,7 @@ pub fn header(runs: &[Source]) -> Markup {
     }
 }
 
-fn warnings(runs: &[Source]) -> Markup {
+fn warnings(runs: &[NamedRun]) -> Markup {
     let mut items = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         let name = if runs.len() > 1 { called_shortly(runs, i) + ": " } else { String::new() };
@@ -48,7 +48,7 @@ fn warnings(runs: &[Source]) -> Markup {
 }
 
 /// How long the operations of a run take, what is possible, and the reasons for the gap.
-fn answers(runs: &[Source], run: usize) -> Markup {
+fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
     let rows: Vec<Vec<String>> =
         answer::answers(record).into_iter().map(|(row, _)| row.to_vec()).collect();
@@ -68,7 +68,7 @@ fn answers(runs: &[Source], run: usize) -> Markup {
     }
 }
 
-fn facts(runs: &[Source]) -> Markup {
+fn facts(runs: &[NamedRun]) -> Markup {
     let clock = |record: &Record| {
         let clock = &record.clock;
         format!(
@@ -143,7 +143,7 @@ fn shell(word: &str) -> String {
 }
 
 /// Hosts, grouped by kind.
-fn hosts(job: &Job) -> String {
+fn hosts(job: &JobInfo) -> String {
     let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for host in &job.hosts {
         let parts = match host.numa_nodes.len() {
@@ -168,14 +168,14 @@ fn hosts(job: &Job) -> String {
     kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
-fn settings(runs: &[Source]) -> Markup {
+fn settings(runs: &[NamedRun]) -> Markup {
     let mut names: Vec<&str> = Vec::new();
     for setting in runs.iter().flat_map(|run| &run.record.settings) {
         if !names.contains(&setting.name.as_str()) {
             names.push(&setting.name);
         }
     }
-    let value = |run: &Source, name: &str| {
+    let value = |run: &NamedRun, name: &str| {
         let setting = run.record.settings.iter().find(|setting| setting.name == name);
         setting.map_or(String::new(), |setting| format!("{} ({})", setting.value, setting.origin))
     };
@@ -188,7 +188,7 @@ fn settings(runs: &[Source]) -> Markup {
     folded("Settings", &table(&head, &rows, usize::MAX))
 }
 
-fn places(runs: &[Source]) -> Markup {
+fn places(runs: &[NamedRun]) -> Markup {
     let mut rows = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
@@ -226,11 +226,11 @@ mod tests {
     #[test]
     fn doubts_come_first() {
         let mut record = fixture::empty();
-        assert!(warnings(&[Source { name: "a".into(), record: record.clone() }]).0.is_empty());
+        assert!(warnings(&[NamedRun { name: "a".into(), record: record.clone() }]).0.is_empty());
         record.complete = false;
         record.warnings.push("The CPU was <busy>.".into());
         record.series = fixture::run(1, 1.0).series;
-        let text = header(&[Source { name: "a".into(), record }]).into_string();
+        let text = header(&[NamedRun { name: "a".into(), record }]).into_string();
         let answer = text.find("possible here").expect("answers");
         assert!(answer < text.find("OpenSHMEM").expect("facts"), "{text}");
         assert!(text.contains("did not end normally") && text.contains("&lt;busy&gt;"), "{text}");

@@ -9,10 +9,10 @@ use maud::{Markup, html};
 use super::axis::Axis;
 use super::chart::WIDTH;
 use super::drawing::{Drawing, label, px, rule, shortened, upright_label};
-use super::nodes::Nodes;
+use super::nodes::NodeNames;
 use super::palette::{ABSENT, CARD, RED, SOFT, STEPS, on_step, step, step_color};
 use super::suspects::{Slow, Suspects, find};
-use crate::record::{Job, Matrix};
+use crate::record::{JobInfo, Matrix};
 use crate::units;
 
 const LEFT: f64 = 66.0;
@@ -31,9 +31,9 @@ const WITH_VALUES: usize = 10;
 const LETTER: f64 = 6.4;
 
 /// Draws a map, and says in sentences what stands out.
-pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
+pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     let n = matrix.values.len();
-    let nodes = Nodes::new(job, n);
+    let nodes = NodeNames::new(job, n);
     let found = find(matrix, &nodes.of);
     let sentences = sentences(&found, &nodes);
     let cell = (SIDE / n.max(1) as f64).min(CELL);
@@ -58,7 +58,7 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
 /// A map and what its parts share.
 struct Map<'a> {
     matrix: &'a Matrix,
-    nodes: Nodes,
+    nodes: NodeNames,
     found: Suspects,
     n: usize,
     /// The sides of a cell and of the map.
@@ -276,7 +276,7 @@ fn block_at((x, y): (f64, f64), height: f64, color: &str) -> Markup {
 }
 
 /// Sentences about what stands out, the larger things first.
-fn sentences(found: &Suspects, nodes: &Nodes) -> Vec<String> {
+fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
     const MOST: usize = 6;
     let direction = |slow: &Slow| match (slow.from, slow.to) {
         (Some(from), Some(to)) => format!("from it take {from:.1} times and to it {to:.1} times"),
@@ -319,10 +319,10 @@ fn sentences(found: &Suspects, nodes: &Nodes) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{Host, Measure, PeInfo};
+    use crate::record::{HostInfo, Measure, PeInfo};
 
-    fn job(n: u32, per_host: u32) -> Job {
-        let host = |i| Host {
+    fn job(n: u32, per_host: u32) -> JobInfo {
+        let host = |i| HostInfo {
             name: format!("n{i}"),
             cpu: String::new(),
             n_cpus: 1,
@@ -331,7 +331,10 @@ mod tests {
             nics: Vec::new(),
         };
         let pe = |pe| PeInfo { host: pe / per_host, node: None, cpus: String::new() };
-        Job { hosts: (0..n.div_ceil(per_host)).map(host).collect(), pes: (0..n).map(pe).collect() }
+        JobInfo {
+            hosts: (0..n.div_ceil(per_host)).map(host).collect(),
+            pes: (0..n).map(pe).collect(),
+        }
     }
 
     fn matrix(n: usize) -> Matrix {
@@ -341,7 +344,7 @@ mod tests {
         Matrix { measure: Measure::Latency, operation: "put".into(), nbytes: 8, values }
     }
 
-    fn text(matrix: &Matrix, job: &Job) -> String {
+    fn text(matrix: &Matrix, job: &JobInfo) -> String {
         draw(matrix, job).0.svg("").into_string()
     }
 
@@ -381,7 +384,7 @@ mod tests {
         assert!(spotted.contains("fill=\"#d11a2a\"") && crosses(&spotted) == 0);
         let values = vec![vec![None], vec![Some(1.0), Some(f64::NAN)]];
         let ragged = Matrix { values, ..matrix(2) };
-        let ragged = text(&ragged, &Job { hosts: Vec::new(), pes: Vec::new() });
+        let ragged = text(&ragged, &JobInfo { hosts: Vec::new(), pes: Vec::new() });
         assert!(!ragged.contains("NaN"));
     }
 }

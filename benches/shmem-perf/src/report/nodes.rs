@@ -1,10 +1,10 @@
 //! The nodes of a job and what they are called: PEs that share memory are one, which may be a part
 //! of a host.
 
-use crate::record::Job;
+use crate::record::JobInfo;
 
 /// Nodes, in the order of their first PEs.
-pub struct Nodes {
+pub struct NodeNames {
     /// The node of each PE.
     pub of: Vec<usize>,
     /// The host's name, or `node 1 of` it where it has several.
@@ -14,9 +14,9 @@ pub struct Nodes {
     pub divide: bool,
 }
 
-impl Nodes {
+impl NodeNames {
     /// Those of the first `n` PEs. Records of older versions have no nodes but hosts.
-    pub fn new(job: &Job, n: usize) -> Self {
+    pub fn new(job: &JobInfo, n: usize) -> Self {
         let pes = || job.pes.iter().take(n);
         let mut keys: Vec<(u32, u32)> = Vec::new();
         let mut of = Vec::new();
@@ -58,20 +58,20 @@ mod tests {
     #[test]
     fn a_host_that_is_one_node_has_its_name() {
         let job = fixture::empty().job;
-        let nodes = Nodes::new(&job, 16);
+        let nodes = NodeNames::new(&job, 16);
         assert_eq!(nodes.of[..5], [0, 0, 0, 0, 1]);
         assert!(nodes.divide && nodes.name(1) == fixture::HOSTS[1]);
-        assert_eq!((Nodes::new(&job, 20).of[19], nodes.name(99)), (0, "?"));
+        assert_eq!((NodeNames::new(&job, 20).of[19], nodes.name(99)), (0, "?"));
     }
 
     #[test]
     fn a_host_may_be_several_nodes() {
         let mut job = fixture::empty().job;
         job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number / 2));
-        let nodes = Nodes::new(&job, 16);
+        let nodes = NodeNames::new(&job, 16);
         assert_eq!((nodes.of[1], nodes.of[2], nodes.of[15]), (0, 1, 7));
         assert_eq!(nodes.name(3), format!("node 1 of {}", fixture::HOSTS[1]));
         job.pes.iter_mut().zip(0..).for_each(|(pe, number)| pe.node = Some(number));
-        assert!(nodes.divide && !Nodes::new(&job, 16).divide);
+        assert!(nodes.divide && !NodeNames::new(&job, 16).divide);
     }
 }

@@ -4,11 +4,11 @@ use maud::{DOCTYPE, PreEscaped, html};
 
 use super::drawing::printable;
 use super::header::header;
-use super::section::Section;
-use super::source::Source;
+use super::section::ReportSection;
+use super::source::NamedRun;
 
 /// The report of some runs.
-pub fn page(runs: &[Source], sections: &[Section]) -> String {
+pub fn page(runs: &[NamedRun], sections: &[ReportSection]) -> String {
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     printable(html! {
         (DOCTYPE)

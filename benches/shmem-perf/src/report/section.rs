@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::figure::Figure;
 
 /// A part of the page.
-pub struct Section {
+pub struct ReportSection {
     pub id: &'static str,
     pub title: &'static str,
     /// Its charts and tables.

@@ -10,15 +10,15 @@ use super::figure::Figure;
 use super::header::folded;
 use super::heat;
 use super::kinds::kinds;
-use super::section::{Part, Section};
-use super::source::{Source, called};
+use super::section::{Part, ReportSection};
+use super::source::{NamedRun, called};
 use super::table::figures;
 use crate::operation::{bounds, kind_of};
 use crate::record::{Measure, Series};
 use crate::units;
 
 /// The sections that have something to show.
-pub fn sections(runs: &[Source]) -> Vec<Section> {
+pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
     let both = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
     let mut sections = vec![
         of("latency", &[Measure::Latency], runs),
@@ -27,15 +27,15 @@ pub fn sections(runs: &[Source]) -> Vec<Section> {
         of("overlap", &[Measure::Overlap], runs),
         of("collectives", &[Measure::Collective], runs),
         of("events", &[Measure::Event], runs),
-        Section { id: "maps", title: "PE by PE", body: maps(runs) },
-        Section { id: "distributions", title: "Distributions", body: distributions(runs) },
+        ReportSection { id: "maps", title: "PE by PE", body: maps(runs) },
+        ReportSection { id: "distributions", title: "Distributions", body: distributions(runs) },
     ];
     sections.retain(|section| !section.body.is_empty());
     sections
 }
 
 /// The charts of some measures, and the tables of their figures.
-fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
+fn of(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportSection {
     let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
     for &measure in measures {
         let series = all(measure, runs);
@@ -65,10 +65,10 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
         body.extend([Part::note(note), Part::Figures(all_charts)]);
         body.extend(tables);
     }
-    Section { id, title: units::name(measures[0]), body }
+    ReportSection { id, title: units::name(measures[0]), body }
 }
 
-fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec<Figure> {
+fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> Vec<Figure> {
     let mut charts = Vec::new();
     let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
     for (kind, operations) in kinds(&own) {
@@ -91,7 +91,7 @@ fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec
     charts
 }
 
-fn maps(runs: &[Source]) -> Vec<Part> {
+fn maps(runs: &[NamedRun]) -> Vec<Part> {
     let mut maps = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for matrix in &run.record.matrices {

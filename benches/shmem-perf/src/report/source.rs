@@ -6,14 +6,14 @@ use super::drawing::shortened;
 use super::style::letter;
 use crate::record::Record;
 
-pub struct Source {
+pub struct NamedRun {
     /// The file's name without its ending, or its whole path if another has the same.
     pub name: String,
     pub record: Record,
 }
 
 /// Runs by the files that they are in.
-pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<Source> {
+pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
     let is_single =
@@ -22,23 +22,23 @@ pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<Source> {
         Some(name) if is_single(&Some(name.clone())) => name,
         _ => path.display().to_string(),
     };
-    records.into_iter().map(|(path, record)| Source { name: name(&path), record }).collect()
+    records.into_iter().map(|(path, record)| NamedRun { name: name(&path), record }).collect()
 }
 
 /// Letters of a name in a legend.
 const LETTERS: usize = 28;
 
 /// The whole name of a run, with a letter where there are several.
-pub fn called(runs: &[Source], run: usize) -> String {
+pub fn called(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }
 
 /// The same for legends and tables, where a long name is cut.
-pub fn called_shortly(runs: &[Source], run: usize) -> String {
+pub fn called_shortly(runs: &[NamedRun], run: usize) -> String {
     lettered(runs, run, &shortened(&runs[run].name, LETTERS))
 }
 
-fn lettered(runs: &[Source], run: usize, name: &str) -> String {
+fn lettered(runs: &[NamedRun], run: usize, name: &str) -> String {
     match runs.len() {
         1 => name.to_owned(),
         _ => format!("{} {name}", letter(run)),

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::Across;
-use super::source::{Source, called_shortly};
+use super::source::{NamedRun, called_shortly};
 use crate::naming::names;
 use crate::operation::is_invalid;
 use crate::record::{Ended, Series};
@@ -28,7 +28,7 @@ pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
 }
 
 /// All figures of some series, each with the place of its run.
-pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Source]) -> Markup {
+pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[NamedRun]) -> Markup {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];
     head.extend((runs.len() > 1).then_some("run"));

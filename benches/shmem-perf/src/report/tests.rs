@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use roxmltree::{Document, Node};
 
 use super::pictures;
-use super::section::{Part, Section};
+use super::section::{Part, ReportSection};
 use super::sections::sections;
-use super::source::Source;
+use super::source::NamedRun;
 use crate::fixture;
 use crate::record::{Measure, Point, Record};
 use crate::units;
 
 /// Two runs with all that makes a page hard: warnings, markup in names, long names, missing values.
-fn runs() -> Vec<Source> {
+fn runs() -> Vec<NamedRun> {
     let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
     after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());
     after.warnings.push("SHMEM_CHECK is on, which slows every call down.".into());
@@ -23,14 +23,14 @@ fn runs() -> Vec<Source> {
     after.settings[0].value = "ucx".into();
     after.library.name =
         "Another library of OpenSHMEM with quite a long name, built with debugging".into();
-    let named = |name: &str, record| Source { name: name.into(), record };
+    let named = |name: &str, record| NamedRun { name: name.into(), record };
     vec![
         named("before-the-change", before),
         named("after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read", after),
     ]
 }
 
-fn page(runs: &[Source]) -> String {
+fn page(runs: &[NamedRun]) -> String {
     super::page::page(runs, &sections(runs))
 }
 
@@ -120,7 +120,7 @@ fn the_pointer_finds_what_the_record_says() {
 
 #[test]
 fn every_figure_is_in_a_table() {
-    let runs = vec![Source { name: "a".into(), record: fixture::run(1, 1.0) }];
+    let runs = vec![NamedRun { name: "a".into(), record: fixture::run(1, 1.0) }];
     let n_points: usize = runs[0].record.series.iter().map(|series| series.points.len()).sum();
     parsed(&page(&runs), |document| {
         let rows = all(document, "section")
@@ -132,16 +132,16 @@ fn every_figure_is_in_a_table() {
 
 #[test]
 fn runs_without_figures_have_a_page() {
-    let empty = || Source { name: "nothing".into(), record: fixture::empty() };
+    let empty = || NamedRun { name: "nothing".into(), record: fixture::empty() };
     let text = page(&[empty(), empty()]);
     assert!(text.contains("Nothing was measured."));
     let mut hollow = fixture::run(1, 1.0);
     hollow.series.iter_mut().for_each(|series| series.points.clear());
     hollow.matrices.iter_mut().for_each(|matrix| matrix.values.clear());
-    parsed(&page(&[Source { name: "hollow".into(), record: hollow }]), |_| ());
+    parsed(&page(&[NamedRun { name: "hollow".into(), record: hollow }]), |_| ());
     let mut alone = fixture::run(1, 1.0);
     alone.series.retain(|series| series.is_floor);
-    parsed(&page(&[Source { name: "floors".into(), record: alone }]), |document| {
+    parsed(&page(&[NamedRun { name: "floors".into(), record: alone }]), |document| {
         assert!(all(document, "figure").count() >= 2);
     });
 }
@@ -194,7 +194,7 @@ fn files_that_are_no_records_are_named() {
 #[ignore = "it is for eyes"]
 fn a_page_to_look_at() {
     let folder = std::env::temp_dir();
-    let write = |name: &str, runs: &[Source]| {
+    let write = |name: &str, runs: &[NamedRun]| {
         let path = folder.join(name);
         std::fs::write(&path, page(runs)).expect("written");
         println!("{}", path.display());
@@ -217,8 +217,8 @@ fn a_page_to_look_at() {
         matrix.values.truncate(2);
         matrix.values.iter_mut().for_each(|row| row.truncate(2));
     }
-    write("shmem-perf-large.html", &[Source { name: "large".into(), record: large }]);
-    write("shmem-perf-tiny.html", &[Source { name: "tiny".into(), record: tiny }]);
+    write("shmem-perf-large.html", &[NamedRun { name: "large".into(), record: large }]);
+    write("shmem-perf-tiny.html", &[NamedRun { name: "tiny".into(), record: tiny }]);
     let folder = folder.join("shmem-perf-charts");
     std::fs::create_dir_all(&folder).expect("made");
     for (name, text) in pictures(&sections(&runs())) {
@@ -252,7 +252,7 @@ fn every_chart_is_a_picture_of_its_own() {
     let pictures = pictures(&sections);
     let names: HashSet<&String> = pictures.iter().map(|(name, _)| name).collect();
     assert!(pictures.len() > 8 && names.len() == pictures.len(), "{names:?}");
-    let parts = sections.iter().flat_map(|section: &Section| &section.body);
+    let parts = sections.iter().flat_map(|section: &ReportSection| &section.body);
     for (figure, (_, text)) in parts.flat_map(Part::figures).zip(&pictures) {
         let (title, entries) = (figure.title.clone(), figure.legend.len());
         for address in ["https:", "url(", "@import", "src=", "var(", "class=", "data-", "<style"] {

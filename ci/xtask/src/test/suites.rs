@@ -16,7 +16,7 @@ use workbench::process;
 use workbench::workspace::{TestProgram, Workspace};
 
 use super::outcome::StepOutcome;
-use super::tools::{self, Tally};
+use super::tools::{self, TestTally};
 
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);
@@ -76,7 +76,7 @@ impl Run {
         let programs = Mutex::new(self.programs.into_iter());
         let next = || programs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let lane = || {
-            let (mut tally, mut failed) = (Tally::default(), Vec::new());
+            let (mut tally, mut failed) = (TestTally::default(), Vec::new());
             while let Some((name, mut command)) = next() {
                 match tools::tally(&mut command) {
                     Ok(more) => tally += more,
@@ -88,7 +88,7 @@ impl Run {
             }
             (tally, failed)
         };
-        let (mut tally, mut failed) = (Tally::default(), Vec::new());
+        let (mut tally, mut failed) = (TestTally::default(), Vec::new());
         thread::scope(|scope| {
             let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
             for lane in lanes {

@@ -82,37 +82,37 @@ pub fn crates(folder: &Path, arguments: &[&str]) -> Result<Result<()>> {
 
 /// How many tests ended how, of one run or several.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Tally {
+pub struct TestTally {
     passed: u64,
     /// Left out: because they are long, or because something that they need is absent.
     ignored: u64,
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, more: Tally) {
+impl AddAssign for TestTally {
+    fn add_assign(&mut self, more: TestTally) {
         self.passed += more.passed;
         self.ignored += more.ignored;
     }
 }
 
-impl Tally {
+impl TestTally {
     /// The numbers in a line such as `test result: ok. 3 passed; 0 failed; 2 ignored; ...`.
-    fn read(line: &str) -> Option<Tally> {
+    fn read(line: &str) -> Option<TestTally> {
         let results = line.strip_prefix("test result: ok. ")?;
         let number = |what: &str| {
             let mut parts = results.split("; ").filter_map(|part| part.split_once(' '));
             let (number, _) = parts.find(|(_, named)| *named == what)?;
             number.parse().ok()
         };
-        Some(Tally { passed: number("passed")?, ignored: number("ignored")? })
+        Some(TestTally { passed: number("passed")?, ignored: number("ignored")? })
     }
 
     /// Of a step that consists of these tests. A filter that matches nothing must not look like
     /// success.
     pub fn outcome(self) -> Result<StepOutcome> {
         match self {
-            Tally { passed: 0, ignored: 0 } => bail!("no test ran"),
-            Tally { passed: 0, .. } => {
+            TestTally { passed: 0, ignored: 0 } => bail!("no test ran"),
+            TestTally { passed: 0, .. } => {
                 Ok(StepOutcome::Skipped("all of its tests were ignored".into()))
             }
             _ => Ok(StepOutcome::Passed),
@@ -121,15 +121,15 @@ impl Tally {
 }
 
 /// Runs a test program or `cargo test`, shows what it printed and counts its tests.
-pub fn tally(command: &mut Command) -> Result<Tally> {
+pub fn tally(command: &mut Command) -> Result<TestTally> {
     let shown = process::shown(command);
     println!("started: {shown}");
     let output = command.output().with_context(|| format!("could not start {shown}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     // By one call, since several programs may run.
     println!("$ {shown}\n{text}{}", String::from_utf8_lossy(&output.stderr));
-    let mut tally = Tally::default();
-    text.lines().filter_map(Tally::read).for_each(|more| tally += more);
+    let mut tally = TestTally::default();
+    text.lines().filter_map(TestTally::read).for_each(|more| tally += more);
     process::decide(command, output.status)?;
     Ok(tally)
 }
@@ -151,7 +151,7 @@ mod tests {
             let text = format!(
                 "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 measured"
             );
-            tally(Command::new("echo").arg(text)).and_then(Tally::outcome)
+            tally(Command::new("echo").arg(text)).and_then(TestTally::outcome)
         };
         assert!(matches!(says(2, 1), Ok(StepOutcome::Passed)));
         assert!(matches!(says(0, 1), Ok(StepOutcome::Skipped(_))));

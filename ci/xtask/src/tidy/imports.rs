@@ -17,17 +17,10 @@ use super::tree::Tree;
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
-/// Names of the standard library that no type of ours may take.
-const TAKEN: &[&str] =
-    &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
-
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-    for file in tree.files.iter().filter(|file| file.is_rust()) {
-        if let Some((folder, path)) = file.path.split_once("/src/")
-            && !path.ends_with("tests.rs")
-            && !path.contains("tests/")
-        {
+    for file in &tree.files {
+        if let Some((folder, path)) = file.source() {
             crates
                 .entry(folder)
                 .or_default()
@@ -59,26 +52,6 @@ fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
             }
         }
     }
-    let mut definitions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (path, module) in modules.files.values() {
-        for name in &module.types {
-            definitions.entry(name).or_default().push(path);
-        }
-    }
-    for (name, paths) in definitions {
-        if paths.len() > 1 {
-            complaints.push(format!(
-                "{folder}/src: the type {name} is defined in {}",
-                paths.join(" and ")
-            ));
-        }
-        if TAKEN.contains(&name) {
-            complaints.push(format!(
-                "{folder}/src/{}: the type {name} hides that of the standard library",
-                paths[0]
-            ));
-        }
-    }
     complaints
 }
 
@@ -94,7 +67,6 @@ struct Module {
     paths: BTreeSet<NamePath>,
     /// Modules all of whose names it has by `use x::*`, as written.
     globs: Vec<NamePath>,
-    types: Vec<String>,
     /// Every name that it defines.
     defined: BTreeSet<String>,
     /// How many modules without a file are around what is visited.
@@ -229,18 +201,17 @@ impl Module {
 impl<'ast> Visit<'ast> for Module {
     fn visit_item(&mut self, item: &'ast Item) {
         self.defined.extend(defined(item).map(ToString::to_string));
-        let (attributes, name) = match item {
-            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
-            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
-            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
-            Item::Fn(item) => (&item.attrs, None),
-            Item::Impl(item) => (&item.attrs, None),
-            Item::Mod(item) => (&item.attrs, None),
-            Item::Use(item) => (&item.attrs, None),
+        let attributes = match item {
+            Item::Struct(item) => &item.attrs,
+            Item::Enum(item) => &item.attrs,
+            Item::Trait(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            Item::Mod(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
             _ => return visit::visit_item(self, item),
         };
         if !is_test(attributes) {
-            self.types.extend(name.map(ToString::to_string));
             visit::visit_item(self, item);
         }
     }

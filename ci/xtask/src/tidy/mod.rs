@@ -10,6 +10,7 @@ mod imports;
 mod layers;
 mod links;
 mod manifests;
+mod names;
 mod prose;
 mod tree;
 
@@ -26,6 +27,7 @@ const RULES: &[Rule] = &[
     manifests::check,
     files::check,
     imports::check,
+    names::check,
     prose::check,
     links::check,
     figures::check,

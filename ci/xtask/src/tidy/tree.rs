@@ -24,6 +24,12 @@ impl File {
         self.path.ends_with(".rs")
     }
 
+    /// The folder of its crate and its path in `src`, if it is a source of a crate and no test.
+    pub fn source(&self) -> Option<(&str, &str)> {
+        let source = self.path.split_once("/src/").filter(|_| self.is_rust());
+        source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))
+    }
+
     /// Whether a program wrote it: then its length and its style are not its authors' choice.
     pub fn is_generated(&self) -> bool {
         self.text.lines().next().is_some_and(|line| line.contains("@generated"))

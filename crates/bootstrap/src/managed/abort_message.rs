@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
-/// A reader that has stopped reading delays the end of the job by no more than this.
+/// How long a reader that has stopped reading may delay the end of the job.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two polls.

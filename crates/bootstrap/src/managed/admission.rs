@@ -20,7 +20,7 @@ use super::time_left::timespec;
 /// closed. A PE that loses its connection in this way connects again.
 const MOST: usize = 64;
 
-/// How long each of them may take.
+/// How long a process that connects may take to prove that it belongs to the job.
 const PROVING: Duration = Duration::from_secs(10);
 
 /// Bytes of a hello: the PE's number and its proof.

@@ -35,7 +35,7 @@ use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
 
-/// Pause before a step is tried again that another process has undone.
+/// Pause before a step is repeated that another process has interrupted.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Descriptors besides the two that the first PE of a node keeps for each other one: those of the

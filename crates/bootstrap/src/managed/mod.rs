@@ -39,8 +39,8 @@ use node_peers::NodePeers;
 use node_socket::NodeSocket;
 use notice::Notice;
 use pmi::{Opening, Pmi};
-use pmix::Pmix;
-use watch::Watch;
+use pmix::PmixConnection;
+use watch::Lifelines;
 use wire::Dialect;
 
 /// One PE's membership.
@@ -48,7 +48,7 @@ use wire::Dialect;
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
     node_peers: NodePeers,
-    watch: Watch,
+    watch: Lifelines,
     nodes: NodeMap,
     /// Number of the next exchange between nodes.
     round: u32,
@@ -67,7 +67,7 @@ pub(crate) fn manager(
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
-            Ok(Some(Box::new(Pmix::open(time_left::ANSWER, nobody)?)))
+            Ok(Some(Box::new(PmixConnection::open(time_left::ANSWER, nobody)?)))
         }
         JoinRoute::Port { address, id } => {
             // The manager keeps one connection per process, the last.
@@ -153,7 +153,7 @@ impl Managed {
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
         let watches = nodes.local_index(manager.pe()) < 2;
-        let watch = Watch::start(node_peers.take_lifelines(), watches, manager.ender());
+        let watch = Lifelines::start(node_peers.take_lifelines(), watches, manager.ender());
         manager_watch::start(manager.pe(), manager.ender());
         Ok(Managed { manager, node_peers, watch, nodes, round: 0 })
     }

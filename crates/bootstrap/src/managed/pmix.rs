@@ -59,31 +59,31 @@ fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
 }
 
 /// The connection.
-pub(crate) struct Pmix {
+pub(crate) struct PmixConnection {
     library: &'static Library,
     me: pmix_proc_t,
     n_pes: u32,
     ender: Arc<Abort>,
 }
 
-impl fmt::Debug for Pmix {
+impl fmt::Debug for PmixConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pmix").field("pe", &self.me.rank).finish()
+        f.debug_struct("PmixConnection").field("pe", &self.me.rank).finish()
     }
 }
 
-impl Pmix {
+impl PmixConnection {
     /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where
     /// none does.
     pub(crate) fn open(
         limit: Duration,
         nobody: impl FnOnce(String) -> Error,
-    ) -> Result<Pmix, Error> {
+    ) -> Result<PmixConnection, Error> {
         let library = library()?;
         let me = init(library, limit).map_err(|cause| nobody(format!("PMIx_Init: {cause}")))?;
         let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
         end_with_server(library, me.rank, &ender);
-        let mut pmix = Pmix { library, me, n_pes: 0, ender };
+        let mut pmix = PmixConnection { library, me, n_pes: 0, ender };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
         if u32::from(size.0.type_) != PMIX_UINT32 {
             return Err(Error::Unexpected("a job size that is not a number"));
@@ -243,7 +243,7 @@ fn named(key: &str) -> CString {
     CString::new(key).expect("keys are plain words")
 }
 
-impl Manager for Pmix {
+impl Manager for PmixConnection {
     fn pe(&self) -> u32 {
         self.me.rank
     }

@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// What another PE of the node and the process manager get for one step.
+/// How long another PE of the node or the process manager may take for one step.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
-/// Longest single wait, and most that it counts.
+/// Longest single wait. A longer one, of a process that was stopped, counts as this.
 pub(crate) const SLICE: Duration = Duration::from_millis(250);
 
 /// The time left for one step.

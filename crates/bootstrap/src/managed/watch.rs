@@ -33,13 +33,13 @@ pub(crate) struct Lifeline {
 
 /// This PE's lifelines: as long as the process keeps them it lives.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Lifelines {
     lines: Vec<Lifeline>,
 }
 
-impl Watch {
+impl Lifelines {
     /// Watches the PEs of `lines` if `watches`, and has this PE watched by some of them.
-    pub(crate) fn start(lines: Vec<Lifeline>, watches: bool, ender: Arc<dyn Ender>) -> Watch {
+    pub(crate) fn start(lines: Vec<Lifeline>, watches: bool, ender: Arc<dyn Ender>) -> Lifelines {
         if watches && !lines.is_empty() {
             let watched = lines.clone();
             let start = || {
@@ -50,7 +50,7 @@ impl Watch {
             // Without memory for a thread the process manager is alone in watching.
             let _ = without_signals(start);
         }
-        Watch { lines }
+        Lifelines { lines }
     }
 
     /// The last finalize is done: this PE may end.
@@ -149,7 +149,7 @@ mod tests {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
         let line = Lifeline { pe: 7, stream: Arc::new(there) };
-        Watch::start(vec![line], true, Arc::new(TestEnder(end)));
+        Lifelines::start(vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_pe_that_ends_after_finalize_does_not() {
         let (here, ends) = watched();
-        let watch = Watch { lines: vec![Lifeline { pe: 0, stream: Arc::new(here) }] };
+        let watch = Lifelines { lines: vec![Lifeline { pe: 0, stream: Arc::new(here) }] };
         watch.finalized();
         watch.resumed();
         watch.finalized();

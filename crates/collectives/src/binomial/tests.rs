@@ -1,19 +1,19 @@
 //! Unit tests of `binomial`.
 
 use super::*;
-use crate::{Edge, Peer};
+use crate::{Edge, Partner};
 
 /// The receiver of what goes down the tree, or its sender.
-fn down(index: u32, k: u8) -> Peer {
-    Peer { index, edge: Edge::Ahead(k) }
+fn down(index: u32, k: u8) -> Partner {
+    Partner { index, edge: Edge::Ahead(k) }
 }
 
 /// The receiver of what goes up the tree, or its sender.
-fn up(index: u32, k: u8) -> Peer {
-    Peer { index, edge: Edge::Behind(k) }
+fn up(index: u32, k: u8) -> Partner {
+    Partner { index, edge: Edge::Behind(k) }
 }
 
-fn put(from: Buffer, peer: Peer) -> Step {
+fn put(from: Buffer, peer: Partner) -> Step {
     Step::Put { peer, from: from.at(0), to: Buffer::Dest.at(0), count: 1 }
 }
 
@@ -36,14 +36,14 @@ fn those_that_put_have_heard_from_those_they_put_to() {
     for n in 1..40 {
         for root in 0..n {
             for me in 0..n {
-                let heard: Vec<Peer> = arrivals(n, me, root).filter_map(waited_for).collect();
+                let heard: Vec<Partner> = arrivals(n, me, root).filter_map(waited_for).collect();
                 let puts = broadcast(n, me, root).filter_map(|step| match step {
                     Step::Put { peer, .. } => Some(peer),
                     _ => None,
                 });
                 assert!(puts.into_iter().all(|peer| heard.iter().any(|h| h.index == peer.index)));
                 for peer in heard {
-                    let signal = Step::Signal { peer: Peer { index: me, ..peer } };
+                    let signal = Step::Signal { peer: Partner { index: me, ..peer } };
                     assert_eq!(arrivals(n, peer.index, root).filter(|s| *s == signal).count(), 1);
                 }
             }
@@ -51,7 +51,7 @@ fn those_that_put_have_heard_from_those_they_put_to() {
     }
 }
 
-fn waited_for(step: Step) -> Option<Peer> {
+fn waited_for(step: Step) -> Option<Partner> {
     match step {
         Step::Wait { peer } => Some(peer),
         _ => None,

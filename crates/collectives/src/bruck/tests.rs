@@ -1,13 +1,13 @@
 //! Unit tests of `bruck`.
 
 use super::*;
-use crate::{Edge, Peer};
+use crate::{Edge, Partner};
 
-fn peer(index: u32, k: u8) -> Peer {
-    Peer { index, edge: Edge::Behind(k) }
+fn peer(index: u32, k: u8) -> Partner {
+    Partner { index, edge: Edge::Behind(k) }
 }
 
-fn put(peer: Peer, first: u32, count: u32) -> Step {
+fn put(peer: Partner, first: u32, count: u32) -> Step {
     Step::Put { peer, from: Buffer::Dest.at(first), to: Buffer::Dest.at(first), count }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
-use super::facts::{Facts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
+use super::facts::{ChoiceFacts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
 use crate::{
     Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pull,
     recursive_doubling, ring, scatter_all_gather,
@@ -13,7 +13,7 @@ use std::fmt::Debug;
 const SEGMENT_PARTS: u32 = 128;
 
 /// Whether an algorithm can be used for a number of bytes; the table says which bytes count.
-pub type Limit = fn(usize, &Facts) -> bool;
+pub type Limit = fn(usize, &ChoiceFacts) -> bool;
 
 /// One of the algorithms of an operation.
 pub trait Algorithm: Copy + Debug + Eq + 'static {

@@ -8,7 +8,7 @@ pub const LANDING_MAX_BYTES: usize = 8 << 10;
 
 /// What a choice follows from besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ChoiceFacts {
     /// How many members there are.
     pub members: u32,
     /// How many of them are on the node that has most of them.
@@ -23,7 +23,7 @@ pub struct Facts {
     pub shared_buffers: bool,
 }
 
-impl Facts {
+impl ChoiceFacts {
     /// Whether all members share one node's memory.
     #[inline]
     pub const fn one_node(&self) -> bool {

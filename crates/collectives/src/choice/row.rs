@@ -1,7 +1,7 @@
 //! A row of a table: conditions, and the algorithm where they hold; how it is written and read.
 
 use super::algorithms::Algorithm;
-use super::facts::Facts;
+use super::facts::ChoiceFacts;
 use std::fmt;
 
 /// Who wants a row.
@@ -110,14 +110,14 @@ impl<A: Algorithm> Row<A> {
 
     /// Whether its algorithm is to be used for `nbytes` bytes.
     #[inline]
-    pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> Facts) -> bool {
+    pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> bool {
         match self.everywhere {
             true => self.bytes.contain(nbytes),
             false => self.holds_on(nbytes, &facts()),
         }
     }
 
-    fn holds_on(&self, nbytes: usize, facts: &Facts) -> bool {
+    fn holds_on(&self, nbytes: usize, facts: &ChoiceFacts) -> bool {
         self.bytes.contain(match self.bytes_per_member {
             true => nbytes / facts.members as usize,
             false => nbytes,
@@ -130,7 +130,7 @@ impl<A: Algorithm> Row<A> {
 
     /// Whether it may hold on a team of the job whose world is like this. If so, it is noted
     /// whether its bytes alone decide that.
-    pub(super) fn may_hold(&mut self, world: &Facts) -> bool {
+    pub(super) fn may_hold(&mut self, world: &ChoiceFacts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member
             && self.members.contain(1)

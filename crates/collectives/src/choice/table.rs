@@ -4,7 +4,7 @@ use super::algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm,
 };
-use super::facts::{Facts, SHORT_MAX_BYTES};
+use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use super::row::{Conditions, Mistake, Row, RowOrigin};
 
 /// The rows that are built in, which leave no case open.
@@ -66,7 +66,7 @@ macro_rules! table {
 
             /// Drops the rows that hold on no team of the job whose world is like this, so that the
             /// others are found sooner.
-            pub fn retain_for(&mut self, world: &Facts) {
+            pub fn retain_for(&mut self, world: &ChoiceFacts) {
                 $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
 
@@ -87,7 +87,7 @@ macro_rules! table {
             }
 
             /// The name of what is chosen for `nbytes` bytes; `None` if it is no operation.
-            pub fn chosen(&self, operation: &str, nbytes: usize, facts: &Facts) -> Option<&'static str> {
+            pub fn chosen(&self, operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Option<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
                         Some(self.choose::<$algorithm>(nbytes, || *facts).name())
@@ -97,14 +97,14 @@ macro_rules! table {
             }
 
             /// What is chosen with such facts for each operation, by ascending numbers of bytes.
-            pub fn listed(&self, facts: &Facts) -> Vec<Listed> {
+            pub fn listed(&self, facts: &ChoiceFacts) -> Vec<Listed> {
                 let mut listed = Vec::new();
                 $(listed.extend(ladder::<$algorithm>(self, facts));)+
                 listed
             }
 
             /// The same as text: each operation, and its algorithms.
-            pub fn described(&self, facts: &Facts) -> Vec<(&'static str, String)> {
+            pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
                 let listed = self.listed(facts);
                 let of = |&operation: &&'static str| {
                     let rows = listed.iter().filter(|row| row.operation == operation);
@@ -191,19 +191,19 @@ impl Table {
     /// # Panics
     /// When the table is not complete.
     #[inline]
-    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: impl Fn() -> Facts) -> A {
+    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: impl Fn() -> ChoiceFacts) -> A {
         self.row(nbytes, &facts).algorithm
     }
 
     #[inline]
-    fn row<A: Tabled>(&self, nbytes: usize, facts: &impl Fn() -> Facts) -> &Row<A> {
+    fn row<A: Tabled>(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> &Row<A> {
         let row = A::rows(self).iter().find(|row| row.holds(nbytes, facts));
         row.expect("the last row that is built in holds always")
     }
 }
 
 /// The rows that a table chooses for an operation, each with the size from which on it is chosen.
-fn ladder<A: Tabled>(table: &Table, facts: &Facts) -> Vec<Listed> {
+fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     let mut sizes: Vec<usize> =
         A::rows(table).iter().flat_map(|row| row.changes(facts.members)).collect();
     sizes.extend([0, SHORT_MAX_BYTES + 1]);

@@ -7,8 +7,8 @@ const COPY_BACK: Step = Step::Copy { from: Buffer::Landing(1).at(0), to: ACCUMUL
 #[test]
 fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
     let first: Vec<_> = all_reduce(3, 0).collect();
-    let pair = |index| Peer::exchange(index, 0);
-    let fold = |index| Peer::exchange(index, 1);
+    let pair = |index| Partner::exchange(index, 0);
+    let fold = |index| Partner::exchange(index, 1);
     let fold_in =
         [Step::Wait { peer: fold(1) }, Step::Reduce { landing: 1, landing_is_left: false }];
     assert_eq!(first[..2], fold_in);

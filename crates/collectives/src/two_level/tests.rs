@@ -1,10 +1,10 @@
 //! Unit tests of plans of two levels.
 
 use super::*;
-use crate::{Edge, Peer};
+use crate::{Edge, Partner};
 
-const fn pair(index: u32) -> Peer {
-    Peer { index, edge: Edge::Pair }
+const fn pair(index: u32) -> Partner {
+    Partner { index, edge: Edge::Pair }
 }
 
 #[test]

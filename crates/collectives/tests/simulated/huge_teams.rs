@@ -3,7 +3,7 @@
 
 use crate::call::Call::{self, Broadcast};
 use crate::schedule::Random;
-use rushmem_collectives::{Peer, Step};
+use rushmem_collectives::{Partner, Step};
 use std::collections::HashMap;
 
 const SIZES: [u32; 9] = [
@@ -19,7 +19,7 @@ const SIZES: [u32; 9] = [
 ];
 
 /// How many signals `me` sends to each peer, and takes from each, by edge.
-fn signals(call: Call, n: u32, me: u32) -> (HashMap<Peer, u32>, HashMap<Peer, u32>) {
+fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partner, u32>) {
     let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
     for (count, step) in call.plan(n, me).enumerate() {
         assert!(count < 7 * 33, "{call:?} of {me} among {n} is not logarithmic");
@@ -51,12 +51,12 @@ fn what_a_member_sends_its_peers_take() {
             for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
                 let (sent, taken) = signals(call, n, me);
                 for (&peer, count) in &sent {
-                    let own = Peer { index: me, ..peer };
+                    let own = Partner { index: me, ..peer };
                     let matching = signals(call, n, peer.index).1.get(&own).copied();
                     assert_eq!(matching, Some(*count), "{call:?}: {me} to {peer:?} among {n}");
                 }
                 for (&peer, count) in &taken {
-                    let own = Peer { index: me, ..peer };
+                    let own = Partner { index: me, ..peer };
                     let matching = signals(call, n, peer.index).0.get(&own).copied();
                     assert_eq!(matching, Some(*count), "{call:?}: {peer:?} to {me} among {n}");
                 }

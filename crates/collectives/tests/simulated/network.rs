@@ -4,7 +4,7 @@ use crate::clock::{Clock, Event};
 use crate::memory::Area;
 use crate::schedule::Actor;
 use crate::value::Value;
-use rushmem_collectives::{Edge, Peer};
+use rushmem_collectives::{Edge, Partner};
 use std::collections::{HashMap, VecDeque};
 
 /// What a `Put` carries.
@@ -25,7 +25,7 @@ pub struct Signal {
 pub struct Delivery {
     pub to: u32,
     /// How the receiver names the sender.
-    pub peer: Peer,
+    pub peer: Partner,
     pub data: Option<Data>,
     /// Whether more messages are in flight.
     pub more: bool,
@@ -87,7 +87,7 @@ impl Network {
     pub fn send(
         &mut self,
         from: u32,
-        Peer { index: to, edge }: Peer,
+        Partner { index: to, edge }: Partner,
         data: Option<Data>,
         signal: Signal,
     ) -> Option<Actor> {
@@ -129,11 +129,11 @@ impl Network {
             }
         }
         let more = !channel.in_flight.is_empty();
-        Delivery { to, peer: Peer { index: from, edge }, data, more }
+        Delivery { to, peer: Partner { index: from, edge }, data, more }
     }
 
     /// What the next `Wait` of `to` for `from` takes, if it is there.
-    pub fn wait(&mut self, Peer { index: from, edge }: Peer, to: u32) -> Option<Signal> {
+    pub fn wait(&mut self, Partner { index: from, edge }: Partner, to: u32) -> Option<Signal> {
         if edge == Edge::Any {
             return self.wait_for_any(to);
         }

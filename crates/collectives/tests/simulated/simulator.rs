@@ -12,7 +12,7 @@ use crate::memory::{Access, Area, Memory};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Buffer, Edge, Operand, Peer, Span, Step};
+use rushmem_collectives::{Buffer, Edge, Operand, Partner, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -163,7 +163,7 @@ impl<'a> Simulation<'a> {
             self.memories[to].place(data.area, &data.values, data.issued)?;
         }
         let Member { me, blocked, .. } = self.members[to];
-        let is_for = |peer: Peer| match peer.edge {
+        let is_for = |peer: Partner| match peer.edge {
             Edge::Any => delivery.peer.edge == Edge::Any,
             _ => delivery.peer == peer,
         };
@@ -498,7 +498,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn send(&mut self, me: u32, peer: Peer, data: Option<Data>) {
+    fn send(&mut self, me: u32, peer: Partner, data: Option<Data>) {
         let member = &self.members[me as usize];
         let signal = Signal { depth: member.depth + 1, clock: member.clock.clone() };
         if let Some(channel) = self.network.send(me, peer, data, signal) {
@@ -523,7 +523,7 @@ impl<'a> Simulation<'a> {
         Area { call: member.call, copy, span, count }
     }
 
-    fn peer(&self, me: u32, peer: Peer) -> Result<Peer, String> {
+    fn peer(&self, me: u32, peer: Partner) -> Result<Partner, String> {
         (peer.index < self.team.n && peer.index != me)
             .then_some(peer)
             .ok_or_else(|| format!("{peer:?} is no peer"))

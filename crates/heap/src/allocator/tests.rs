@@ -108,10 +108,10 @@ fn the_whole_heap_can_be_one_block() {
 fn foreign_and_freed_pointers_are_refused() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
-    assert_eq!(h.allocator.free(BY, block.wrapping_add(16)), Err(NotABlock));
-    assert_eq!(h.allocator.reallocate(BY, block.wrapping_add(1), 5), Err(NotABlock));
+    assert_eq!(h.allocator.free(BY, block.wrapping_add(16)), Err(NotABlockStart));
+    assert_eq!(h.allocator.reallocate(BY, block.wrapping_add(1), 5), Err(NotABlockStart));
     assert_eq!(h.allocator.free(BY, block), Ok(100));
-    assert_eq!(h.allocator.free(BY, block), Err(NotABlock));
+    assert_eq!(h.allocator.free(BY, block), Err(NotABlockStart));
 }
 
 #[test]

@@ -1,4 +1,4 @@
 //! This PE's own part of symmetric memory, for languages whose loads and stores must not meet those
 //! of peers: C programs use plain ones.
 
-pub use rushmem_transport::mem::{Atomic, Volatile, copy_elements, load, store};
+pub use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_elements, load, store};

@@ -77,7 +77,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match mapped(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-        Some(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
+        Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
             remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call)
@@ -103,7 +103,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match mapped(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
-        Some(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
+        Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: valid by contract.
         None => unsafe {
             remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call)
@@ -197,7 +197,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
     match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
         // SAFETY: the whole span of `to` is mapped, `source` is valid by contract.
         Some(to) => unsafe {
-            mem::copy_strided::<mem::Volatile, T>(to, source, dst, sst, bsize, nblocks)
+            mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
@@ -234,7 +234,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
     match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
         // SAFETY: the whole span of `from` is mapped, `dest` is valid by contract.
         Some(from) => unsafe {
-            mem::copy_strided::<mem::Atomic, T>(dest, from, dst, sst, bsize, nblocks)
+            mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };

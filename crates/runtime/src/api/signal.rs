@@ -13,7 +13,7 @@ use crate::net::contexts::Context;
 use crate::net::remote::{Access, Completion, update_mapped};
 
 use core::ffi::c_int;
-use rushmem_transport::mem::{Amo, Element, Volatile};
+use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
 
 /// The blocking and the non-blocking form of a put with a signal.
@@ -77,7 +77,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
         (Some(to), Some(at)) => {
             if nelems > 0 {
                 // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-                unsafe { copy::<Volatile, T>(to, source, nelems) };
+                unsafe { copy::<VolatileLoads, T>(to, source, nelems) };
             }
             // SAFETY: mapped and aligned.
             unsafe { update_mapped(at, op, signal) }

@@ -16,7 +16,7 @@ use crate::sync::backoff;
 use crate::sync::status::Described;
 use core::ffi::c_int;
 use rushmem_explain::status::{self, MAX_LISTED, Subject, Words};
-pub use rushmem_transport::mem::Word;
+pub use rushmem_transport::mem::WaitWord;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What the words are compared with.
@@ -43,7 +43,7 @@ impl<T: Copy> Values<T> {
 
 /// Whether `value` compares to `reference` as `cmp` says.
 #[inline(always)]
-fn holds<T: Word>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
+fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
     match cmp {
         SHMEM_CMP_EQ => value == reference,
         SHMEM_CMP_NE => value != reference,
@@ -66,7 +66,12 @@ fn unknown_comparison(call: Call, cmp: c_int) -> ! {
 /// # Safety
 /// `ivar` is valid for reads.
 #[inline]
-pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> T {
+pub(crate) unsafe fn wait_for<T: WaitWord>(
+    call: Call,
+    ivar: *const T,
+    cmp: c_int,
+    cmp_value: T,
+) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     if job.settings.check {
@@ -90,7 +95,7 @@ pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, c
 ///
 /// # Safety
 /// `ivar` is valid for reads.
-pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
+pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
     // SAFETY: the same contract.
     unsafe { wait_for(call, ivar, cmp, cmp_value) };
 }
@@ -99,7 +104,7 @@ pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_va
 ///
 /// # Safety
 /// `ivar` is valid for reads.
-pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
+pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     let is_seen = backoff::is_seen(|| {
@@ -114,7 +119,7 @@ pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T
 }
 
 /// A word that is waited for, in a status.
-fn status_word<T: Word>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
+fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (place, in_memfd) = place::of_word(job, ivar.cast(), size_of::<T>());
     let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
     status::Word { place, in_memfd, nbytes, signed, wanted }
@@ -144,7 +149,7 @@ struct WaitSet<T> {
     values: Values<T>,
 }
 
-impl<T: Word> WaitSet<T> {
+impl<T: WaitWord> WaitSet<T> {
     /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are
     /// further arguments.
     fn check(&self, others: &[(&str, *const usize)]) {
@@ -279,7 +284,7 @@ macro_rules! sets {
         /// indices.
         #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
         #[allow(clippy::too_many_arguments)]
-        pub unsafe fn $name<T: Word>(
+        pub unsafe fn $name<T: WaitWord>(
             call: Call,
             ivars: *const T,
             nelems: usize,

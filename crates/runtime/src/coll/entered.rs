@@ -24,10 +24,10 @@ use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
-    AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
+    AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
 use rushmem_collectives::{
-    Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
+    Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
 use std::sync::TryLockError;
@@ -153,8 +153,8 @@ impl<'a> EnteredCollective<'a> {
 
     /// The facts by which algorithms are chosen.
     #[inline]
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
+    pub(crate) fn facts(&self) -> ChoiceFacts {
+        ChoiceFacts {
             members: self.n(),
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
@@ -171,21 +171,21 @@ impl<'a> EnteredCollective<'a> {
     }
 
     /// Signal a member.
-    pub(crate) fn signal(&mut self, peer: Peer) {
+    pub(crate) fn signal(&mut self, peer: Partner) {
         let peer = self.numbered(peer);
         self.channels.signal(peer);
     }
 
     /// Wait for the next signal of a member.
-    pub(crate) fn wait(&mut self, peer: Peer) {
+    pub(crate) fn wait(&mut self, peer: Partner) {
         let peer = self.numbered(peer);
         self.channels.wait(&self.entry, self.job, peer);
     }
 
     /// A member as the channels number it.
-    fn numbered(&self, peer: Peer) -> Peer {
+    fn numbered(&self, peer: Partner) -> Partner {
         let index = self.shared().map_or(peer.index, |set| set.members().world_pe(peer.index).0);
-        Peer { index, ..peer }
+        Partner { index, ..peer }
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
@@ -260,7 +260,7 @@ impl<'a> EnteredCollective<'a> {
         let ahead =
             set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
         for step in binomial::arrivals(self.n(), self.me(), root) {
-            let number = |peer: Peer| set.members().world_pe(peer.index).0;
+            let number = |peer: Partner| set.members().world_pe(peer.index).0;
             match (step, ahead) {
                 (Step::Signal { peer }, None) => self.signal(peer),
                 (Step::Wait { peer }, None) => self.wait(peer),

@@ -14,7 +14,7 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::{Buffer, Operand, Peer, Span, Step};
+use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_transport::Pe;
 
 /// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
@@ -255,14 +255,14 @@ impl Execution<'_> {
     }
 
     /// The place from which `peer` takes the next message of this member.
-    fn landing_at(&mut self, peer: Peer, landing: u8) -> SymmetricRange {
+    fn landing_at(&mut self, peer: Partner, landing: u8) -> SymmetricRange {
         let areas = flags::area().areas();
         let beside = |channels: &mut Channels, parity| channels.short_there(areas, peer, parity);
         self.landing(landing, beside)
     }
 
     /// The place of the message that has arrived from the peer that was waited for last.
-    fn landing_of(&mut self, heard: Option<Peer>, landing: u8) -> SymmetricRange {
+    fn landing_of(&mut self, heard: Option<Partner>, landing: u8) -> SymmetricRange {
         let areas = flags::area().areas();
         let peer = heard.expect("a plan waits before it reads");
         let beside = |channels: &mut Channels, parity| channels.short_here(areas, peer, parity);

@@ -13,7 +13,7 @@ use crate::memory::areas::MESSAGE;
 use crate::sync::{backoff, flags};
 use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::Pe;
-use rushmem_transport::mem::Word;
+use rushmem_transport::mem::WaitWord;
 
 /// The number of the barriers of epochs among the teams in statuses, of which it is none.
 const EPOCHS: u64 = u64::MAX;

@@ -6,10 +6,10 @@ use crate::base::handle::TeamHandle;
 use crate::base::job;
 use crate::coll::entered::EnteredCollective;
 use crate::teams::team;
-use rushmem_collectives::choice::{Facts, Table};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 
 /// What the choices for a team follow from.
-pub fn facts(call: Call, team: TeamHandle) -> Facts {
+pub fn facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     EnteredCollective::new(call, &team::find(call, "team", team)).facts()
 }
 

@@ -55,7 +55,7 @@ impl SymmetricRange {
         let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
         let start: *mut u8 = copy.as_mut_ptr().cast();
         // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
-        unsafe { mem::copy_bytes::<mem::Atomic>(start, self.start, self.nbytes) };
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
@@ -77,7 +77,7 @@ impl SymmetricRange {
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
         // SAFETY: symmetric memory that is mapped here, or private memory.
-        unsafe { mem::copy_bytes::<mem::Atomic>(dest.start, self.start, self.nbytes) };
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.start, self.start, self.nbytes) };
     }
 
     /// The image on `pe`, to read from, if it is mapped here.
@@ -135,7 +135,7 @@ impl SymmetricRange {
     pub(crate) fn write(self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.nbytes, "bytes that are written");
         // SAFETY: symmetric memory of this PE, and private memory.
-        unsafe { mem::copy_bytes::<mem::Volatile>(self.start, bytes.as_ptr(), self.nbytes) };
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(self.start, bytes.as_ptr(), self.nbytes) };
     }
 
     /// Set all bytes to zero.

@@ -16,7 +16,9 @@ impl SymmetricRange {
         counters::moved(pe.index(), self.nbytes());
         match dest.on(pe) {
             // SAFETY: symmetric memory of this PE and of a mapped one.
-            Some(to) => unsafe { mem::copy_bytes::<mem::Atomic>(to, self.start(), self.nbytes()) },
+            Some(to) => unsafe {
+                mem::copy_bytes::<mem::AtomicLoads>(to, self.start(), self.nbytes())
+            },
             // SAFETY: symmetric memory of this PE.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
         }
@@ -29,7 +31,7 @@ impl SymmetricRange {
         counters::moved(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
             // SAFETY: symmetric memory of a mapped PE and of this one.
-            return unsafe { mem::copy_bytes::<mem::Atomic>(self.start(), from, nbytes) };
+            return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
         match cma::path(network::LIBRARY, pe.0 as c_int, source.remote(0)) {
             // SAFETY: symmetric memory of this PE.
@@ -127,7 +129,7 @@ impl SymmetricRange {
                 // for the last element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<mem::Atomic, $t>(
+                    mem::copy_strided::<mem::AtomicLoads, $t>(
                         start.cast(),
                         from.cast(),
                         dst,
@@ -150,7 +152,7 @@ impl SymmetricRange {
                 let to = start.wrapping_add(to);
                 // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped
                 // one.
-                unsafe { mem::copy_bytes::<mem::Atomic>(to, from, elem_bytes) }
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, elem_bytes) }
             }),
         }
     }

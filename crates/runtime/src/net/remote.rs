@@ -19,7 +19,7 @@ pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
-    Signal, mem,
+    SignalUpdate, mem,
 };
 
 /// One access: the call, the context, and the name of the symmetric address.
@@ -178,7 +178,9 @@ impl Access {
             // SAFETY: valid by contract.
             RemoteBytes::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            RemoteBytes::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
+            RemoteBytes::Cpu(to) => unsafe {
+                mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
+            },
         }
     }
 
@@ -210,7 +212,9 @@ impl Access {
             // SAFETY: valid by contract.
             RemoteBytes::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
             // SAFETY: mapped, and valid by contract.
-            RemoteBytes::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
+            RemoteBytes::Cpu(from) => unsafe {
+                mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes)
+            },
         }
     }
 
@@ -348,7 +352,7 @@ impl Access {
             && let Some(to) = self.mapped(dest, nbytes)
         {
             // SAFETY: mapped, and valid by contract.
-            unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) };
+            unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) };
             // SAFETY: mapped and aligned.
             return unsafe { update_mapped(at.cast(), op, signal) };
         }
@@ -356,7 +360,7 @@ impl Access {
             // One of them may be mapped. The other one is complete when its call returns.
             match self.mapped(dest, nbytes) {
                 // SAFETY: mapped, and valid by contract.
-                Some(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
+                Some(to) => unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) },
                 // SAFETY: valid by contract.
                 None => unsafe { self.put(dest, source, nbytes, completion, None) },
             }
@@ -372,7 +376,7 @@ impl Access {
         if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
-            let signal = Signal { dest: word, op, value: signal, follows: Follows::Data };
+            let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
             // SAFETY: valid by contract.
             let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
                 endpoint.put_signal(network::pe(self.pe), put, signal)

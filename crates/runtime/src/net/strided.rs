@@ -49,7 +49,9 @@ impl Access {
             RemoteBytes::Cpu(to) => {
                 for (at, source) in blocks {
                     // SAFETY: a block of the source, and of the span, which is mapped.
-                    unsafe { mem::copy_bytes::<mem::Volatile>(to.wrapping_add(at), source, block) }
+                    unsafe {
+                        mem::copy_bytes::<mem::VolatileLoads>(to.wrapping_add(at), source, block)
+                    }
                 }
                 return;
             }
@@ -102,7 +104,9 @@ impl Access {
             RemoteBytes::Cpu(from) => {
                 for (at, dest) in blocks {
                     // SAFETY: a block of the destination, and of the span, which is mapped.
-                    unsafe { mem::copy_bytes::<mem::Atomic>(dest, from.wrapping_add(at), block) }
+                    unsafe {
+                        mem::copy_bytes::<mem::AtomicLoads>(dest, from.wrapping_add(at), block)
+                    }
                 }
                 return;
             }
@@ -148,7 +152,7 @@ impl Access {
                 let from = source.wrapping_add((first + i) * sst);
                 // SAFETY: a block of the source; the pack has room for `n` blocks.
                 unsafe {
-                    mem::copy_bytes::<mem::Volatile>(pack.wrapping_add(i * block), from, block)
+                    mem::copy_bytes::<mem::VolatileLoads>(pack.wrapping_add(i * block), from, block)
                 };
             }
             // SAFETY: written above, and reusable when the put returns.
@@ -185,7 +189,7 @@ impl Access {
                 let to = dest.wrapping_add((first + i) * dst);
                 // SAFETY: a block of the destination, and one of the `n` that the get has written.
                 unsafe {
-                    mem::copy_bytes::<mem::Volatile>(to, pack.wrapping_add(i * block), block)
+                    mem::copy_bytes::<mem::VolatileLoads>(to, pack.wrapping_add(i * block), block)
                 };
             }
         }

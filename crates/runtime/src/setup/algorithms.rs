@@ -3,7 +3,7 @@
 
 use crate::base::digest::digest;
 use crate::base::settings::Settings;
-use rushmem_collectives::choice::{Facts, RowOrigin, Table};
+use rushmem_collectives::choice::{ChoiceFacts, RowOrigin, Table};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -62,7 +62,7 @@ fn rows(table: &Table, of: impl Fn(RowOrigin) -> bool) -> u64 {
 }
 
 /// Reports the algorithms that are chosen with these facts.
-pub(super) fn show(table: &Table, facts: &Facts) {
+pub(super) fn show(table: &Table, facts: &ChoiceFacts) {
     if rushmem_log::is_on(rushmem_log::Level::DEBUG) {
         for (operation, rows) in table.described(facts) {
             rushmem_log::debug!("{operation} of all PEs: {rows}");

@@ -27,7 +27,7 @@ use crate::sync::status;
 use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol};
-use rushmem_collectives::choice::{Facts, Table};
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_heap::{Layout, NodeMemory, Reservation};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
@@ -335,7 +335,7 @@ impl Published {
             (0..pe.machines.n_nodes()).any(|machine| pe.is_oversubscribed(machine, &records));
         let threads_somewhere =
             records.iter().any(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE);
-        let facts = Facts {
+        let facts = ChoiceFacts {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
             oversubscribed: oversubscribed_somewhere,

@@ -192,6 +192,6 @@ impl Watchdog {
 unsafe fn copy(at: *const u8, nbytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; nbytes];
     // SAFETY: mapped by contract, and as many private bytes.
-    unsafe { mem::copy_bytes::<mem::Atomic>(bytes.as_mut_ptr(), at, nbytes) };
+    unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), at, nbytes) };
     bytes
 }

@@ -23,7 +23,7 @@ use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status::Described;
 use core::ffi::c_int;
-use rushmem_collectives::{Edge, Peer};
+use rushmem_collectives::{Edge, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
@@ -310,7 +310,7 @@ impl Channels {
     /// once to each other in a plan, so of two places no PE overwrites one that was not read: who
     /// sends has had the other's last message, which that one sent when it had read the message
     /// before.
-    pub(crate) fn short_there(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {
+    pub(crate) fn short_there(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
         let own = self.own_pe();
         match &mut self.pairs {
             None => areas.short(self.slot, peer.edge, parity),
@@ -319,7 +319,7 @@ impl Channels {
     }
 
     /// Where `peer` put what it sent beside its flag, and this member has not taken yet.
-    pub(crate) fn short_here(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {
+    pub(crate) fn short_here(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
         match &mut self.pairs {
             None => areas.short(self.slot, peer.edge, parity),
             Some(pairs) => areas.pair_short(
@@ -336,7 +336,7 @@ impl Channels {
 
     /// Signal a member, after everything that was written to it before.
     #[inline]
-    pub(crate) fn signal(&mut self, peer: Peer) {
+    pub(crate) fn signal(&mut self, peer: Partner) {
         let pe = self.members.world_pe(peer.index);
         match self.next_signal(peer) {
             Some((at, value)) => self.raise(pe, |area| area.raise_unrung(pe, at, value)),
@@ -348,7 +348,12 @@ impl Channels {
     }
 
     /// Copy `source` to the same place of `dest` at a member, then signal it.
-    pub(crate) fn put_signal(&mut self, peer: Peer, source: SymmetricRange, dest: SymmetricRange) {
+    pub(crate) fn put_signal(
+        &mut self,
+        peer: Partner,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+    ) {
         let pe = self.members.world_pe(peer.index);
         match self.next_signal(peer) {
             Some((at, value)) => {
@@ -382,7 +387,7 @@ impl Channels {
     /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for
     /// another active set.
     #[inline]
-    pub(crate) fn wait(&mut self, by: &impl InCollective, job: &Job, peer: Peer) {
+    pub(crate) fn wait(&mut self, by: &impl InCollective, job: &Job, peer: Partner) {
         let Some(index) = self.index(peer) else { return self.wait_for_any(by, job) };
         let areas = flags::area().areas();
         let at = match self.pairs {
@@ -421,7 +426,7 @@ impl Channels {
     /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the
     /// signal is counted only.
     #[inline]
-    fn next_signal(&mut self, peer: Peer) -> Option<(usize, u64)> {
+    fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
         let index = self.index(peer)?;
         let sent = &mut self.sent[index];
         *sent += 1;
@@ -450,7 +455,7 @@ impl Channels {
     /// Where the signals to and of a peer are counted here, unless they are counted with those of
     /// others.
     #[inline]
-    fn index(&self, peer: Peer) -> Option<usize> {
+    fn index(&self, peer: Partner) -> Option<usize> {
         match self.pairs {
             None => peer.edge.number(self.members.n),
             Some(_) => Some(peer.index as usize),

@@ -14,7 +14,7 @@ use crate::net::endpoints;
 use crate::sync::bell::Bell;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
-    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal,
+    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -302,7 +302,11 @@ fn wake(word: &AtomicU32) {
 }
 
 #[cold]
-fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), signal: Signal) {
+fn put_signal_remote(
+    pe: Pe,
+    (source, dest): (SymmetricRange, SymmetricRange),
+    signal: SignalUpdate,
+) {
     let nbytes = source.nbytes();
     assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
     counters::moved(pe.index(), nbytes);
@@ -313,20 +317,20 @@ fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), s
 }
 
 #[cold]
-fn signal_remote(pe: Pe, signal: Signal) {
+fn signal_remote(pe: Pe, signal: SignalUpdate) {
     let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: there are no data.
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
 /// What a network does to a flag, which only grows: so an earlier value must not come later.
-fn flag(at: usize, value: u64) -> Signal {
-    Signal { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
+fn flag(at: usize, value: u64) -> SignalUpdate {
+    SignalUpdate { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
 }
 
 /// What a network does to a counter.
-fn one_more(at: usize) -> Signal {
-    Signal { op: AmoOp::Add, ..flag(at, 1) }
+fn one_more(at: usize) -> SignalUpdate {
+    SignalUpdate { op: AmoOp::Add, ..flag(at, 1) }
 }
 
 fn remote(at: usize) -> RemoteAddr {

@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use core::fmt;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
-use rushmem_collectives::choice::Facts;
+use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -122,7 +122,7 @@ impl Team {
         else {
             return;
         };
-        let facts = Facts {
+        let facts = ChoiceFacts {
             members: members.n,
             per_node: *per_node,
             oversubscribed: job.oversubscribed_somewhere,

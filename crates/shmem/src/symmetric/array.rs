@@ -124,7 +124,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
         // SAFETY: as many elements each, of two blocks. No PE has a view of either before all have
         // dropped the old one below.
-        unsafe { local::copy_elements::<local::Atomic, _>(to, from, len.min(self.len)) };
+        unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
         (self.data, self.len) = (block.data(), len);
         drop(std::mem::replace(&mut self.block, block));
         Ok(())

@@ -144,7 +144,7 @@ impl<T: Pod> SymSlice<'_, T> {
         }
         // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
         unsafe {
-            local::copy_elements::<local::Atomic, Plain<T>>(
+            local::copy_elements::<local::AtomicLoads, Plain<T>>(
                 dest.as_mut_ptr().cast(),
                 self.start.cast(),
                 self.len,
@@ -162,7 +162,7 @@ impl<T: Pod> SymSlice<'_, T> {
         }
         // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
         unsafe {
-            local::copy_elements::<local::Volatile, Plain<T>>(
+            local::copy_elements::<local::VolatileLoads, Plain<T>>(
                 self.start.cast(),
                 source.as_ptr().cast(),
                 self.len,

@@ -19,7 +19,7 @@ impl FiEndpoint {
         let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
         // SAFETY: a cell has at least as many bytes.
-        unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, message.as_ptr(), NBYTES) };
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, message.as_ptr(), NBYTES) };
         let (desc, context) = (self.staging_desc(), self.context(op));
         // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
         // operation's.

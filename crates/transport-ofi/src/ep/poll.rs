@@ -60,7 +60,7 @@ impl FiEndpoint {
             let mut message = [0; NBYTES];
             let from = self.staging.cell(op).base;
             // SAFETY: a cell has at least as many bytes, and its operation is over.
-            unsafe { mem::copy_bytes::<mem::Volatile>(message.as_mut_ptr(), from, NBYTES) };
+            unsafe { mem::copy_bytes::<mem::VolatileLoads>(message.as_mut_ptr(), from, NBYTES) };
             self.received(op);
             return arrived(message);
         }
@@ -68,7 +68,7 @@ impl FiEndpoint {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
                 // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
-                unsafe { mem::copy_bytes::<mem::Volatile>(to.base, from, to.nbytes) };
+                unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
             BufferUse::Word(Wanted { at, width }) => {
                 let old = self.staging.cell(op).base.cast::<u64>();

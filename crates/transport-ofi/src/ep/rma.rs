@@ -47,7 +47,7 @@ impl FiEndpoint {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
-        unsafe { mem::copy_bytes::<mem::Volatile>(cell.base, from.base, from.nbytes) };
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, from.base, from.nbytes) };
         let desc = self.staging_desc();
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.write_message(op, to, cell, desc, self.completion) };

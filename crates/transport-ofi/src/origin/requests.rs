@@ -7,7 +7,7 @@ use crate::message::{Data, Message, NO_DATA};
 use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, Signal};
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, SignalUpdate};
 use std::sync::atomic::Ordering;
 
 /// How a request is sent.
@@ -161,7 +161,7 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         put: &Put,
-        signal: &Signal,
+        signal: &SignalUpdate,
     ) -> Result<bool, Error> {
         if self.shared().amos == Amos::Network || pe == self.shared().me {
             return Ok(false);
@@ -176,7 +176,7 @@ impl OfiEndpoint {
     pub(crate) fn start_signal(
         &mut self,
         pe: Pe,
-        signal: &Signal,
+        signal: &SignalUpdate,
         data: (RemoteAddr, Data),
     ) -> Result<(), Error> {
         let ordered = signal.follows == Follows::All;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// Polls of the ep between two polls of the service, while no reply is due.
 const POLLS_PER_SERVICE: u32 = 16;
-/// A wait that has slept for this long without any event is unconfirmed: the peer is checked, and
-/// again after as long.
+/// After a sleep of this length without any event, the peer of a wait is checked, and again after
+/// as long.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 impl Waiter for OfiEndpoint {

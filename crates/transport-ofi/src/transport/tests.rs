@@ -9,7 +9,7 @@ use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::{
     AmoOp, AmoRequest, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
-    RemoteAddr, Signal,
+    RemoteAddr, SignalUpdate,
 };
 use std::sync::{OnceLock, mpsc};
 use testkit::eventually;
@@ -106,7 +106,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     let mut endpoint = ofi.new_endpoint().expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
-        let signal = Signal { dest, op: AmoOp::Set, value: 1, follows: Follows::Data };
+        let signal = SignalUpdate { dest, op: AmoOp::Set, value: 1, follows: Follows::Data };
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));
@@ -176,7 +176,7 @@ fn signals_are_not_answered_before_somebody_waits() {
     const SIGNALS: u32 = 20;
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let mut endpoint = ofi.new_endpoint().expect("the first");
-    let signal = Signal { dest: START, op: AmoOp::Add, value: 1, follows: Follows::All };
+    let signal = SignalUpdate { dest: START, op: AmoOp::Add, value: 1, follows: Follows::All };
     let put = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
     for _ in 0..SIGNALS {
         endpoint.fence().expect("a fence");

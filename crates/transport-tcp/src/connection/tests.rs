@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::proto::{Piece, Request};
+use crate::proto::{Piece, RequestFrame};
 use rushmem_transport::{RemoteAddr, Segment};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn an_answer_leaves_between_the_data() {
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
-    let request = Piece::Whole(Request::Sync, &[][..]);
+    let request = Piece::Whole(RequestFrame::Sync, &[][..]);
     connection.target.take(&Segments::default(), request).expect("it asks for an answer");
     let (mut reader, mut buffer) = (Reader::<Frame>::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
@@ -85,13 +85,15 @@ fn a_get_reads_whole_words() {
         fill(0);
         let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // A byte more than words before it, so that the kernel's buffers end within words.
-        let odd =
-            Piece::Whole(Request::Get { source, nbytes: 1 + round % 7, in_parts: false }, &[][..]);
+        let odd = Piece::Whole(
+            RequestFrame::Get { source, nbytes: 1 + round % 7, in_parts: false },
+            &[][..],
+        );
         connection.target.take(&segments, odd).expect("within the segment");
         // From and to any place within the first and the last word.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr { offset: u64::from(round), ..source };
-        let get = Request::Get { source, nbytes: nbytes as u32, in_parts: false };
+        let get = RequestFrame::Get { source, nbytes: nbytes as u32, in_parts: false };
         connection.target.take(&segments, Piece::Whole(get, &[][..])).expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
@@ -120,7 +122,7 @@ fn a_request_after_the_farewell_is_refused() {
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
         let (mut connection, mut peer) = connected();
         let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        let put = Request::Put { dest, nbytes: nbytes as u32, in_parts };
+        let put = RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts };
         peer.write_all(&Frame::bye()).expect("room for it");
         peer.write_all(&put.encode()).expect("room for it");
         let buffers = BounceBuffers::default();
@@ -184,7 +186,7 @@ fn a_fault_names_the_whole_destination_though_a_part_has_come() {
     let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
     let seq = unsafe { connection.origin.get(source, dest, (false, false)) };
-    let answer = Reply::Data { seq, nbytes: dest.nbytes as u32 };
+    let answer = ReplyFrame::Data { seq, nbytes: dest.nbytes as u32 };
     peer.write_all(&answer.encode()).expect("room for it");
     let (segments, buffers) = (Segments::default(), BounceBuffers::default());
     let part = [1; PAGE];

@@ -58,7 +58,7 @@ pub(crate) trait Head: Copy {
 
 /// What an origin asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum RequestFrame {
     /// Write the body; its words may be written in parts if so.
     Put { dest: RemoteAddr, nbytes: u32, in_parts: bool },
     /// Answer with `nbytes` bytes; with `in_parts`, their words may be read in parts.
@@ -71,7 +71,7 @@ pub(crate) enum Request {
 
 /// What a target answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum ReplyFrame {
     /// The body is what request number `seq` is for.
     Data { seq: u64, nbytes: u32 },
     /// The old value of a word.
@@ -83,8 +83,8 @@ pub(crate) enum Reply {
 /// What either end of a connection sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    Request(Request),
-    Reply(Reply),
+    Request(RequestFrame),
+    Reply(ReplyFrame),
     /// The PE leaves the job.
     Bye,
 }
@@ -128,37 +128,37 @@ fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
     Ok(RemoteAddr { segment, offset })
 }
 
-impl Request {
+impl RequestFrame {
     /// The head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
-            Request::Put { dest, nbytes, in_parts } => {
+            RequestFrame::Put { dest, nbytes, in_parts } => {
                 head(PUT, [dest.segment as u8, in_parts.into(), 0], nbytes, dest.offset)
             }
-            Request::Get { source, nbytes, in_parts } => {
+            RequestFrame::Get { source, nbytes, in_parts } => {
                 head(GET, [source.segment as u8, in_parts.into(), 0], nbytes, source.offset)
             }
-            Request::Amo { dest, op, width, fetch } => {
+            RequestFrame::Amo { dest, op, width, fetch } => {
                 let fetch = if fetch { FETCH } else { 0 };
                 let small = [dest.segment as u8, op as u8 | fetch, width.nbytes() as u8];
                 head(AMO, small, AMO_BODY as u32, dest.offset)
             }
-            Request::Sync => head(SYNC, [0; 3], 0, 0),
+            RequestFrame::Sync => head(SYNC, [0; 3], 0, 0),
         }
     }
 }
 
-impl Head for Request {
-    fn decode(bytes: &[u8; HEAD]) -> Result<Request, Violation> {
+impl Head for RequestFrame {
+    fn decode(bytes: &[u8; HEAD]) -> Result<RequestFrame, Violation> {
         let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
         Ok(match kind {
             PUT => {
                 let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
-                Request::Put { dest, nbytes, in_parts: op != 0 }
+                RequestFrame::Put { dest, nbytes, in_parts: op != 0 }
             }
             GET => {
                 let (source, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
-                Request::Get { source, nbytes, in_parts: op != 0 }
+                RequestFrame::Get { source, nbytes, in_parts: op != 0 }
             }
             AMO => {
                 let unknown_width = Violation::Unknown("width of a word");
@@ -167,53 +167,53 @@ impl Head for Request {
                 if nbytes as usize != AMO_BODY {
                     return Err(unknown);
                 }
-                Request::Amo {
+                RequestFrame::Amo {
                     dest: address(segment, offset)?,
                     op: AmoOp::from_number(op & !FETCH).ok_or(unknown)?,
                     width,
                     fetch: op & FETCH != 0,
                 }
             }
-            SYNC => Request::Sync,
+            SYNC => RequestFrame::Sync,
             _ => return Err(Violation::Unknown("request")),
         })
     }
 
     fn body(&self) -> usize {
         match *self {
-            Request::Put { nbytes, .. } => nbytes as usize,
-            Request::Amo { .. } => AMO_BODY,
-            Request::Get { .. } | Request::Sync => 0,
+            RequestFrame::Put { nbytes, .. } => nbytes as usize,
+            RequestFrame::Amo { .. } => AMO_BODY,
+            RequestFrame::Get { .. } | RequestFrame::Sync => 0,
         }
     }
 }
 
-impl Reply {
+impl ReplyFrame {
     /// The head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
-            Reply::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
-            Reply::Value(value) => head(VALUE, [0; 3], 0, value),
-            Reply::Ack { seq } => head(ACK, [0; 3], 0, seq),
+            ReplyFrame::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
+            ReplyFrame::Value(value) => head(VALUE, [0; 3], 0, value),
+            ReplyFrame::Ack { seq } => head(ACK, [0; 3], 0, seq),
         }
     }
 }
 
-impl Head for Reply {
-    fn decode(bytes: &[u8; HEAD]) -> Result<Reply, Violation> {
+impl Head for ReplyFrame {
+    fn decode(bytes: &[u8; HEAD]) -> Result<ReplyFrame, Violation> {
         let (kind, _, nbytes, long) = fields(bytes);
         Ok(match kind {
-            DATA => Reply::Data { seq: long, nbytes: bounded(nbytes)? },
-            VALUE => Reply::Value(long),
-            ACK => Reply::Ack { seq: long },
+            DATA => ReplyFrame::Data { seq: long, nbytes: bounded(nbytes)? },
+            VALUE => ReplyFrame::Value(long),
+            ACK => ReplyFrame::Ack { seq: long },
             _ => return Err(Violation::Unknown("reply")),
         })
     }
 
     fn body(&self) -> usize {
         match *self {
-            Reply::Data { nbytes, .. } => nbytes as usize,
-            Reply::Value(_) | Reply::Ack { .. } => 0,
+            ReplyFrame::Data { nbytes, .. } => nbytes as usize,
+            ReplyFrame::Value(_) | ReplyFrame::Ack { .. } => 0,
         }
     }
 }
@@ -229,8 +229,8 @@ impl Head for Frame {
     fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
         match bytes[0] {
             BYE => Ok(Frame::Bye),
-            kind if kind & REPLY != 0 => Reply::decode(bytes).map(Frame::Reply),
-            _ => Request::decode(bytes).map(Frame::Request),
+            kind if kind & REPLY != 0 => ReplyFrame::decode(bytes).map(Frame::Reply),
+            _ => RequestFrame::decode(bytes).map(Frame::Request),
         }
     }
 

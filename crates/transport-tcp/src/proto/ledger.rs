@@ -1,6 +1,6 @@
 //! What an origin has requested and what was answered, on one connection.
 
-use super::frame::{Reply, Violation};
+use super::frame::{ReplyFrame, Violation};
 use std::collections::VecDeque;
 
 /// The answer that is due.
@@ -70,12 +70,12 @@ impl<T> Ledger<T> {
     }
 
     /// Strikes out the next answer that is due, which has come as a whole; returns whom it is for.
-    pub(crate) fn settle(&mut self, reply: Reply) -> Result<T, Violation> {
+    pub(crate) fn settle(&mut self, reply: ReplyFrame) -> Result<T, Violation> {
         let due = self.due.pop_front().ok_or(Violation::Unrequested)?;
         let fits = match reply {
-            Reply::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
-            Reply::Value(_) => due.want == Want::Value,
-            Reply::Ack { seq } => due.want == Want::Ack && due.seq == seq,
+            ReplyFrame::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
+            ReplyFrame::Value(_) => due.want == Want::Value,
+            ReplyFrame::Ack { seq } => due.want == Want::Ack && due.seq == seq,
         };
         if !fits {
             return Err(Violation::Unrequested);

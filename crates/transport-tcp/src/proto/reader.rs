@@ -1,6 +1,6 @@
 //! From a stream of bytes, however it was cut, to frames.
 
-use super::frame::{Frame, HEAD, Head, Reply, Request, Violation};
+use super::frame::{Frame, HEAD, Head, ReplyFrame, RequestFrame, Violation};
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
 const SMALL: usize = 64;
@@ -16,8 +16,8 @@ pub(crate) enum Piece<'a, H> {
 
 /// Whom a part of the stream is for.
 pub(crate) enum Addressed<'a> {
-    Target(Piece<'a, Request>),
-    Origin(Piece<'a, Reply>),
+    Target(Piece<'a, RequestFrame>),
+    Origin(Piece<'a, ReplyFrame>),
     /// The peer leaves.
     Bye,
 }

@@ -40,7 +40,9 @@ impl Origin {
         let held = &mut self.routes[pe].held;
         let copy = batch::append(held, at, local.nbytes).as_mut_ptr();
         // SAFETY: as many bytes, valid by contract and just made.
-        unsafe { mem::copy_bytes::<mem::Volatile>(copy, local.base.cast_const(), local.nbytes) };
+        unsafe {
+            mem::copy_bytes::<mem::VolatileLoads>(copy, local.base.cast_const(), local.nbytes)
+        };
         match held.len() < FULL {
             true => Ok(()),
             false => self.send_held(shared, pe),

@@ -11,7 +11,7 @@
 
 use super::Origin;
 use super::requests::MessageParts;
-use crate::pending::Connection;
+use crate::pending::PePending;
 use crate::shared::SharedState;
 use crate::ucp::said;
 use rushmem_transport::{Error, Pe};
@@ -24,7 +24,7 @@ impl Origin {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        connection: &Connection,
+        connection: &PePending,
         ordered: bool,
     ) -> Result<(), Error> {
         match self.routes[pe].put_before && !ordered {
@@ -43,7 +43,7 @@ impl Origin {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        connection: &Connection,
+        connection: &PePending,
     ) -> Result<(), Error> {
         self.start_flush(shared, pe)?;
         self.until(shared, Some(pe), |origin| {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::Origin;
-use crate::pending::{Slot, operated, sent};
+use crate::pending::{PendingSlot, operated, sent};
 use crate::shared::SharedState;
 use crate::target::{PUTS_KIND, REQUEST_KIND};
 use crate::ucp::{UcpAtomic, callback, plain, started};
@@ -61,7 +61,7 @@ impl Origin {
         fetched: *mut u8,
         (data, place): (LocalBuf, RemoteAddr),
         (ordered, blocks): (bool, bool),
-    ) -> Result<(Rc<Slot>, u32), Error> {
+    ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let (_, connection) = self.connection(shared, pe)?;
         self.send_held(shared, pe)?;
         if ordered {
@@ -84,7 +84,7 @@ impl Origin {
         shared: &SharedState,
         pe: Pe,
         parts: MessageParts,
-    ) -> Result<(Rc<Slot>, u32), Error> {
+    ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let MessageParts { kind, update, data, place, fetched, ordered, asks, blocks } = parts;
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
@@ -152,7 +152,7 @@ impl Origin {
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
-    ) -> Result<(Rc<Slot>, u32), Error> {
+    ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
         let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
         let (endpoint, connection) = self.connection(shared, pe)?;
@@ -185,7 +185,7 @@ impl Origin {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        (slot, turn): (Rc<Slot>, u32),
+        (slot, turn): (Rc<PendingSlot>, u32),
     ) -> Result<(), Error> {
         self.until(shared, Some(pe), |_| slot.is_past(turn))
     }

@@ -1,7 +1,7 @@
 //! What was issued to one PE.
 #![forbid(unsafe_code)]
 
-use crate::pending::Connection;
+use crate::pending::PePending;
 use crate::ucp::{UcpEndpoint, UcpRequest};
 use std::rc::Rc;
 
@@ -23,5 +23,5 @@ pub(super) struct Route {
 
 pub(super) struct OpenRoute {
     pub(super) endpoint: UcpEndpoint,
-    pub(super) connection: Rc<Connection>,
+    pub(super) connection: Rc<PePending>,
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Origin;
-use crate::pending::{Connection, noted};
+use crate::pending::{PePending, noted};
 use crate::shared::SharedState;
 use crate::ucp::{plain, started};
 use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
@@ -90,7 +90,7 @@ impl Origin {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        connection: &Connection,
+        connection: &PePending,
         blocks: bool,
         begun: ucs_status_ptr_t,
     ) -> Result<(), Error> {

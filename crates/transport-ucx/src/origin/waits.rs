@@ -9,8 +9,8 @@ use rushmem_transport::kit::wait::{Waiter, wait};
 use rushmem_transport::{Error, Host, Pe};
 use std::time::Duration;
 
-/// Polls of a waiter that spins per poll of the service: what it waits for is likely to come to its
-/// own worker.
+/// Polls of a spinning waiter per poll of the service, since the reply is likely to come to its own
+/// worker.
 const POLLS_PER_SERVICE: u32 = 4;
 
 /// An origin whose owner waits.

@@ -9,19 +9,19 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time after which the service thread completes what a call left unfinished, unless a thread that
-/// polls does so before. It is also the shortest time for which the service thread backs off.
+/// Time after which the service thread completes what a call left unfinished, unless a polling
+/// thread does so before. Also the shortest time for which the service thread backs off.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// Polls without a pause after which a waiter yields once: it costs nothing if no other thread
-/// wants the CPU, and the peer may share the CPU with processes of which this PE does not know.
+/// Polls without a pause after which a waiter yields once, since processes of which this PE does
+/// not know may share the CPU.
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
-/// The same when PEs outnumber the CPUs; then there are no polls without a pause.
+/// The same when PEs outnumber the CPUs, where no waiter spins.
 const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
-/// The host learns of a wait that lasts this long.
+/// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
 
 /// How the threads of a provider wait.
@@ -49,8 +49,7 @@ pub struct WaitLimits {
 }
 
 impl WaitLimits {
-    /// The longest time for which the service thread backs off beside threads that poll. After many
-    /// short waits, peers may have to wait this long.
+    /// Longest time for which the service thread backs off beside threads that poll.
     pub const LONGEST: Duration = Duration::from_millis(2);
 
     /// Small numbers.

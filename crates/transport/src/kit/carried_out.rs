@@ -1,6 +1,6 @@
 //! In which order a target carries out the requests of a stream, whatever order they arrive in.
 
-use super::stream::{MAX_IN_FLIGHT, Place, has_reached};
+use super::stream::{MAX_IN_FLIGHT, StreamPosition, has_reached};
 
 /// What a target does with a request that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct CarriedOut<T> {
     count: u32,
     /// Some behind it are, too.
     beyond: Vec<u32>,
-    early: Vec<(Place, T)>,
+    early: Vec<(StreamPosition, T)>,
 }
 
 impl<T> Default for CarriedOut<T> {
@@ -43,7 +43,7 @@ impl<T> CarriedOut<T> {
 
     /// What to do with a request.
     #[inline]
-    pub fn turn(&self, Place { number, after, .. }: Place) -> Turn {
+    pub fn turn(&self, StreamPosition { number, after, .. }: StreamPosition) -> Turn {
         let ahead = number.wrapping_sub(self.count);
         let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead) && !self.beyond.contains(&number);
         match is_new && has_reached(number.wrapping_sub(1), after) {
@@ -54,7 +54,7 @@ impl<T> CarriedOut<T> {
     }
 
     /// Keeps a request that is to be carried out later.
-    pub fn keep(&mut self, place: Place, request: T) {
+    pub fn keep(&mut self, place: StreamPosition, request: T) {
         if self.early.iter().all(|(other, _)| other.number != place.number) {
             self.early.push((place, request));
         }

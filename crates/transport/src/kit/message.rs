@@ -4,7 +4,7 @@
 
 use super::acks::Ack;
 use super::segments::Segments;
-use super::stream::{Place, Stream, Update};
+use super::stream::{Stream, StreamPosition, Update};
 use crate::{AmoOp, AmoWidth, Pe, RemoteAddr, Segment};
 
 /// Bytes of a request.
@@ -24,7 +24,7 @@ pub struct Request {
     /// The stream to which it belongs.
     pub stream: Stream,
     /// Its place there.
-    pub place: Place,
+    pub place: StreamPosition,
     /// Acknowledges requests of a stream of the receiver.
     pub ack: Option<Ack>,
     /// The slot of the origin to which the old value goes, if that is due.
@@ -61,7 +61,7 @@ impl Request {
         };
         let head = u32::from_le_bytes([op, width | asks, segment, dest.segment as u8]);
         let ack = ack.unwrap_or(Ack { origin: NONE, count: 0 });
-        let (Stream { pe, origin }, Place { number, after, .. }) = (stream, place);
+        let (Stream { pe, origin }, StreamPosition { number, after, .. }) = (stream, place);
         let slot = slot.unwrap_or(NONE);
         let numbers = [head, pe.0, origin, number, after, slot, ack.origin, ack.count];
         bytes(&numbers, &[operand, condition, offset, dest.offset])
@@ -88,7 +88,7 @@ impl Request {
         };
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
-            place: Place { number, after, asks: width & ASKS != 0 },
+            place: StreamPosition { number, after, asks: width & ASKS != 0 },
             ack: (acked_origin != NONE).then_some(Ack { origin: acked_origin, count }),
             slot: (slot != NONE).then_some(slot),
             update,

@@ -12,7 +12,7 @@
 
 use super::acks::AckCounts;
 use super::pe_map::PeMap;
-use super::stream::{Place, Stream, has_reached};
+use super::stream::{Stream, StreamPosition, has_reached};
 use crate::Pe;
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl IssuedRequests {
     /// others if it is `ordered` or `asks`. It asks anyway if half of the window is in use and no
     /// acknowledgment is on its way.
     #[inline]
-    pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> Place {
+    pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
         let (issued, acked) = self.of(pe);
         let before = issued.before_fence(fences, acked);
@@ -137,7 +137,7 @@ impl IssuedRequests {
             self.owing.push(pe);
         }
         let after = if ordered || place_asks { all } else { before };
-        Place { number, after, asks: place_asks }
+        StreamPosition { number, after, asks: place_asks }
     }
 
     /// Whether a request that asks must follow, so that the target acknowledges all of them.

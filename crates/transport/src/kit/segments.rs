@@ -91,7 +91,7 @@ impl<T> Segments<T> {
         let Some(to) = self.bytes(dest, source.nbytes) else { return false };
         fence(Ordering::Release);
         // SAFETY: the source is valid by contract, the destination lies within a segment.
-        unsafe { mem::copy_bytes::<mem::Volatile>(to.base, source.base, source.nbytes) };
+        unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, source.base, source.nbytes) };
         true
     }
 
@@ -103,7 +103,7 @@ impl<T> Segments<T> {
     pub unsafe fn read_into(&self, source: RemoteAddr, dest: LocalBuf) -> bool {
         let Some(from) = self.bytes(source, dest.nbytes) else { return false };
         // SAFETY: the destination is valid by contract, the source lies within a segment.
-        unsafe { mem::copy_bytes::<mem::Atomic>(dest.base, from.base, dest.nbytes) };
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest.base, from.base, dest.nbytes) };
         true
     }
 

@@ -24,7 +24,7 @@ pub struct Stream {
 
 /// The place of a request in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPosition {
     /// Its number; the first is 1.
     pub number: u32,
     /// How many requests are carried out before it.

@@ -62,14 +62,14 @@ impl<T> Streams<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::stream::Place;
+    use crate::kit::stream::StreamPosition;
     use crate::{RemoteAddr, Segment};
 
     /// A request that does nothing.
     fn request(stream: Stream, number: u32, after: u32) -> Request {
         Request {
             stream,
-            place: Place { number, after, asks: false },
+            place: StreamPosition { number, after, asks: false },
             ack: None,
             slot: None,
             update: None,

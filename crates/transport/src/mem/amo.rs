@@ -23,7 +23,7 @@ mod sealed {
     message = "a PE cannot wait for elements of type `{Self}`",
     label = "not an integer of 2, 4 or 8 bytes"
 )]
-pub trait Word: Sealed + Copy + PartialOrd + 'static {
+pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
     /// Whether the type is signed.
     const SIGNED: bool;
     /// Its bits, zero-extended.
@@ -103,7 +103,7 @@ pub trait BitwiseAmo: Amo {
 macro_rules! word {
     ($($t:ty, $atomic:ty;)*) => {$(
         impl Sealed for $t {}
-        impl Word for $t {
+        impl WaitWord for $t {
             const SIGNED: bool = <$t>::MIN != 0;
             fn word_bits(self) -> u64 {
                 self as u64 & u64::MAX >> (u64::BITS - <$t>::BITS)

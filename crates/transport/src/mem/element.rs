@@ -41,16 +41,16 @@ pub trait Loads {
 /// By atomic loads: the source is symmetric memory, which threads of this process may write
 /// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. If source and
 /// destination are aligned differently, the words of the source are not torn.
-pub enum Atomic {}
+pub enum AtomicLoads {}
 
 /// By opaque loads: the source may be a `&[T]`, in which there can be no atomic, or symmetric
 /// memory. The words of the destination are not torn.
-pub enum Volatile {}
+pub enum VolatileLoads {}
 
-impl Loads for Atomic {
+impl Loads for AtomicLoads {
     const ATOMIC: bool = true;
 }
-impl Loads for Volatile {
+impl Loads for VolatileLoads {
     const ATOMIC: bool = false;
 }
 
@@ -62,7 +62,7 @@ impl Loads for Volatile {
 #[inline(always)]
 pub unsafe fn load<T: Element>(source: *const T) -> T {
     // SAFETY: the same contract.
-    unsafe { load_by::<Atomic, T>(source) }
+    unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
 /// As [`load`].

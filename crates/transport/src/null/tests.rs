@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, PeRecord, RemoteAddr, Signal};
+use crate::{
+    AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, PeRecord, RemoteAddr, SignalUpdate,
+};
 use std::sync::Arc;
 
 struct Nobody;
@@ -30,7 +32,7 @@ fn reaches_nobody() {
     let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: nothing is read for zero bytes.
     assert_eq!(unsafe { endpoint.put(Pe(1), put) }, Err(Error::Unreachable(Pe(1))));
-    let signal = Signal { dest: at, op: AmoOp::Set, value: 1, follows: Follows::All };
+    let signal = SignalUpdate { dest: at, op: AmoOp::Set, value: 1, follows: Follows::All };
     // SAFETY: nothing is read for zero bytes.
     let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
     assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));

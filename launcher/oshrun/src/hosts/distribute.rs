@@ -4,7 +4,7 @@
 //! first hosts get one more. A host that is listed twice is one node with the slots of both
 //! entries.
 
-use super::host::Host;
+use super::host::HostSlots;
 use crate::tree::orders::HostPes;
 
 /// The PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host without a
@@ -13,12 +13,12 @@ use crate::tree::orders::HostPes;
 /// # Errors
 /// If there are more PEs than slots.
 pub fn distribute(
-    hosts: Vec<Host>,
+    hosts: Vec<HostSlots>,
     n_pes: Option<u32>,
     per_host: Option<u32>,
     is_strict: bool,
 ) -> Result<Vec<HostPes>, String> {
-    let mut nodes: Vec<Host> = Vec::new();
+    let mut nodes: Vec<HostSlots> = Vec::new();
     for host in hosts {
         match nodes.iter_mut().find(|node| node.name == host.name) {
             Some(node) => {

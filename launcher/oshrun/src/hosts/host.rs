@@ -2,7 +2,7 @@
 
 /// A host that may get PEs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct HostSlots {
     /// Its name, as the user wrote it.
     pub name: String,
     /// The maximum number of its PEs.

@@ -1,16 +1,16 @@
 //! Parses lists of hosts: `a:4,b:4` on the command line; in a file one host per line, `a`, `a:4` or
 //! `a slots=4`, with comments after `#`.
 
-use super::host::Host;
+use super::host::HostSlots;
 
 /// The hosts of the option -H.
-pub fn of_option(text: &str) -> Result<Vec<Host>, String> {
+pub fn of_option(text: &str) -> Result<Vec<HostSlots>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
     hosts.map_err(|why| format!("-H {text}: {why}"))
 }
 
 /// The hosts of a file, whose name appears in errors.
-pub fn of_file(file: &str, text: &str) -> Result<Vec<Host>, String> {
+pub fn of_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -21,7 +21,7 @@ pub fn of_file(file: &str, text: &str) -> Result<Vec<Host>, String> {
     if hosts.is_empty() { Err(format!("{file} lists no host")) } else { Ok(hosts) }
 }
 
-fn line_of(line: &str) -> Result<Host, String> {
+fn line_of(line: &str) -> Result<HostSlots, String> {
     let mut words = line.split_whitespace();
     let mut host = host(words.next().unwrap_or_default())?;
     for word in words {
@@ -37,7 +37,7 @@ fn line_of(line: &str) -> Result<Host, String> {
     Ok(host)
 }
 
-fn host(word: &str) -> Result<Host, String> {
+fn host(word: &str) -> Result<HostSlots, String> {
     let (name, number) = match word.rsplit_once(':') {
         // An IPv6 address contains colons, so slots follow only after brackets.
         Some((name, _)) if name.contains(':') && !name.ends_with(']') => (word, None),
@@ -49,7 +49,7 @@ fn host(word: &str) -> Result<Host, String> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(format!("{word:?} is not a host name"));
     }
-    Ok(Host { name: name.to_string(), slots: number.map(slots).transpose()? })
+    Ok(HostSlots { name: name.to_string(), slots: number.map(slots).transpose()? })
 }
 
 fn slots(number: &str) -> Result<u32, String> {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use rushmem_bootstrap::NodeMap;
 
-use self::host::Host;
+use self::host::HostSlots;
 use crate::failure::{StartFailure, cannot};
 use crate::tree::agent::Agent;
 use crate::tree::orders::HostPes;
@@ -57,7 +57,7 @@ impl Hosts {
 }
 
 /// Gives all entries of this machine, which has several names, the same name.
-fn merge_own_names(mut hosts: Vec<Host>) -> Vec<Host> {
+fn merge_own_names(mut hosts: Vec<HostSlots>) -> Vec<HostSlots> {
     let mut own = hosts.iter_mut().filter(|host| own::is_own(&host.name));
     if let Some(first) = own.next() {
         own.for_each(|host| host.name.clone_from(&first.name));
@@ -90,7 +90,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFai
                 is_strict = false;
                 hosts
             }
-            None => vec![Host { name: own::name(), slots: None }],
+            None => vec![HostSlots { name: own::name(), slots: None }],
         },
     };
     let hosts = merge_own_names(hosts);

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use super::host::Host;
+use super::host::HostSlots;
 use crate::failure::{StartFailure, reason};
 use crate::tree::agent::Agent;
 
 /// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
 /// to each.
-pub fn allocation() -> Result<Option<Vec<Host>>, StartFailure> {
+pub fn allocation() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
     let (Some(_), Some(nodes)) = (variable("SLURM_JOB_ID"), nodes) else {
@@ -18,7 +18,7 @@ pub fn allocation() -> Result<Option<Vec<Host>>, StartFailure> {
     let tasks = variable("SLURM_TASKS_PER_NODE").map(|text| per_node(&text)).unwrap_or_default();
     let tasks = tasks.into_iter().map(Some).chain(std::iter::repeat(None));
     let names = names(&nodes)?;
-    Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| Host { name, slots }).collect()))
+    Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| HostSlots { name, slots }).collect()))
 }
 
 /// Expands a Slurm node list.

@@ -47,7 +47,7 @@ pub type Arrivals = mpsc::UnboundedSender<(usize, Arrival)>;
 
 /// The stage of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum BranchStage {
     /// The agent was started.
     Starting,
     /// The daemon has started.
@@ -72,7 +72,7 @@ pub struct Branch {
     /// Whether it is on another host.
     pub is_remote: bool,
     /// Its stage.
-    pub stage: Stage,
+    pub stage: BranchStage,
     /// Its heartbeat.
     pub heartbeat: HostHeartbeat,
     /// Sends messages to it.
@@ -108,7 +108,7 @@ impl Branch {
             n_behind: 0,
             pes,
             is_remote: true,
-            stage: Stage::Starting,
+            stage: BranchStage::Starting,
             heartbeat: HostHeartbeat::default(),
             down,
             closed: false,
@@ -120,13 +120,13 @@ impl Branch {
 
     /// Abandons the child: closes the connection and expects no more events.
     pub fn give_up(&mut self) {
-        self.stage = Stage::Lost;
+        self.stage = BranchStage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 
     /// Whether all of its PEs have ended or are abandoned.
     pub fn is_idle(&self) -> bool {
-        matches!(self.stage, Stage::Idle | Stage::Done | Stage::Lost)
+        matches!(self.stage, BranchStage::Idle | BranchStage::Done | BranchStage::Lost)
     }
 
     /// The last line of the agent's standard error.

@@ -11,7 +11,7 @@ use rustix::process::Rlimit;
 use tokio::time::{Instant, timeout};
 
 use super::agent;
-use super::branch::{AgentStreams, Arrival, Arrivals, Branch, Stage};
+use super::branch::{AgentStreams, Arrival, Arrivals, Branch, BranchStage};
 use super::heartbeat;
 use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
 use super::wire::{Down, Up};
@@ -175,16 +175,18 @@ impl Branches {
         let branch = &mut self.list[number];
         branch.heartbeat.received();
         match arrival {
-            Arrival::Greeted if branch.stage == Stage::Starting => {
-                branch.stage = Stage::Running;
+            Arrival::Greeted if branch.stage == BranchStage::Starting => {
+                branch.stage = BranchStage::Running;
                 return Some(Up::Greeted { pe: branch.pes.start });
             }
-            Arrival::Message(Up::Idle) if branch.stage == Stage::Running => {
-                branch.stage = Stage::Idle;
+            Arrival::Message(Up::Idle) if branch.stage == BranchStage::Running => {
+                branch.stage = BranchStage::Idle;
             }
-            Arrival::Message(Up::Done) if branch.stage != Stage::Lost => branch.stage = Stage::Done,
+            Arrival::Message(Up::Done) if branch.stage != BranchStage::Lost => {
+                branch.stage = BranchStage::Done
+            }
             Arrival::Message(Up::Pong | Up::Idle | Up::Done) | Arrival::Greeted => {}
-            Arrival::Message(_) if branch.stage == Stage::Lost => {}
+            Arrival::Message(_) if branch.stage == BranchStage::Lost => {}
             Arrival::Message(event) => return Some(event),
             Arrival::Invalid(error) => return self.lose(number, Some(error), processes),
             Arrival::Closed => {
@@ -208,11 +210,11 @@ impl Branches {
         for number in 0..self.list.len() {
             let branch = &mut self.list[number];
             match branch.stage {
-                Stage::Starting if self.since.elapsed() > START_LIMIT => {
+                BranchStage::Starting if self.since.elapsed() > START_LIMIT => {
                     let reason = format!("it has not answered for {} s", START_LIMIT.as_secs());
                     events.extend(self.lose(number, Some(reason), processes));
                 }
-                Stage::Running | Stage::Idle if branch.is_remote => {
+                BranchStage::Running | BranchStage::Idle if branch.is_remote => {
                     branch.down.send(&Down::Ping);
                     if branch.heartbeat.tick() {
                         let silence = self.tree.as_ref().map(|tree| heartbeat::silence(tree.limit));
@@ -230,7 +232,7 @@ impl Branches {
     /// Abandons children whose daemon has not started yet.
     pub fn abandon(&mut self, processes: &Processes) {
         for (number, branch) in self.list.iter_mut().enumerate() {
-            if branch.stage == Stage::Starting {
+            if branch.stage == BranchStage::Starting {
                 branch.give_up();
                 processes.kill(Child::Daemon(number));
             }
@@ -250,10 +252,10 @@ impl Branches {
     /// Marks a child as lost, unless it has sent its last message.
     fn lose(&mut self, number: usize, reason: Option<String>, processes: &Processes) -> Option<Up> {
         let branch = &mut self.list[number];
-        if matches!(branch.stage, Stage::Done | Stage::Lost) {
+        if matches!(branch.stage, BranchStage::Done | BranchStage::Lost) {
             return None;
         }
-        let had_started = branch.stage != Stage::Starting;
+        let had_started = branch.stage != BranchStage::Starting;
         branch.give_up();
         processes.kill(Child::Daemon(number));
         let branch = &self.list[number];

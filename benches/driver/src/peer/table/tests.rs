@@ -6,8 +6,8 @@ fn around(median: f64) -> Spread {
     Spread { low: median * 0.9, median, high: median * 1.1 }
 }
 
-fn row(unit: Unit, aims: &[Aim]) -> Row {
-    Row { name: "it", title: "it", unit, bare: Some("bare_it"), aims: aims.to_vec() }
+fn row(unit: Unit, aims: &[Aim]) -> SuiteRow {
+    SuiteRow { name: "it", title: "it", unit, bare: Some("bare_it"), aims: aims.to_vec() }
 }
 
 #[test]

@@ -23,12 +23,12 @@ fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
 }
 
 /// The comparison of one run with one.
-fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Found<'a> {
+fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Comparison<'a> {
     judge(std::slice::from_ref(before), std::slice::from_ref(after), threshold)
         .expect("one and one")
 }
 
-fn count(found: &Found, verdict: Verdict) -> usize {
+fn count(found: &Comparison, verdict: Change) -> usize {
     found.compared.iter().filter(|one| one.verdict == verdict).count()
 }
 
@@ -40,7 +40,7 @@ fn equal_distributions_raise_few_alarms() {
         let (before, after) = (run(2 * seed, |_| 1.0), run(2 * seed + 1, |_| 1.0));
         let found = judged(&before, &after, 0.0);
         assert_eq!(found.compared.len(), 300);
-        count(&found, Verdict::Equal) < 300
+        count(&found, Change::Equal) < 300
     });
     let alarms = alarms.count();
     assert!(alarms <= 2, "{alarms} of 10 comparisons of the same found something");
@@ -53,14 +53,14 @@ fn a_shift_of_a_fifth_is_found_and_nothing_else() {
     let (before, after) = (run(1, |_| 1.0), run(2, |i| if i == 7 { 1.2 } else { 1.0 }));
     let found = judged(&before, &after, 0.05);
     assert!(found.is_slower());
-    assert_eq!(count(&found, Verdict::Slower), 5);
-    for one in found.compared.iter().filter(|one| one.verdict == Verdict::Slower) {
+    assert_eq!(count(&found, Change::Slower), 5);
+    for one in found.compared.iter().filter(|one| one.verdict == Change::Slower) {
         assert_eq!(one.series.operation, "routine7");
         assert!((one.ratio - 1.2).abs() < 0.03, "{}", one.ratio);
     }
     let back = judged(&after, &before, 0.05);
     assert!(!back.is_slower());
-    assert_eq!(count(&back, Verdict::Faster), 5);
+    assert_eq!(count(&back, Change::Faster), 5);
     assert!(!judged(&before, &after, 0.3).is_slower(), "it is below this threshold");
 }
 
@@ -125,7 +125,7 @@ fn floors_decide_nothing() {
     };
     let (before, after) = (floors(1, 1.0), floors(2, 1.5));
     let found = judged(&before, &after, 0.05);
-    assert_eq!((found.is_slower(), count(&found, Verdict::Slower)), (false, 300));
+    assert_eq!((found.is_slower(), count(&found, Change::Slower)), (false, 300));
 }
 
 #[test]
@@ -142,12 +142,12 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
     };
     let verdict = |before: &Record, after: &Record| judged(before, after, 0.05).compared[0].verdict;
     let (ten, zero) = (of(vec![10.0; 20], 20), of(vec![0.0; 20], 20));
-    assert_eq!(verdict(&of(vec![10.0; 20], 2), &of(vec![20.0; 20], 2)), Verdict::TooFew);
-    assert_eq!(verdict(&of(Vec::new(), 0), &ten), Verdict::TooFew);
-    assert_eq!(verdict(&zero, &zero), Verdict::Equal);
-    assert_eq!(verdict(&zero, &ten), Verdict::Slower);
-    assert_eq!(verdict(&ten, &zero), Verdict::Faster);
-    assert_eq!(verdict(&ten, &ten), Verdict::Equal);
+    assert_eq!(verdict(&of(vec![10.0; 20], 2), &of(vec![20.0; 20], 2)), Change::TooFew);
+    assert_eq!(verdict(&of(Vec::new(), 0), &ten), Change::TooFew);
+    assert_eq!(verdict(&zero, &zero), Change::Equal);
+    assert_eq!(verdict(&zero, &ten), Change::Slower);
+    assert_eq!(verdict(&ten, &zero), Change::Faster);
+    assert_eq!(verdict(&ten, &ten), Change::Equal);
 }
 
 /// Runs whose figures differ between runs by up to `spread` although their batches agree: other
@@ -172,7 +172,7 @@ fn what_differs_between_runs_of_the_same_is_noise_to_several() {
     assert!(judged(&before[0], &after[0], 0.05).is_slower());
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert_eq!((found.basis, found.compared.len()), (Basis::Runs, 300));
-    assert_eq!(count(&found, Verdict::Equal), 300);
+    assert_eq!(count(&found, Change::Equal), 300);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn several_runs_find_a_figure_that_is_slower() {
     let (before, after) = (scattered(0..8, 0.1, |_| 1.0), scattered(8..16, 0.1, slow));
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert!(found.is_slower());
-    let slower = found.compared.iter().filter(|one| one.verdict == Verdict::Slower);
+    let slower = found.compared.iter().filter(|one| one.verdict == Change::Slower);
     assert_eq!(
         slower.map(|one| one.series.operation.as_str()).collect::<Vec<_>>(),
         ["routine7"; 5]
@@ -192,7 +192,7 @@ fn several_runs_find_a_figure_that_is_slower() {
     assert!(!judge(&few_before, &few_after, 0.05).expect("they are enough").is_slower());
     let all_slow = scattered(8..12, 0.1, |_| 1.4);
     let found = judge(&few_before, &all_slow, 0.05).expect("they are enough");
-    assert_eq!(count(&found, Verdict::Slower), 300);
+    assert_eq!(count(&found, Change::Slower), 300);
 }
 
 #[test]
@@ -212,5 +212,5 @@ fn a_figure_that_few_runs_have_is_not_judged() {
     before[0].series.remove(0);
     let found = judge(&before, &after, 0.05).expect("they are enough");
     assert_eq!(found.compared.len(), 300);
-    assert_eq!((count(&found, Verdict::TooFew), count(&found, Verdict::Slower)), (5, 295));
+    assert_eq!((count(&found, Change::TooFew), count(&found, Change::Slower)), (5, 295));
 }

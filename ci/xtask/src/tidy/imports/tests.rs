@@ -61,10 +61,3 @@ fn layers_import_downwards() {
     ];
     assert!(complaints(&files).is_empty());
 }
-
-#[test]
-fn a_type_has_a_name_of_its_own() {
-    let files = [("crates/x/src/a.rs", "struct T;"), ("crates/x/src/b.rs", "enum T {}")];
-    assert_eq!(complaints(&files).len(), 1);
-    assert_eq!(complaints(&[("crates/x/src/a.rs", "struct Range;")]).len(), 1);
-}

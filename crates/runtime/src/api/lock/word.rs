@@ -8,7 +8,7 @@ use crate::api::amo;
 use crate::base::call::Call;
 use crate::net::contexts::World;
 use core::ffi::{c_int, c_long};
-use rushmem_transport::mem::Word;
+use rushmem_transport::mem::WaitWord;
 
 /// The word of a lock on one PE.
 #[derive(Clone, Copy)]

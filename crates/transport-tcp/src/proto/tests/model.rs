@@ -1,6 +1,6 @@
 //! The ledger of an origin against a target that answers in order.
 
-use crate::proto::{Ledger, Reply, Violation, Want};
+use crate::proto::{Ledger, ReplyFrame, Violation, Want};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,20 +28,20 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn answer(want: Want, seq: u64) -> Reply {
+fn answer(want: Want, seq: u64) -> ReplyFrame {
     match want {
-        Want::Data(nbytes) => Reply::Data { seq, nbytes },
-        Want::Value => Reply::Value(7),
-        Want::Ack => Reply::Ack { seq },
+        Want::Data(nbytes) => ReplyFrame::Data { seq, nbytes },
+        Want::Value => ReplyFrame::Value(7),
+        Want::Ack => ReplyFrame::Ack { seq },
     }
 }
 
 /// An answer that does not fit.
-fn lie(want: Want, seq: u64) -> Reply {
+fn lie(want: Want, seq: u64) -> ReplyFrame {
     match want {
-        Want::Data(nbytes) => Reply::Data { seq, nbytes: nbytes + 1 },
-        Want::Value => Reply::Ack { seq },
-        Want::Ack => Reply::Ack { seq: seq + 1 },
+        Want::Data(nbytes) => ReplyFrame::Data { seq, nbytes: nbytes + 1 },
+        Want::Value => ReplyFrame::Ack { seq },
+        Want::Ack => ReplyFrame::Ack { seq: seq + 1 },
     }
 }
 
@@ -75,7 +75,7 @@ proptest! {
                 }
                 Step::Answer => {
                     if unanswered.is_empty() {
-                        prop_assert_eq!(ledger.settle(Reply::Value(1)), Err(Violation::Unrequested));
+                        prop_assert_eq!(ledger.settle(ReplyFrame::Value(1)), Err(Violation::Unrequested));
                         continue;
                     }
                     let (want, seq) = unanswered.remove(0);
@@ -88,9 +88,9 @@ proptest! {
                 Step::Lie => {
                     let reply = match unanswered.first() {
                         Some(&(want, seq)) => lie(want, seq),
-                        None => Reply::Ack { seq: 1 },
+                        None => ReplyFrame::Ack { seq: 1 },
                     };
-                    if let Reply::Data { seq, nbytes } = reply {
+                    if let ReplyFrame::Data { seq, nbytes } = reply {
                         prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unrequested));
                     }
                     prop_assert_eq!(ledger.settle(reply), Err(Violation::Unrequested));

@@ -1,7 +1,9 @@
 //! What was encoded is decoded, whole bodies as a whole, however the stream was cut.
 
 use crate::proto::frame::HEAD;
-use crate::proto::{Address, Frame, Head, MAX_BODY, Piece, Reader, Reply, Request, Violation};
+use crate::proto::{
+    Address, Frame, Head, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame, Violation,
+};
 use proptest::prelude::*;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
@@ -21,31 +23,32 @@ pub(super) fn width() -> impl Strategy<Value = AmoWidth> {
 }
 
 /// A request and its body.
-fn request() -> impl Strategy<Value = (Request, Vec<u8>)> {
+fn request() -> impl Strategy<Value = (RequestFrame, Vec<u8>)> {
     let body = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..70),
         prop::collection::vec(any::<u8>(), 0..3_000),
     ];
     prop_oneof![
         4 => (remote(), body, any::<bool>()).prop_map(|(dest, body, in_parts)| {
-            (Request::Put { dest, nbytes: body.len() as u32, in_parts }, body)
+            (RequestFrame::Put { dest, nbytes: body.len() as u32, in_parts }, body)
         }),
         2 => (remote(), 0..=MAX_BODY as u32, any::<bool>()).prop_map(
-            |(source, nbytes, in_parts)| (Request::Get { source, nbytes, in_parts }, Vec::new())
+            |(source, nbytes, in_parts)| (RequestFrame::Get { source, nbytes, in_parts }, Vec::new())
         ),
         2 => (remote(), op(), width(), any::<bool>(), any::<[u8; 16]>()).prop_map(
-            |(dest, op, width, fetch, body)| (Request::Amo { dest, op, width, fetch }, body.to_vec())
+            |(dest, op, width, fetch, body)| (RequestFrame::Amo { dest, op, width, fetch }, body.to_vec())
         ),
-        1 => Just((Request::Sync, Vec::new())),
+        1 => Just((RequestFrame::Sync, Vec::new())),
     ]
 }
 
-fn reply() -> impl Strategy<Value = (Reply, Vec<u8>)> {
+fn reply() -> impl Strategy<Value = (ReplyFrame, Vec<u8>)> {
     prop_oneof![
-        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000))
-            .prop_map(|(seq, body)| { (Reply::Data { seq, nbytes: body.len() as u32 }, body) }),
-        any::<u64>().prop_map(|value| (Reply::Value(value), Vec::new())),
-        any::<u64>().prop_map(|seq| (Reply::Ack { seq }, Vec::new())),
+        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000)).prop_map(|(seq, body)| {
+            (ReplyFrame::Data { seq, nbytes: body.len() as u32 }, body)
+        }),
+        any::<u64>().prop_map(|value| (ReplyFrame::Value(value), Vec::new())),
+        any::<u64>().prop_map(|seq| (ReplyFrame::Ack { seq }, Vec::new())),
     ]
 }
 
@@ -156,23 +159,24 @@ fn a_frame_that_is_too_long_is_refused() {
     let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let nbytes = MAX_BODY as u32 + 1;
     for head in [
-        Request::Put { dest, nbytes, in_parts: false }.encode(),
-        Request::Get { source: dest, nbytes, in_parts: true }.encode(),
+        RequestFrame::Put { dest, nbytes, in_parts: false }.encode(),
+        RequestFrame::Get { source: dest, nbytes, in_parts: true }.encode(),
     ] {
-        assert_eq!(Request::decode(&head), Err(Violation::TooLong(nbytes)));
+        assert_eq!(RequestFrame::decode(&head), Err(Violation::TooLong(nbytes)));
     }
-    let head = Reply::Data { seq: 1, nbytes }.encode();
-    assert_eq!(Reply::decode(&head), Err(Violation::TooLong(nbytes)));
+    let head = ReplyFrame::Data { seq: 1, nbytes }.encode();
+    assert_eq!(ReplyFrame::decode(&head), Err(Violation::TooLong(nbytes)));
 }
 
 #[test]
 fn the_format_is_little_endian_and_does_not_change() {
     let dest = RemoteAddr { segment: Segment::Internal, offset: 0x0102_0304_0506_0708 };
-    let put = Request::Put { dest, nbytes: 0x0A0B, in_parts: true }.encode();
+    let put = RequestFrame::Put { dest, nbytes: 0x0A0B, in_parts: true }.encode();
     assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let amo = Request::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
+    let amo =
+        RequestFrame::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
     assert_eq!(amo, [3, 1, 0x87, 4, 16, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let ack = Reply::Ack { seq: 258 }.encode();
+    let ack = ReplyFrame::Ack { seq: 258 }.encode();
     assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ack.len(), HEAD);
 }

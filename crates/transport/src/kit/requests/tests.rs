@@ -18,9 +18,9 @@ fn next(random: &mut u64) -> usize {
 
 struct Wire {
     issued: IssuedRequests,
-    carried: CarriedOut<(Place, u32)>,
+    carried: CarriedOut<(StreamPosition, u32)>,
     /// On its way, with the number of fences before it.
-    requests: VecDeque<(Place, u32)>,
+    requests: VecDeque<(StreamPosition, u32)>,
     acks: VecDeque<u32>,
     /// Fences before the requests that were carried out.
     done: Vec<u32>,
@@ -47,7 +47,7 @@ impl Wire {
         self.requests.push_back((place, self.issued.fences()));
     }
 
-    fn arrives(&mut self, (place, fences): (Place, u32)) {
+    fn arrives(&mut self, (place, fences): (StreamPosition, u32)) {
         match self.carried.turn(place) {
             Turn::Now => self.carry_out(place, fences),
             Turn::Later => self.carried.keep(place, (place, fences)),
@@ -58,7 +58,7 @@ impl Wire {
         }
     }
 
-    fn carry_out(&mut self, place: Place, fences: u32) {
+    fn carry_out(&mut self, place: StreamPosition, fences: u32) {
         self.carried.carried_out(place.number);
         self.done.push(fences);
         if place.asks {
@@ -167,7 +167,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
 #[test]
 fn what_no_origin_sent_is_refused() {
     let mut carried = CarriedOut::default();
-    let place = |number, after| Place { number, after, asks: false };
+    let place = |number, after| StreamPosition { number, after, asks: false };
     assert_eq!(carried.turn(place(0, 0)), Turn::Never);
     assert_eq!(carried.turn(place(MAX_IN_FLIGHT + 1, 0)), Turn::Never);
     assert_eq!(carried.turn(place(2, 2)), Turn::Never, "after itself");

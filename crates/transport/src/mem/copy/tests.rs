@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::mem::{Atomic, Volatile};
+use crate::mem::{AtomicLoads, VolatileLoads};
 use std::sync::atomic::AtomicU64;
 
 /// Lengths up to 80 and some longer ones; under Miri, which takes milliseconds for each, those
@@ -22,16 +22,16 @@ fn runs_of_every_length_and_alignment_arrive() {
             let mut dest = vec![0xAAu8; nbytes + 16];
             let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
-            unsafe { copy_bytes::<Volatile>(d, s, nbytes) };
+            unsafe { copy_bytes::<VolatileLoads>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
             assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
             let mut owned = source.clone();
             let (d, s) = (dest[to..].as_mut_ptr(), owned[from + 9..].as_mut_ptr());
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
-            unsafe { copy_bytes::<Atomic>(d, s, nbytes) };
+            unsafe { copy_bytes::<AtomicLoads>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from + 9..from + 9 + nbytes]);
             // SAFETY: both are the same bytes of a vector.
-            unsafe { copy_bytes::<Atomic>(s, s, nbytes) };
+            unsafe { copy_bytes::<AtomicLoads>(s, s, nbytes) };
             assert_eq!(owned, source);
         }
     }
@@ -75,7 +75,9 @@ fn elements_of_every_size_arrive() {
             let source: Vec<T> = (0..40).map(&make).collect();
             let mut dest: Vec<T> = (0..40).map(|_| make(99)).collect();
             // SAFETY: both vectors hold 40 elements.
-            unsafe { copy_elements::<Volatile, T>(dest.as_mut_ptr(), source.as_ptr(), nelems) };
+            unsafe {
+                copy_elements::<VolatileLoads, T>(dest.as_mut_ptr(), source.as_ptr(), nelems)
+            };
             assert_eq!(dest[..nelems], source[..nelems]);
             assert!(dest[nelems..].iter().all(|&x| x == make(99)));
         }
@@ -92,7 +94,7 @@ fn strided_blocks_leave_gaps_alone() {
     let source: Vec<i32> = (0..12).collect();
     let mut dest = [-1; 12];
     // SAFETY: 3 blocks of 2 elements, 4 and 3 apart, end at elements 10 and 8.
-    unsafe { copy_strided::<Volatile, i32>(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
+    unsafe { copy_strided::<VolatileLoads, i32>(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
     assert_eq!(dest, [0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1]);
 }
 
@@ -106,7 +108,7 @@ fn strided_elements_of_every_size_arrive() {
             (0..nelems).for_each(|i| expected[2 * i] = source[12 - 3 * i]);
             let (to, from) = (dest.as_mut_ptr(), source.as_ptr().wrapping_add(12));
             // SAFETY: 4 elements, 2 and -3 apart, end at elements 6 and 3.
-            unsafe { copy_strided::<Volatile, T>(to, from, 2, -3, 1, nelems) };
+            unsafe { copy_strided::<VolatileLoads, T>(to, from, 2, -3, 1, nelems) };
             assert_eq!(dest, expected);
         }
     }
@@ -123,7 +125,7 @@ fn strided_elements_of_every_size_arrive() {
 fn a_borrowed_source_is_not_written() {
     fn copied<T: Element, const N: usize>(source: &[T; N], mut dest: [T; N]) -> [T; N] {
         // SAFETY: as many elements each.
-        unsafe { copy_elements::<Volatile, T>(dest.as_mut_ptr(), source.as_ptr(), N) };
+        unsafe { copy_elements::<VolatileLoads, T>(dest.as_mut_ptr(), source.as_ptr(), N) };
         dest
     }
     assert_eq!(copied(&[17u8], [0]), [17]);
@@ -148,7 +150,9 @@ fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
         for _ in 0..20 {
             let mut seen = [0u64; 8];
             // SAFETY: as many words each.
-            unsafe { copy_elements::<Atomic, u64>(seen.as_mut_ptr(), words.as_ptr().cast(), 8) };
+            unsafe {
+                copy_elements::<AtomicLoads, u64>(seen.as_mut_ptr(), words.as_ptr().cast(), 8)
+            };
             assert!(seen.iter().all(|&word| word >> 32 == word & 0xFFFF_FFFF), "{seen:?}");
         }
     });

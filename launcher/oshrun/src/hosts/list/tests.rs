@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn hosts(list: &[(&str, Option<u32>)]) -> Vec<Host> {
-    list.iter().map(|(name, slots)| Host { name: name.to_string(), slots: *slots }).collect()
+fn hosts(list: &[(&str, Option<u32>)]) -> Vec<HostSlots> {
+    list.iter().map(|(name, slots)| HostSlots { name: name.to_string(), slots: *slots }).collect()
 }
 
 #[test]

@@ -4,8 +4,10 @@
 //! the remedy. It always ends the job, since most functions of the standard cannot report an error.
 #![allow(unsafe_code)]
 
+use crate::base::location;
 use crate::base::process;
 use crate::base::stdio;
+use crate::base::warning;
 use core::ffi::c_int;
 use std::fmt;
 use std::time::Duration;
@@ -21,12 +23,13 @@ impl Call {
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
-        let message = format!("{}{}: {why}", process::pe_for_messages(), self.0);
+        let message =
+            format!("{}{}: {why}{}", process::pe_for_messages(), self.0, location::clause());
         stdio::flush();
         match process::aborter() {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
-                eprintln!("{message}");
+                warning::print(format_args!("{message}"));
                 leave(false, 1)
             }
         }

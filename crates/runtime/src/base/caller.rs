@@ -4,8 +4,10 @@
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;
 use crate::base::job::Job;
+use crate::base::location;
 use crate::base::process;
 use crate::base::thread::{self, Caller};
+use crate::base::warning::warning;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -13,7 +15,7 @@ use std::sync::Mutex;
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.0, why)) {
-        eprintln!("warning: PE {}: {call}: {why}", job.me());
+        warning!("PE {}: {call}: {why}{}", job.me(), location::clause());
     }
 }
 

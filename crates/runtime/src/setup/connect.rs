@@ -13,6 +13,7 @@ use super::transport_choice::{Availability, Offer, Selection, agree, complaint};
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::settings::Settings;
+use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
@@ -27,7 +28,6 @@ use rushmem_transport::{
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -397,7 +397,7 @@ fn probe_limit(job: &Job) -> Duration {
 fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
         let name = providers[*place].name;
-        eprintln!("warning: the transport {name} does not work here and is passed over: {why}");
+        warning!("the transport {name} does not work here and is passed over: {why}");
     }
 }
 
@@ -419,10 +419,8 @@ fn warn_of_unused_devices(
     }
     let whys = not_tried.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
-    // Without a stderr there is no place for the warning, and the job goes on.
-    let _ = writeln!(
-        std::io::stderr(),
-        "warning: the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
+    warning!(
+        "the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
         providers[chosen].name,
         whys.join("; ")
     );

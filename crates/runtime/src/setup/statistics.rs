@@ -5,6 +5,7 @@ use crate::base::call::{Call, fail};
 use crate::base::counters;
 use crate::base::job::Job;
 use crate::base::settings::Statistics;
+use crate::base::warning::warning;
 use crate::coll::collectives;
 use crate::memory::areas::LANDING;
 use crate::sync::flags;
@@ -64,8 +65,7 @@ pub(super) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
             .map_err(|error| format!("the table cannot be printed: {error}")),
     };
     if let Err(why) = written {
-        // Without a stderr there is no place for the warning.
-        let _ = writeln!(std::io::stderr(), "warning: SHMEM_STATS: {why}");
+        warning!("SHMEM_STATS: {why}");
     }
 }
 

@@ -28,6 +28,7 @@ use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::counters::{CallKind, stay};
 use crate::base::job::{self, Job};
+use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::{place, range};
 use crate::net::contexts::World;
@@ -186,7 +187,7 @@ impl<T: LockWord> LockHandle<T> {
         let held = format!("this PE still holds the lock at {:#x}", self.address());
         let remedy = "call shmem_clear_lock first";
         match self.next() {
-            None => eprintln!("warning: PE {}: {}: {held}; {remedy}", self.job.me(), self.call),
+            None => warning!("PE {}: {}: {held}; {remedy}", self.job.me(), self.call),
             Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {remedy}"),
         }
     }

@@ -92,7 +92,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     }
     let arguments = [at(call, job, ptr), ("size", nbytes as u64)];
     barrier_all_with(call, &arguments);
-    require_guard(call, job, ptr);
+    require_intact(call, job, ptr);
     let by = *call.0;
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
@@ -113,7 +113,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
         return;
     }
     barrier_all_with(call, &[at(call, job, ptr)]);
-    require_guard(call, job, ptr);
+    require_intact(call, job, ptr);
     match with_allocator(job, |a| a.free(call.0, ptr.cast())) {
         Ok(nbytes) => {
             let block = ptr.addr()..ptr.addr() + nbytes;
@@ -156,10 +156,21 @@ fn is_in_heap(ptr: *const c_void) -> bool {
     matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _)))
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten.
-fn require_guard(call: Call, job: &Job, ptr: *const c_void) {
-    if job.settings.check {
-        blocks::require_guard(call, job, ptr.cast());
+/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten, or
+/// this PE holds a lock in it.
+fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
+    if !job.settings.check {
+        return;
+    }
+    blocks::require_guard(call, job, ptr.cast());
+    let block = with_allocator(job, |a| a.block_around(ptr.addr()));
+    let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
+    if let Some(lock) = lock::held_in(ptr.addr()..end) {
+        fail!(
+            call,
+            "argument ptr: this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; call \
+             shmem_clear_lock before the block is freed or reallocated"
+        );
     }
 }
 

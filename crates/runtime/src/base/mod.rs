@@ -18,6 +18,7 @@ pub(crate) mod primitive;
 pub(crate) mod process;
 pub(crate) mod refusal;
 pub mod settings;
+pub(crate) mod signal_handler;
 pub mod stdio;
 pub mod thread;
 pub mod time;

@@ -20,6 +20,7 @@ use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::psync::PsyncUse;
 use crate::teams::team::{HeldTeam, Name, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::TeamPe;
@@ -69,6 +70,8 @@ pub(crate) struct ActiveSet {
     /// are shared.
     team: HeldTeam,
     owner: ChannelOwner,
+    /// With `SHMEM_CHECK`.
+    _psync: Option<PsyncUse>,
 }
 
 impl ActiveSet {
@@ -77,6 +80,11 @@ impl ActiveSet {
         let job = job::require(call);
         let members = members(call, job, triplet);
         let me = members.team_pe(job.me()).expect("the calling PE is a member");
+        let psync_use = job.settings.check.then(|| {
+            // It says why it is none.
+            place(call, psync);
+            PsyncUse::begin(call, job, triplet, psync)
+        });
         let (team, owner) = match job.threads_somewhere {
             true => {
                 let (team, owner) = own_team(call, job, &members, triplet, psync);
@@ -84,12 +92,8 @@ impl ActiveSet {
             }
             false => (HeldTeam::Lasting(shared(job)), ChannelOwner::AllSets),
         };
-        if job.settings.check {
-            // It says why it is none.
-            place(call, psync);
-        }
         let per_node = members.per_node(&job.nodes);
-        ActiveSet { triplet, members, me, per_node, team, owner }
+        ActiveSet { triplet, members, me, per_node, team, owner, _psync: psync_use }
     }
 
     pub(crate) fn triplet(&self) -> [c_int; 3] {

@@ -279,6 +279,11 @@ pub(crate) fn held() -> Vec<Place> {
     turns::held().into_iter().map(place).collect()
 }
 
+/// A lock that this PE holds in a range of addresses.
+pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
+    turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
+}
+
 /// Forget the locks in memory that is freed, or all of them.
 pub(crate) fn forget(block: Range<usize>) {
     turns::forget(block);

@@ -48,7 +48,7 @@ fn first_outside(stack: &str) -> Option<String> {
     let folder = own.and_then(|own| own.rsplit_once('/')).map(|(folder, _)| folder);
     let is_source = |place: &str| {
         let rest = folder.and_then(|folder| place.strip_prefix(folder));
-        rest.is_some_and(|rest| rest.split('/').nth(2) == Some("src"))
+        rest.is_some_and(|rest| rest.contains("/src/"))
     };
     let is_ours = |(name, place): &&(&str, Option<&str>)| {
         let name = name.trim_start_matches(['<', '&', '[']);
@@ -109,7 +109,7 @@ mod tests {
    1: call_once
              at /rustc/0123/library/core/src/ops/function.rs:250:5
    2: put
-             at /a/crates/shmem/src/rma.rs:9:5
+             at /a/crates/librushmem/../shmem/src/rma.rs:9:5
    3: main
              at /a/crates/shmem/examples/ring.rs:30
 ";

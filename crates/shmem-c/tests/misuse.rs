@@ -350,7 +350,7 @@ fn threads_that_call_in_turn() {
     for pe in 0..3 {
         assert_eq!(outcome.stderr.lines().filter(is_of(pe)).count(), 1, "{outcome}");
     }
-    assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 3, "{outcome}");
+    assert_eq!(outcome.stderr.matches("below SHMEM_THREAD_SERIALIZED").count(), 3, "{outcome}");
 }
 
 /// The same of threads that access memory: on the heap and on static data.
@@ -366,7 +366,7 @@ fn threads_that_access_memory() {
                 assert_eq!(outcome.stderr.matches(&warning).count(), 1, "{outcome}");
             }
         }
-        assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 9, "{outcome}");
+        assert_eq!(outcome.stderr.matches("below SHMEM_THREAD_SERIALIZED").count(), 9, "{outcome}");
     }
 }
 

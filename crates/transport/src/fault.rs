@@ -167,4 +167,6 @@ mod tests {
         let dest = Fault::new(LocalAccess::Write, memory).to_string();
         assert_eq!(dest, "argument dest (0x1000, 100000 bytes) is not writable");
     }
+    // Cause: private memory is not mapped, or a constant is the destination of a get. Remedy: check the
+    // pointer and the count.
 }

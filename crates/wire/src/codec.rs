@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// They are of another version, which comes second.
+    /// Remedy: give all hosts the same installation.
     #[error(
         "the {name} has version {1} there and {version} here: start all PEs with the same version of Rushmem",
         name = .0.name,
@@ -16,6 +17,7 @@ pub enum Error {
     )]
     Version(Format, u8),
     /// They are of this version, but nothing that [`encode`] makes.
+    /// Remedy: give all hosts the same installation.
     #[error("the {} is damaged", .0.name)]
     Damaged(Format),
 }

@@ -24,7 +24,7 @@ impl Call {
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
         let message =
-            format!("{}{}: {why}{}", process::pe_for_messages(), self.0, location::clause());
+            format!("{}{}: {why}{}", process::pe_for_messages(), self.0, location::clause(why));
         stdio::flush();
         match process::aborter() {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
@@ -76,4 +76,5 @@ macro_rules! fail {
         $call.fail(format_args!($($why)*))
     };
 }
+// Cause: `main` returns while a thread still calls.
 pub(crate) use fail;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.0, why)) {
-        warning!("PE {}: {call}: {why}{}", job.me(), location::clause());
+        warning!("PE {}: {call}: {why}{}", job.me(), location::clause(format_args!("{why}")));
     }
 }
 
@@ -40,6 +40,7 @@ pub(crate) fn check(call: Call, job: &Job) {
         job::refuse_child(call);
     }
     if signal_handler::calls() {
+        // Cause: a handler that `signal` or `sigaction` set calls the library.
         fail!(
             call,
             "called by a signal handler, which may have interrupted another call of the library; set a flag \
@@ -48,19 +49,14 @@ pub(crate) fn check(call: Call, job: &Job) {
     }
     CALLS.fetch_add(1, Relaxed);
     if job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
-        let why = match job.thread_level {
-            SHMEM_THREAD_FUNNELED => {
-                "called by another thread than the one that initialized the library, but the thread level \
-                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-            _ => {
-                "called by another thread than the one that initialized the library, but the thread level \
-                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-        };
-        warn_once(call, job, why);
+        // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
+        warn_once(
+            call,
+            job,
+            "called by another thread than the one that initialized the library, but the thread level is below \
+             SHMEM_THREAD_SERIALIZED: this works here as long as no two threads are in the library at once; ask \
+             shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
+        );
     }
 }
 
@@ -75,6 +71,8 @@ pub(crate) fn calls() -> u64 {
 /// Ends the job with an error if another thread finalizes than the one that initialized.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.check && !is_main() {
+        // Cause: `shmem_finalize` in another thread than `shmem_init`. Remedy: finalize in that
+        // thread.
         fail!(
             call,
             "called by another thread than the one that initialized the library, which must finalize it"

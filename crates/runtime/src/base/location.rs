@@ -4,6 +4,7 @@
 //! information, or a library built by a compiler that leaves out unwind tables, has no location.
 
 use std::backtrace::Backtrace;
+use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -35,9 +36,14 @@ fn of_caller() -> Option<String> {
     receiver.recv_timeout(LIMIT).ok()?
 }
 
-/// The clause of a message that says it; empty where it is not known.
-pub(crate) fn clause() -> String {
-    of_caller().map_or_else(String::new, |place| format!(" (called at {place})"))
+/// The clause of a message that says it; empty where it is not known, or `message` has it.
+pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
+    let is_new = |place: &String| {
+        let file = place.rsplit('/').next();
+        file.is_some_and(|file| !message.to_string().contains(file))
+    };
+    let place = of_caller().filter(is_new);
+    place.map_or_else(String::new, |place| format!(" (called at {place})"))
 }
 
 /// The location of the innermost frame outside the library, in the text of a backtrace.

@@ -28,6 +28,7 @@ use rushmem_explain::status::Stage;
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
         let pe = process::pe_for_messages();
+        // Cause: `shmem_finalize` is called twice. Remedy: call it once for each initialization.
         warning!("{pe}{call}: called more often than shmem_init; the call has no effect");
         return;
     }

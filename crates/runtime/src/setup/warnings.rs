@@ -28,6 +28,8 @@ pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
 pub(super) fn of_shortage(symmetric_size: u64, n_local: u32) {
     let requested = symmetric_size.saturating_mul(n_local.into());
     if let Some(available) = available::bytes().filter(|&available| requested > available) {
+        // Cause: the heaps of all PEs of the host are larger than its free memory. Remedy: make
+        // SHMEM_SYMMETRIC_SIZE smaller, or use fewer PEs for each host.
         warning!(
             "SHMEM_SYMMETRIC_SIZE asks for {requested} bytes on this node ({n_local} PEs), of \
              which {available} are available; a program that touches more will be killed"

@@ -184,6 +184,7 @@ fn own_team(
             (team, ChannelOwner::Set)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        // Cause: threads use more active sets and teams than there is room for.
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
             "no team is left for this active set: {TEAM_SLOTS} teams can exist at once on a PE, and with \
@@ -197,6 +198,7 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
     let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
     let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
     let Some(members) = members else {
+        // Cause: the last PE of the set is beyond the job. Remedy: check the three numbers.
         fail!(
             call,
             "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size} does not \
@@ -205,6 +207,8 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
         );
     };
     if members.team_pe(job.me()).is_none() {
+        // Cause: all PEs call, though the set has some of them. Remedy: call it on members of the
+        // set alone.
         fail!(
             call,
             "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \
@@ -220,6 +224,8 @@ fn place(call: Call, psync: *const c_long) -> u64 {
         return digest(&[0, segment as u64, offset as u64]);
     }
     let Some(place) = object::holding(psync.cast()) else {
+        // Cause: pSync is on the stack or from `malloc`. Remedy: make it static, or allocate it
+        // with `shmem_malloc`.
         fail!(
             call,
             "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"

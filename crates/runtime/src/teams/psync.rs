@@ -42,6 +42,7 @@ impl PsyncUse {
         let new = PsyncRecord { psync: psync.addr(), triplet, synchronizes, end: 0 };
         let last = process::lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
+            // Cause: two collectives one after the other with one pSync.
             warn_once(
                 call,
                 job,
@@ -53,6 +54,7 @@ impl PsyncUse {
         let is_symmetric = address::place(new.psync, nbytes).is_some();
         let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
         if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
+            // Cause: pSync was not initialized, or is used for something else.
             warn_once(
                 call,
                 job,

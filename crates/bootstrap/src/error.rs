@@ -24,7 +24,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// Another launcher started several processes, and there is no way to join them.
-    /// Remedy: do what the message says.
+    /// Remedy: the message ends with it.
     #[error("{launcher} started this program as {} ({name}={value}), {remedy}", process(pe))]
     Foreign {
         /// The launcher's common name.
@@ -56,9 +56,8 @@ pub enum Error {
         cause: String,
     },
     /// libpmix cannot be opened.
-    /// Remedy: do what the message says.
     #[error(
-        "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}): name its \
+        "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}); name its \
          folder in LD_LIBRARY_PATH, or start the program with oshrun",
         pmix_sys::LIBRARY
     )]
@@ -67,6 +66,7 @@ pub enum Error {
         cause: String,
     },
     /// A call of libpmix failed.
+    /// Remedy: correct what the cause names.
     #[error("{call} failed: {cause}")]
     Pmix {
         /// The call.
@@ -104,16 +104,14 @@ pub enum Error {
         limit: Duration,
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
-    /// Remedy: do what the message says.
     #[error(
-        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever: call \
+        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever; call \
          MPI_Init before shmem_init, or use srun --mpi=pmix"
     )]
     MpiLater,
     /// The process manager cannot serve Rushmem after MPI has started.
-    /// Remedy: do what the message says.
     #[error(
-        "this process manager (PMI_PORT) keeps one connection per process, and MPI has it: call shmem_init before \
+        "this process manager (PMI_PORT) keeps one connection per process, and MPI has it; call shmem_init before \
          MPI_Init, or start the program without -pmi-port"
     )]
     MpiBefore,

@@ -30,7 +30,7 @@ pub struct NodeMap {
     sizes: Vec<u32>,
 }
 
-/// Why a list of runs is no node map.
+/// A list of runs that is no node map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 /// Remedy: give each PE a number below the number of PEs.
 #[error(

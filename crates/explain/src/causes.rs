@@ -42,11 +42,11 @@ pub enum Kind {
     // Cause: a file system that does not answer, or swapping. Remedy: look at the disk, and use
     // less memory on the host.
     WaitsForDisk,
-    /// The members of a team, in the step with this index, have called different collectives.
+    /// The members of a team have called different collectives, in the step with this index.
     // Cause: PEs of a team have made different calls, as where `if (me == 0) shmem_barrier_all();`.
     // Remedy: make the same calls in the same order on all members.
     Mismatch(usize),
-    /// These nodes wait for each other, each for the next one and the last one for the first.
+    /// PEs wait for each other: these nodes, each for the next one and the last one for the first.
     // Cause: locks that are taken in different orders, or each PE waits before it writes. Remedy:
     // follow the rule that the explanation names.
     Cycle(Vec<u32>),

@@ -29,7 +29,7 @@ pub enum Error {
         limit: u64,
     },
     /// The kernel refused; with the operation that it refused.
-    /// Remedy: do what the end of the message says of the cause.
+    /// Remedy: the message that contains this ends with it.
     #[error("{0} was refused: {1}")]
     Refused(&'static str, Errno),
 }

@@ -26,12 +26,19 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "crates/runtime/src/teams",
             "crates/heap/src/allocator",
             "crates/transport/src/fault.rs",
+            "crates/transport/src/error.rs",
         ],
     ),
     ("The Rust interface", &["crates/shmem/src"]),
     (
         "Start and end of a job",
-        &["crates/runtime/src/setup", "crates/bootstrap", "crates/heap", "crates/wire"],
+        &[
+            "crates/runtime/src/setup",
+            "crates/bootstrap",
+            "crates/transport/src/setting.rs",
+            "crates/heap",
+            "crates/wire",
+        ],
     ),
     ("oshrun", &["launcher/oshrun"]),
     ("What PEs wait for", &["crates/explain/src/causes.rs"]),
@@ -140,7 +147,8 @@ fn messages(source: &str) -> Result<Vec<Message>> {
             (None, Some(_)) if line.contains('"') => at,
             _ => continue,
         };
-        let Some((text, end)) = text(source, first).filter(|(text, _)| has_words(text)) else {
+        let is_message = |text: &str| cause.is_some() || n_words(&shown(text)) > 1;
+        let Some((text, end)) = text(source, first).filter(|(text, _)| is_message(text)) else {
             continue;
         };
         start = source[end..].find('\n').map_or(source.len(), |rest| end + rest + 1);
@@ -192,14 +200,10 @@ fn one_line(text: &str) -> String {
     lines.collect::<String>().replace("\\\"", "\"")
 }
 
-/// Whether a text says something apart from the values in it: two words at least.
-fn has_words(text: &str) -> bool {
+/// The words of a text, without its values and very short ones.
+fn n_words(text: &str) -> usize {
     let is_word = |word: &&str| word.len() > 2 && !word.starts_with('<');
-    shown(text)
-        .split(|c: char| !c.is_ascii_alphanumeric() && !"<_".contains(c))
-        .filter(is_word)
-        .count()
-        > 1
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"<_".contains(c)).filter(is_word).count()
 }
 
 /// The text of the code with its values as `<name>`, and those without a name as `...`.
@@ -221,24 +225,31 @@ fn shown(text: &str) -> String {
 
 fn message(text: &str, comment: &str) -> Result<Message> {
     let (cause, remedy) = match comment.split_once(REMEDY) {
-        Some((cause, remedy)) => (cause, Some(remedy.trim().to_owned())),
+        Some((cause, remedy)) => (cause, Some(remedy.to_owned())),
         None => (comment, None),
     };
-    let text = shown(text);
+    let text = shown(text).replace('`', "");
     let (text, remedy) = match (remedy, text.rsplit_once("; ")) {
         (Some(remedy), _) => (text, remedy),
-        (None, Some((text, end))) => (text.to_owned(), format!("`{end}`")),
+        (None, Some((start, end))) if n_words(start) > 0 => (start.to_owned(), format!("`{end}`")),
+        (None, Some((_, end))) => (text.clone(), format!("`{end}`")),
         (None, None) => bail!("neither the text nor the comment has a remedy: {text}"),
     };
     ensure!(!cause.trim().is_empty(), "the cause of this is missing: {text}");
-    Ok(Message { text: format!("`{text}`"), cause: cause.trim().to_owned(), remedy })
+    Ok(Message { text: format!("`{text}`"), cause: sentence(cause), remedy: sentence(&remedy) })
+}
+
+/// A part of a comment, which begins in the middle of a line.
+fn sentence(part: &str) -> String {
+    let part = part.trim();
+    part[..1].to_uppercase() + &part[1..]
 }
 
 /// A conclusion: its documentation, the cause and the remedy.
 fn conclusion(comment: &str) -> Result<Message> {
     let parts = comment.split_once(CAUSE).and_then(|(text, rest)| {
         let (cause, remedy) = rest.split_once(REMEDY)?;
-        Some([text, cause, remedy].map(|part| part.trim().to_owned()))
+        Some([text, cause, remedy].map(sentence))
     });
     let [text, cause, remedy] = parts.with_context(|| format!("no cause and remedy: {comment}"))?;
     Ok(Message { text, cause, remedy })

@@ -230,10 +230,10 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         );
     }
     if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.hold(ptr.addr(), 1)) {
-        // Cause: a block is freed twice, which `SHMEM_CHECK=1` can tell. Remedy: free it once.
+        // Cause: a block is freed twice, which `SHMEM_CHECK=1` reports. Remedy: free it once.
         fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
     }
-    // Cause: a block is freed twice, or the pointer was changed. Remedy: `SHMEM_CHECK=1` tells
+    // Cause: a block is freed twice, or the pointer was changed. Remedy: `SHMEM_CHECK=1` says
     // which.
     fail!(
         call,

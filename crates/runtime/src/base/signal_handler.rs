@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_void};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// What a frame tells of itself, for the unwinder alone.
+/// A frame, of which the unwinder alone knows the form.
 #[repr(C)]
 struct Frame(c_void);
 

@@ -102,7 +102,7 @@ pub unsafe fn alltoallv_packed(
         // says.
         fail!(
             call,
-            "argument target_len is {target_len}, but {total} bytes are sent to this PE: make target \
+            "argument target_len is {target_len}, but {total} bytes are sent to this PE; make target \
              larger, or s_sizes smaller"
         );
     }

@@ -111,7 +111,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             // do what the message says.
             Err(why) if requested.is_some() => fail!(
                 call,
-                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): fix that, or set \
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
                 provider.name
             ),

@@ -259,7 +259,8 @@ impl Compatible {
         };
         let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
             Ok(memory) => Box::leak(Box::new(memory)),
-            // Cause: there is no room for the heaps of the host's PEs.
+            // Cause: there is no room for the heaps of the host's PEs. Remedy: the message ends
+            // with it.
             Err(error) => fail!(
                 pe.call,
                 "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",

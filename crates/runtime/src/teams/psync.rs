@@ -1,4 +1,4 @@
-//! How a program uses pSync, with `SHMEM_CHECK`. This library does not need pSync, so that a mistake
+//! How a program uses pSync, with `SHMEM_CHECK`. This library does not need pSync, so a mistake
 //! works here and is a warning: with other libraries the program hangs or gets wrong data.
 
 use crate::base::call::Call;
@@ -67,7 +67,7 @@ impl PsyncUse {
 }
 
 impl PsyncRecord {
-    /// Whether nothing that this PE has called since tells it that other PEs have left that use.
+    /// Whether this PE has called nothing since from which it knows that others have left that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = self.synchronizes && last.synchronizes && self.triplet == last.triplet;
         self.psync == last.psync && last.end == caller::calls() && !in_turn

@@ -24,10 +24,10 @@ fn a_message_is_the_text_of_the_code_and_the_comment_above() {
     let expected = [
         message(
             "`argument pe is <pe>, which is ...`",
-            "the PE does not exist, as in `shmem_int_p(&x, 1, -1)`.",
-            "pass another one.",
+            "The PE does not exist, as in `shmem_int_p(&x, 1, -1)`.",
+            "Pass another one.",
         ),
-        message("`no room in <dir>`", "the disk is full.", "`remove \"some\"`"),
+        message("`no room in <dir>`", "The disk is full.", "`remove \"some\"`"),
     ];
     assert_eq!(messages(code).unwrap(), expected);
 }
@@ -48,7 +48,7 @@ fn variants_have_documentation() {
     ";
     let expected = [
         message("`PE ... is gone`", "The peer is gone.", "`look at its host`"),
-        message("PEs compute.", "work.", "wait."),
+        message("PEs compute.", "Work.", "Wait."),
     ];
     assert_eq!(messages(code).unwrap(), expected);
 }

@@ -56,7 +56,7 @@ impl<T: LockWord> LockHandle<T> {
         let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         address::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {
-            // Cause: a lock of Fortran is an INTEGER, which is too small for so many PEs.
+            // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
             fail!(
                 call,
                 "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \

@@ -16,6 +16,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// A library without symbols has only the names that it exports.
 const OURS: [&str; 8] =
     ["pshmem", "pstart_pes", "rushmem", "shmem::", "std::", "core::", "alloc::", "unknown>"];
+/// The functions in which the C library calls a thread and `main`: the program is not behind them.
+const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// Where the sources of Rust's own libraries are.
 const OF_RUST: &str = "/rustc/";
 /// This file in the folder of its crate.
@@ -61,7 +63,8 @@ fn first_outside(stack: &str) -> Option<String> {
         let by_place = |place: &str| is_source(place) || place.starts_with(OF_RUST);
         OURS.iter().any(|start| name.starts_with(start)) || place.is_some_and(by_place)
     };
-    let place = frames.iter().find(|frame| !is_ours(frame))?.1?;
+    let (name, place) = *frames.iter().find(|frame| !is_ours(frame))?;
+    let place = place.filter(|_| !OUTERMOST.contains(&name))?;
     Some(without_column(place.strip_prefix("./").unwrap_or(place)).to_owned())
 }
 

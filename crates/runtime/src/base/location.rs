@@ -5,6 +5,7 @@
 
 use std::backtrace::Backtrace;
 use std::fmt;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -31,8 +32,10 @@ fn of_caller() -> Option<String> {
     let stack = Backtrace::force_capture();
     let (found, receiver) = mpsc::channel();
     let find = move || {
+        // With whole paths, since those of one folder are ours.
+        let place = first_outside(&format!("{stack:#}"));
         // The caller waits no longer when it took too long.
-        let _ = found.send(first_outside(&stack.to_string()));
+        let _ = found.send(place.map(|place| from_here(&place)));
     };
     std::thread::Builder::new().spawn(find).ok()?;
     receiver.recv_timeout(LIMIT).ok()?
@@ -65,24 +68,27 @@ fn first_outside(stack: &str) -> Option<String> {
     };
     let (name, place) = *frames.iter().find(|frame| !is_ours(frame))?;
     let place = place.filter(|_| !OUTERMOST.contains(&name))?;
-    Some(without_column(place.strip_prefix("./").unwrap_or(place)).to_owned())
+    Some(without_column(place).to_owned())
 }
 
 /// The frames of a backtrace, innermost first: the function, and `FILE:LINE:COLUMN` where that is
-/// known. A function that was inlined has no number.
+/// known. A function that was inlined has no number and address.
 fn frames(stack: &str) -> Vec<(&str, Option<&str>)> {
     let mut frames: Vec<(&str, Option<&str>)> = Vec::new();
     for line in stack.lines().map(str::trim_start) {
         match (line.strip_prefix("at "), frames.last_mut()) {
             (Some(place), Some(frame)) => frame.1 = Some(place),
-            _ => {
-                let number = |c: char| c.is_ascii_digit();
-                let name = line.trim_start_matches(number).strip_prefix(": ").unwrap_or(line);
-                frames.push((name, None));
-            }
+            _ => frames.push((line.split_once(" - ").map_or(line, |(_, name)| name), None)),
         }
     }
     frames
+}
+
+/// A path from the folder of this process, if it is in there.
+fn from_here(place: &str) -> String {
+    let here = std::env::current_dir().ok();
+    let inside = here.and_then(|here| Some(Path::new(place).strip_prefix(here).ok()?.to_owned()));
+    inside.map_or_else(|| place.to_owned(), |inside| inside.display().to_string())
 }
 
 /// `FILE:LINE` of `FILE:LINE:COLUMN`; not all compilers write columns.
@@ -100,26 +106,28 @@ mod tests {
 
     #[test]
     fn the_caller_is_the_first_frame_outside() {
-        let in_c = "   0: of_caller
-             at ./crates/runtime/src/base/location.rs:20:9
-   1: put
-             at ./crates/shmem-c/src/export.rs:30:9
-   2: pshmem_int_put
-   3: write_all
-             at ./write.c:42:9
-   4: main
-             at /a/program.c:12:5
-   5: __libc_start_main
-";
-        assert_eq!(first_outside(in_c).as_deref(), Some("write.c:42"));
-        let in_rust = "   0: rushmem_runtime::base::location::of_caller
+        let in_c = "   0:     0x7f01 - of_caller
              at /a/crates/runtime/src/base/location.rs:20:9
-      <shmem::rma::Put as shmem::Call>::put
-   1: call_once
+   1:     0x7f02 - put
+             at /a/crates/librushmem/../shmem-c/src/export.rs:30:9
+   2:     0x7f03 - pshmem_int_put
+   3:     0x5501 - write_all
+             at /b/write.c:42:9
+   4:     0x5502 - main
+             at /b/program.c:12:5
+   5:     0x7f04 - __libc_start_call_main
+             at ./nptl/libc_start_call_main.h:58:16
+";
+        assert_eq!(first_outside(in_c).as_deref(), Some("/b/write.c:42"));
+        let in_rust =
+            "   0:     0x5501 - rushmem_runtime::base::location::of_caller::h0123456789abcdef
+             at /a/crates/runtime/src/base/location.rs:20:9
+                   <shmem::rma::Put as shmem::Call>::put
+   1:     0x5502 - call_once
              at /rustc/0123/library/core/src/ops/function.rs:250:5
-   2: put
-             at /a/crates/librushmem/../shmem/src/rma.rs:9:5
-   3: main
+   2:     0x5503 - put
+             at /a/crates/shmem/src/rma.rs:9:5
+   3:     0x5504 - main
              at /a/crates/shmem/examples/ring.rs:30
 ";
         let place = "/a/crates/shmem/examples/ring.rs:30";
@@ -128,8 +136,11 @@ mod tests {
 
     #[test]
     fn without_debug_information_nothing_is_said() {
-        assert_eq!(first_outside("   0: pshmem_quiet\n   1: main\n"), None);
-        assert_eq!(first_outside("   0: rushmem_runtime::f\n   1: <unknown>\n"), None);
+        let stripped = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - main\n";
+        assert_eq!(first_outside(stripped), None);
+        assert_eq!(first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"), None);
+        let thread = "   0:     0x01 - start_thread\n             at ./nptl/pthread.c:442:8\n";
+        assert_eq!(first_outside(thread), None);
         assert_eq!(first_outside("disabled backtrace"), None);
         assert_eq!(first_outside(""), None);
     }

@@ -55,7 +55,7 @@ pub enum Error {
         /// What became of the first request.
         cause: String,
     },
-    /// libpmix cannot be opened.
+    /// The library libpmix cannot be opened.
     #[error(
         "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}); name its \
          folder in LD_LIBRARY_PATH, or start the program with oshrun",

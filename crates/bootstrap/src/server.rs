@@ -392,8 +392,8 @@ impl Server {
     fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
-            // Cause: oshrun got this signal. Remedy: none is needed; a batch system may have sent
-            // it at a time limit.
+            // Cause: this signal was sent to oshrun. Remedy: none is needed; a batch system may
+            // have sent it at a time limit.
             Some(format!("oshrun: the job was ended by {}", signal_name(signal))),
         )
     }

@@ -143,6 +143,18 @@ fn a_stream_that_is_locked_holds_up_no_message() {
     job.run().assert_fails(&["PE 1", "shmem_int_p", "-1"]);
 }
 
+/// The message is lost then, and the status is that of the message.
+#[test]
+fn a_standard_error_that_is_full_does_no_harm() {
+    let script = r#"exec "$0" "$1" 2> /dev/full"#;
+    let program = program!("misuse.c");
+    for how in ["put_before_init", "finalize_before_init"] {
+        let words = ["-c", script, program.to_str().expect("ASCII"), how];
+        let outcome = words.into_iter().fold(Job::direct("sh"), Job::arg).run();
+        assert_eq!(outcome.code(), i32::from(how == "put_before_init"), "{outcome}");
+    }
+}
+
 #[test]
 fn words_that_are_not_aligned() {
     for (how, words) in [

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are of another version, which comes second.
+    /// The PEs run different versions of the library: that of the bytes comes second.
     #[error(
         "the {name} has version {1} there and {version} here; start all PEs with the same version of Rushmem",
         name = .0.name,

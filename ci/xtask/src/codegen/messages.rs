@@ -47,6 +47,8 @@ const SECTIONS: &[(&str, &[&str])] = &[
 /// What makes a message of the first text among its arguments.
 const MAKERS: &[&str] =
     &["fail!(", "warning!(", "warn_once(", "StartFailure::general(", "StartFailure::usage(", ERROR];
+/// Those that do not end the job.
+const WARNINGS: [&str; 2] = ["warning!(", "warn_once("];
 /// The one whose cause is the documentation of the variant.
 const ERROR: &str = "#[error(";
 
@@ -70,7 +72,7 @@ A message names the PE, the call and, if the program has debug information, wher
 PE 1: shmem_int_put: argument pe is 4, but PEs are numbered 0 to 3 (called at ring.c:12)
 ```
 
-It ends the job, unless it begins with `warning:`. Here are the texts after the name of the call.
+It ends the job, unless it is a warning, which begins with `warning:`. Here are the texts after the name of the call.
 `<pe>` stands for a value and `...` for any text. A remedy in code font is the end of the message.
 The values that settings may have are in [settings.md](settings.md), and what `SHMEM_CHECK=1` checks
 is in [checking.md](checking.md).
@@ -154,7 +156,11 @@ fn messages(source: &str) -> Result<Vec<Message>> {
         start = source[end..].find('\n').map_or(source.len(), |rest| end + rest + 1);
         let cause =
             cause.take().with_context(|| format!("the cause of this is missing: {text}"))?;
-        messages.push(message(&text, &cause)?);
+        let mut message = message(&text, &cause)?;
+        if maker.is_some_and(|(_, maker)| WARNINGS.contains(&maker)) {
+            message.text += " (a warning)";
+        }
+        messages.push(message);
     }
     Ok(messages)
 }
@@ -197,7 +203,7 @@ fn end_of_string(text: &str) -> Option<usize> {
 fn one_line(text: &str) -> String {
     let lines = text.split("\\\n").enumerate();
     let lines = lines.map(|(n, line)| if n == 0 { line } else { line.trim_start() });
-    lines.collect::<String>().replace("\\\"", "\"")
+    lines.collect::<String>().replace("\\\"", "\"").replace("\\n", " ")
 }
 
 /// The words of a text, without its values and very short ones.

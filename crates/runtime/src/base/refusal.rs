@@ -40,8 +40,8 @@ pub(crate) fn note(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // Cause: an allocation found no room in the symmetric heap and returned null. Remedy: do
-        // what the message says of SHMEM_SYMMETRIC_SIZE.
+        // Cause: an allocation found no room in the symmetric heap and returned null. Remedy: the
+        // message ends with it.
         warning!("PE 0 was refused {what}");
     }
     // Only the first refusal counts.

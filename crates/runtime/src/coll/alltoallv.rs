@@ -98,8 +98,7 @@ pub unsafe fn alltoallv_packed(
     });
     let starts: Vec<u64> = starts.collect();
     if total > target_len as u64 {
-        // Cause: the other members send more than there is room for. Remedy: do what the message
-        // says.
+        // Cause: the other members send more than there is room for.
         fail!(
             call,
             "argument target_len is {target_len}, but {total} bytes are sent to this PE; make target \

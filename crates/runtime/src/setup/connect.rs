@@ -107,8 +107,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
-            // Cause: the requested transport cannot start, for the reason in parentheses. Remedy:
-            // do what the message says.
+            // Cause: the requested transport cannot start, for the reason in parentheses.
             Err(why) if requested.is_some() => fail!(
                 call,
                 "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \

@@ -271,8 +271,8 @@ impl Branches {
             // Cause: the host, its network or oshrun's daemon there has failed. Remedy: look at the
             // host, or leave it out.
             true => format!("host {host}{behind} was lost: {how}"),
-            // Cause: ssh or another agent cannot start oshrun on the host. Remedy: the message ends
-            // with it; `oshrun --doctor` examines all hosts.
+            // Cause: the agent, such as ssh, cannot start oshrun on the host. Remedy: the message
+            // ends with it; `oshrun --doctor` examines all hosts.
             false => format!(
                 "cannot start the PEs of host {host}{behind}: {how}{}",
                 remedy(branch, tree)

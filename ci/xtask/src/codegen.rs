@@ -12,6 +12,7 @@ pub mod exports;
 pub mod fortran;
 mod generics;
 mod header;
+mod messages;
 mod overloads;
 pub mod table;
 mod waiting;
@@ -33,6 +34,7 @@ pub fn run(check: bool) -> Result<()> {
     let headers = headers()?.into_iter().map(|(name, text)| (format!("{INCLUDE}/{name}"), text));
     let mut files: Vec<(String, String)> = headers.collect();
     files.push(("docs/diagrams/crates.svg".into(), diagram::draw(&workspace.packages)));
+    files.push(("docs/messages.md".into(), messages::page(&workspace.root)?));
     files.push(("docs/waiting.md".into(), waiting::page(&workspace.root)?));
     let mut stale = Vec::new();
     for (name, text) in files {

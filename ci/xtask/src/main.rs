@@ -38,7 +38,7 @@ enum Task {
     Verbs(verbs::VerbsFlags),
     /// Build the release and install it
     Install(install::InstallFlags),
-    /// Write the headers, the diagram of the crates and docs/waiting.md
+    /// Write the headers, the diagram of the crates, docs/messages.md and docs/waiting.md
     Codegen(GenerateFlags),
     /// Write the bindings of C libraries from their headers
     Bindings(GenerateFlags),

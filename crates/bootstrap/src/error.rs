@@ -10,6 +10,7 @@ use crate::proto::{FrameError, MAX_RECORD};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An inherited variable does not name the descriptor it should.
+    /// Remedy: let descriptors and variables of oshrun be.
     #[error(
         "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors or \
          changed the variable"
@@ -23,6 +24,7 @@ pub enum Error {
         wanted: &'static str,
     },
     /// Another launcher started several processes, and there is no way to join them.
+    /// Remedy: the message ends with it.
     #[error("{launcher} started this program as {} ({name}={value}), {remedy}", process(pe))]
     Foreign {
         /// The launcher's common name.
@@ -53,9 +55,9 @@ pub enum Error {
         /// What became of the first request.
         cause: String,
     },
-    /// libpmix cannot be opened.
+    /// The library libpmix cannot be opened.
     #[error(
-        "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}): name its \
+        "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}); name its \
          folder in LD_LIBRARY_PATH, or start the program with oshrun",
         pmix_sys::LIBRARY
     )]
@@ -64,6 +66,7 @@ pub enum Error {
         cause: String,
     },
     /// A call of libpmix failed.
+    /// Remedy: correct what the cause names.
     #[error("{call} failed: {cause}")]
     Pmix {
         /// The call.
@@ -72,6 +75,7 @@ pub enum Error {
         cause: String,
     },
     /// The process manager refused a request, or answered something else.
+    /// Remedy: look at the launcher's own output.
     #[error("the process manager answered the PMI request {request} with: {reply}")]
     Refused {
         /// The request.
@@ -101,17 +105,18 @@ pub enum Error {
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
     #[error(
-        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever: call \
+        "this process manager opens PMI once per process, and MPI, which this program has, would wait forever; call \
          MPI_Init before shmem_init, or use srun --mpi=pmix"
     )]
     MpiLater,
     /// The process manager cannot serve Rushmem after MPI has started.
     #[error(
-        "this process manager (PMI_PORT) keeps one connection per process, and MPI has it: call shmem_init before \
+        "this process manager (PMI_PORT) keeps one connection per process, and MPI has it; call shmem_init before \
          MPI_Init, or start the program without -pmi-port"
     )]
     MpiBefore,
     /// This PE cannot listen for the other PEs of its node.
+    /// Remedy: raise `ulimit -n` if it says so, or start the job again.
     #[error(
         "PE {pe} cannot listen for the other PEs of its node ({cause}){}",
         after_listening(cause)
@@ -124,9 +129,11 @@ pub enum Error {
         cause: io::Error,
     },
     /// The kernel gives no random bytes.
+    /// Remedy: allow `getrandom` in the container.
     #[error("the kernel gives no random bytes for the job's secret: {0}")]
     Random(#[source] io::Error),
     /// The memory that the PEs of the node share cannot be made.
+    /// Remedy: free memory, or raise the limit named as the cause.
     #[error("PE {pe} cannot make the memory that its node shares: {cause}")]
     Memory {
         /// This PE.
@@ -152,6 +159,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The connection to another PE of the node failed.
+    /// Remedy: raise `ulimit -n` if it says so; otherwise look for the message of that PE.
     #[error("the connection to PE {pe} on this node failed ({cause}){}", after_connection(cause))]
     NodePeer {
         /// That PE.
@@ -161,9 +169,11 @@ pub enum Error {
         cause: io::Error,
     },
     /// This process has opened its session already.
+    /// Remedy: initialize one copy of the library in a process.
     #[error("this process has joined its job already")]
     AlreadyOpen,
     /// A record is larger than an exchange carries.
+    /// Remedy: use fewer NICs by SHMEM_NIC, and report it.
     #[error(
         "a record of {nbytes} bytes is larger than the {MAX_RECORD} bytes that an exchange carries"
     )]
@@ -172,6 +182,7 @@ pub enum Error {
         nbytes: usize,
     },
     /// `oshrun` is gone, or the socket to it was closed by the program.
+    /// Remedy: look for a message of oshrun, and close no descriptors of others.
     #[error(
         "the connection to oshrun is lost ({0}): oshrun has ended, or the program has closed the descriptor that {socket} \
          named",
@@ -179,9 +190,11 @@ pub enum Error {
     )]
     Lost(#[source] io::Error),
     /// `oshrun` sent bytes that are no frame of this protocol version.
+    /// Remedy: use oshrun and librushmem of one installation.
     #[error("oshrun sent a frame that cannot be read: {0}")]
     Frame(#[from] FrameError),
     /// The launcher sent a message out of its place.
+    /// Remedy: use oshrun and librushmem of one installation.
     #[error("the launcher sent {0} out of turn")]
     Unexpected(&'static str),
 }

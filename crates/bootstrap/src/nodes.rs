@@ -30,8 +30,9 @@ pub struct NodeMap {
     sizes: Vec<u32>,
 }
 
-/// Why a list of runs is no node map.
+/// A list of runs that is no node map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Remedy: give each PE a number below the number of PEs.
 #[error(
     "a node map needs at least one PE, fewer than 2^32, and nodes numbered in the order of their first PE"
 )]

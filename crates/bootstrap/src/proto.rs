@@ -112,9 +112,11 @@ pub enum FrameError {
     )]
     Version(u8),
     /// A body is said to be larger than this side takes.
+    /// Remedy: use oshrun and librushmem of one installation.
     #[error("a body of {0} bytes exceeds the limit")]
     TooLarge(usize),
     /// A body holds no message of this version.
+    /// Remedy: use oshrun and librushmem of one installation.
     #[error("its body is not a known message")]
     Malformed,
 }

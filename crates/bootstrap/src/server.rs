@@ -184,6 +184,8 @@ impl Server {
                 return self.interrupted_end(signal);
             }
             let refused = if CRASHES.contains(&signal) { self.refusal(pe) } else { String::new() };
+            // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
+            // with `SHMEM_CHECK=1`.
             let message = format!("oshrun: {} {exit}{refused}", self.name(pe));
             return self.end(self.status, Some(message));
         }
@@ -196,10 +198,13 @@ impl Server {
         let refused = if exit.status() == 0 { String::new() } else { self.refusal(pe) };
         if phase == Phase::Running && (others_run || !refused.is_empty()) {
             let name = self.name(pe);
+            // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
+            // call `shmem_finalize` or `shmem_global_exit`.
             let message = format!("oshrun: {name} {exit} before shmem_finalize{refused}");
             return self.end(self.status, Some(message));
         }
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
+            // Cause: the program ends without `shmem_finalize`.
             let message =
                 "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
             return Some(Decision::Warn { message: message.to_string() });
@@ -387,6 +392,8 @@ impl Server {
     fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
+            // Cause: this signal was sent to oshrun. Remedy: none is needed; a batch system may
+            // have sent it at a time limit.
             Some(format!("oshrun: the job was ended by {}", signal_name(signal))),
         )
     }

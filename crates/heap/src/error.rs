@@ -8,14 +8,17 @@ use rustix::process::{Resource, getrlimit};
 #[non_exhaustive]
 pub enum Error {
     /// The sizes exceed what an address or a file offset can express.
+    /// Remedy: reduce SHMEM_SYMMETRIC_SIZE.
     #[error("it is larger than any address space")]
     TooLarge,
     /// The static data of the node's PE with this number cannot be where it says that they are.
+    /// Remedy: start all PEs with the same installation.
     #[error(
         "PE {0} of this node says that its static data are where they cannot be in shared memory"
     )]
     Misplaced(u32),
     /// The node's memory is larger than this process may make a file; both in bytes.
+    /// Remedy: raise `ulimit -f`, or reduce SHMEM_SYMMETRIC_SIZE.
     #[error(
         "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
     )]
@@ -26,6 +29,7 @@ pub enum Error {
         limit: u64,
     },
     /// The kernel refused; with the operation that it refused.
+    /// Remedy: the message that contains this ends with it.
     #[error("{0} was refused: {1}")]
     Refused(&'static str, Errno),
 }

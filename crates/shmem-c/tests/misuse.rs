@@ -143,6 +143,18 @@ fn a_stream_that_is_locked_holds_up_no_message() {
     job.run().assert_fails(&["PE 1", "shmem_int_p", "-1"]);
 }
 
+/// The message is lost then, and the status is that of the message.
+#[test]
+fn a_standard_error_that_is_full_does_no_harm() {
+    let script = r#"exec "$0" "$1" 2> /dev/full"#;
+    let program = program!("misuse.c");
+    for how in ["put_before_init", "finalize_before_init"] {
+        let words = ["-c", script, program.to_str().expect("ASCII"), how];
+        let outcome = words.into_iter().fold(Job::direct("sh"), Job::arg).run();
+        assert_eq!(outcome.code(), i32::from(how == "put_before_init"), "{outcome}");
+    }
+}
+
 #[test]
 fn words_that_are_not_aligned() {
     for (how, words) in [
@@ -350,7 +362,7 @@ fn threads_that_call_in_turn() {
     for pe in 0..3 {
         assert_eq!(outcome.stderr.lines().filter(is_of(pe)).count(), 1, "{outcome}");
     }
-    assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 3, "{outcome}");
+    assert_eq!(outcome.stderr.matches("below SHMEM_THREAD_SERIALIZED").count(), 3, "{outcome}");
 }
 
 /// The same of threads that access memory: on the heap and on static data.
@@ -366,7 +378,7 @@ fn threads_that_access_memory() {
                 assert_eq!(outcome.stderr.matches(&warning).count(), 1, "{outcome}");
             }
         }
-        assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 9, "{outcome}");
+        assert_eq!(outcome.stderr.matches("below SHMEM_THREAD_SERIALIZED").count(), 9, "{outcome}");
     }
 }
 

@@ -19,7 +19,7 @@ mistakes! {
         |shmem| shmem.array::<u64>(8).load(8);
     a_put_has_sides_of_other_lengths, "argument dest has 8 elements and argument source 2, at crates/shmem/tests/mistakes.rs:",
         |shmem| shmem.put(&shmem.array::<u64>(8), &[1, 2], 0);
-    a_pe_does_not_exist, "argument pe is 2, but PEs are numbered 0 to 1",
+    a_pe_does_not_exist, "argument pe is 2, but PEs are numbered 0 to 1 (called at tests/mistakes.rs:",
         |shmem| shmem.p(&shmem.boxed(0u64), 1, 2);
     a_pe_is_far_away, "argument pe is 4294967295, but PEs are numbered 0 to 1",
         |shmem| shmem.p(&shmem.boxed(0u64), 1, u32::MAX);

@@ -55,6 +55,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unavailable(why) | Error::Invalid(why) | Error::Lost(_, why) => f.write_str(why),
+            // Cause: no transport connects the two hosts. Remedy: run `oshrun --doctor` on them.
             Error::Unreachable(pe) => write!(f, "there is no path to PE {pe}"),
             Error::Fault(fault) => write!(f, "an earlier call's {fault}"),
         }

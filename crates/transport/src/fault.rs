@@ -77,6 +77,8 @@ impl fmt::Display for Fault {
         };
         let Fault { access, base, nbytes } = self;
         let argument = access.argument();
+        // Cause: private memory is not mapped, or a constant is the destination of a get. Remedy:
+        // check the pointer and the count.
         write!(f, "argument {argument} ({base:#x}, {nbytes} bytes) is not {able}")
     }
 }

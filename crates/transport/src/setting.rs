@@ -106,6 +106,8 @@ impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Invalid { name, value, expected } = self;
         let value = if value.is_empty() { "empty" } else { value };
+        // Cause: a variable has a value that it may not have. Remedy: set one of those that the
+        // message names.
         write!(f, "{name} is {value}, but it must be {expected}")
     }
 }

@@ -8,14 +8,15 @@ use serde::de::DeserializeOwned;
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// They are of another version, which comes second.
+    /// The PEs run different versions of the library: that of the bytes comes second.
     #[error(
-        "the {name} has version {1} there and {version} here: start all PEs with the same version of Rushmem",
+        "the {name} has version {1} there and {version} here; start all PEs with the same version of Rushmem",
         name = .0.name,
         version = .0.version
     )]
     Version(Format, u8),
-    /// They are of this version, but nothing that [`encode`] makes.
+    /// The bytes are of this version, but no record.
+    /// Remedy: give all hosts the same installation.
     #[error("the {} is damaged", .0.name)]
     Damaged(Format),
 }

@@ -228,6 +228,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             return error
                 .print()
                 .map(|()| None)
+                // Cause: standard output is closed or full. Remedy: give it a place to print to.
                 .map_err(|error| StartFailure::general(format!("cannot print: {error}")));
         }
         Err(error) => return Err(usage(&error.to_string())),
@@ -238,6 +239,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         Some(program) => program,
         None if doctor.is_some() => OsString::new(),
         None => {
+            // Cause: `oshrun -n 2` alone. Remedy: name the program behind the options.
             let example = "no program is given; for example: oshrun -n 2 ./program";
             return Err(StartFailure::usage(example.to_string()));
         }
@@ -324,6 +326,7 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
 fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
+    // Cause: an option is unknown, or its value is not valid.
     StartFailure::usage(format!("{line}; oshrun --help lists the options"))
 }
 
@@ -355,6 +358,7 @@ fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     host_limit::parse(&text).ok_or_else(|| {
         let value = if text.is_empty() { "empty" } else { &text };
         let (name, expected) = (host_limit::VARIABLE, host_limit::EXPECTED);
+        // Cause: a variable has a value that it may not have. Remedy: set one that it may have.
         StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })
 }
@@ -368,9 +372,11 @@ fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let shown = word.to_string_lossy();
     match value {
         _ if name.is_empty() => {
+            // Cause: `-x =value`. Remedy: write `-x NAME=value`.
             Err(StartFailure::usage(format!("-x {shown}: the name of the variable is missing")))
         }
         Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
+        // Cause: `-x NAME` of a variable that oshrun does not have.
         None => Err(StartFailure::usage(format!(
             "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
         ))),

@@ -15,6 +15,7 @@ pub fn disable() -> Result<(), StartFailure> {
     if now != -1 && unsafe { libc::personality(wanted) } != -1 {
         return Ok(());
     }
+    // Cause: the container forbids `personality`.
     Err(StartFailure::general(format!(
         "--no-aslr is refused by the kernel, as in some containers ({}); start the job without it",
         reason(&io::Error::last_os_error())

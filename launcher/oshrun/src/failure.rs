@@ -30,6 +30,7 @@ pub fn complain(text: &str) {
 
 /// The failure of an operation of oshrun itself.
 pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
+    // Cause: the kernel refused a request of oshrun. Remedy: correct what it names.
     StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 

@@ -343,6 +343,8 @@ impl Job {
         if purpose == Purpose::Timeout
             && let Some(limit) = self.late
         {
+            // Cause: the time of `--timeout` has passed; the explanation of the waits follows.
+            // Remedy: read the explanation, or give it more time.
             let message = format!(
                 "oshrun: the job did not end within {} seconds (--timeout)\n{text}",
                 limit.as_secs_f64()
@@ -388,6 +390,7 @@ impl Job {
         }
         match request {
             SignalRequest::Forward(libc::SIGINT) if self.interrupted => {
+                // Cause: Ctrl-C was pressed twice. Remedy: none is needed.
                 let message = "oshrun: the job was killed by a second SIGINT";
                 let decision =
                     self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
@@ -430,6 +433,8 @@ impl Job {
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
                     self.output
+                        // Cause: the kernel cannot end a process, as one that waits for a file
+                        // system. Remedy: look at that host.
                         .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
             }

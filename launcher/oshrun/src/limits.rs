@@ -50,6 +50,7 @@ pub fn make_room(
         }
         (n_pes, _) => (format!("a job of {n_pes} PEs"), ", or start fewer PEs"),
     };
+    // Cause: each PE takes some descriptors of oshrun.
     Err(StartFailure::general(format!(
         "{who} needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}{remedy}"
     )))

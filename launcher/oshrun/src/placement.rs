@@ -140,6 +140,7 @@ fn kernel_set(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, StartFailure> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
+            // Cause: the kernel forbids or lacks `sched_setaffinity`.
             return Err(StartFailure::general(format!(
                 "processes cannot be bound to CPU {cpu} on this system; use --bind-to none"
             )));

@@ -64,7 +64,7 @@ pub fn page(root: &Path) -> Result<String> {
 }
 
 /// All sources but tests, in the order of their paths.
-fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut open: Vec<PathBuf> = FOLDERS.iter().map(|folder| root.join(folder)).collect();
     let mut files = Vec::new();
     while let Some(folder) = open.pop() {

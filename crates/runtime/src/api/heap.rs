@@ -42,6 +42,7 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() && job.settings.check {
+        // Cause: `shmem_align(24, size)`. Remedy: pass a power of two.
         fail!(call, "argument alignment is {alignment}, which is not a power of two");
     }
     if nbytes == 0 || !alignment.is_power_of_two() {
@@ -92,7 +93,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     }
     let arguments = [at(call, job, ptr), ("size", nbytes as u64)];
     barrier_all_with(call, &arguments);
-    require_guard(call, job, ptr);
+    require_intact(call, job, ptr);
     let by = *call.0;
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
@@ -113,7 +114,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
         return;
     }
     barrier_all_with(call, &[at(call, job, ptr)]);
-    require_guard(call, job, ptr);
+    require_intact(call, job, ptr);
     match with_allocator(job, |a| a.free(call.0, ptr.cast())) {
         Ok(nbytes) => {
             let block = ptr.addr()..ptr.addr() + nbytes;
@@ -156,10 +157,22 @@ fn is_in_heap(ptr: *const c_void) -> bool {
     matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _)))
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten.
-fn require_guard(call: Call, job: &Job, ptr: *const c_void) {
-    if job.settings.check {
-        blocks::require_guard(call, job, ptr.cast());
+/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten, or
+/// this PE holds a lock in it.
+fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
+    if !job.settings.check {
+        return;
+    }
+    blocks::require_guard(call, job, ptr.cast());
+    let block = with_allocator(job, |a| a.block_around(ptr.addr()));
+    let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
+    if let Some(lock) = lock::held_in(ptr.addr()..end) {
+        // Cause: `shmem_set_lock(&block->lock); shmem_free(block)`.
+        fail!(
+            call,
+            "argument ptr: this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; call \
+             shmem_clear_lock before the block is freed or reallocated"
+        );
     }
 }
 
@@ -202,6 +215,7 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         } else {
             "is not in the symmetric heap"
         };
+        // Cause: the pointer comes from `malloc` or is a variable.
         fail!(
             call,
             "argument ptr: {ptr:p} {what}; only a block that was returned by shmem_malloc or a similar routine can \
@@ -209,14 +223,18 @@ fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         );
     }
     if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
+        // Cause: `shmem_free(block + 1)`. Remedy: pass the pointer that the allocation returned.
         fail!(
             call,
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"
         );
     }
     if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.hold(ptr.addr(), 1)) {
+        // Cause: a block is freed twice, which `SHMEM_CHECK=1` reports. Remedy: free it once.
         fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
     }
+    // Cause: a block is freed twice, or the pointer was changed. Remedy: `SHMEM_CHECK=1` says
+    // which.
     fail!(
         call,
         "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already"

@@ -52,6 +52,7 @@ pub fn split_strided(
         }
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        // Cause: the PEs of the parent pass other triplets. Remedy: pass the same on all of them.
         Agreed::Unlike => fail!(
             call,
             "start, stride or size differ between the PEs of the parent team; here they are \
@@ -64,6 +65,8 @@ pub fn split_strided(
 fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
     if number < 0 && job::require(call).settings.check {
+        // Cause: `config.num_contexts` is negative, or was never set. Remedy: set the fields that
+        // the mask names.
         fail!(
             call,
             "argument {argument}: num_contexts is {number}, but a number of contexts is not negative"
@@ -106,6 +109,8 @@ pub fn split_2d(
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Unlike => {
+            // Cause: the PEs of the parent pass other numbers. Remedy: pass the same on all of
+            // them.
             fail!(call, "xrange differs between the PEs of the parent team; here it is {xrange}")
         }
     }

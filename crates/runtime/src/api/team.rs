@@ -58,6 +58,8 @@ pub fn destroy(call: Call, team: TeamHandle) {
     match team {
         TeamHandle::INVALID => return,
         TeamHandle::WORLD | TeamHandle::SHARED | TeamHandle::NODE => {
+            // Cause: `shmem_team_destroy(SHMEM_TEAM_WORLD)`. Remedy: destroy teams that were split
+            // alone.
             fail!(call, "argument team is a predefined team, which cannot be destroyed")
         }
         _ => {}
@@ -72,6 +74,7 @@ pub fn destroy(call: Call, team: TeamHandle) {
 /// `shmemx_team_destroy`: as `shmem_team_destroy`, but the handle is that of a team.
 pub fn destroy_member(call: Call, handle: TeamHandle) {
     if handle == TeamHandle::INVALID {
+        // Cause: a PE that is not in a team destroys it. Remedy: call it on members.
         fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
     }
     destroy(call, handle);

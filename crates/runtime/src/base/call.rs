@@ -4,10 +4,13 @@
 //! the remedy. It always ends the job, since most functions of the standard cannot report an error.
 #![allow(unsafe_code)]
 
+use crate::base::location;
 use crate::base::process;
 use crate::base::stdio;
+use crate::base::warning;
 use core::ffi::c_int;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The name of a function as the user called it, such as `shmem_long_put`: the address of a string,
@@ -17,16 +20,22 @@ pub struct Call(pub &'static &'static str);
 
 impl Call {
     /// End the job with status 1 and one message: PE, call, `why`. What the program has printed
-    /// comes before it. In a child process of a PE it ends that process alone.
+    /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
+    /// while another one does this waits for the end, since one message is enough.
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
-        let message = format!("{}{}: {why}", process::pe_for_messages(), self.0);
+        static FAILS: AtomicBool = AtomicBool::new(false);
+        if FAILS.swap(true, Ordering::AcqRel) {
+            leave(true, 1);
+        }
+        let message =
+            format!("{}{}: {why}{}", process::pe_for_messages(), self.0, location::clause(why));
         stdio::flush();
         match process::aborter() {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
-                eprintln!("{message}");
+                warning::print(format_args!("{message}"));
                 leave(false, 1)
             }
         }
@@ -73,4 +82,5 @@ macro_rules! fail {
         $call.fail(format_args!($($why)*))
     };
 }
+// Cause: `main` returns while a thread still calls.
 pub(crate) use fail;

@@ -1,19 +1,23 @@
-//! Which thread calls, and whether the thread level allows that. Both are looked at only with
+//! Who calls, and whether the process, the code and the thread may: looked at only with
 //! `SHMEM_CHECK`.
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;
-use crate::base::job::Job;
+use crate::base::job::{self, Job};
+use crate::base::location;
 use crate::base::process;
+use crate::base::signal_handler;
 use crate::base::thread::{self, Caller};
+use crate::base::warning::warning;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Warn of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&WARNED).insert((call.0, why)) {
-        eprintln!("warning: PE {}: {call}: {why}", job.me());
+        warning!("PE {}: {call}: {why}{}", job.me(), location::clause(format_args!("{why}")));
     }
 }
 
@@ -25,28 +29,50 @@ pub(crate) fn initialized_here() {
     *process::lock(&MAIN) = Some(thread::current());
 }
 
-/// Warn if the thread level does not allow the calling thread to call.
+/// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
+/// has run in it, or a signal handler does. Warns if the thread level does not allow the calling
+/// thread to call.
 pub(crate) fn check(call: Call, job: &Job) {
-    if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
-        let why = match job.thread_level {
-            SHMEM_THREAD_FUNNELED => {
-                "called by another thread than the one that initialized the library, but the thread level \
-                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-            _ => {
-                "called by another thread than the one that initialized the library, but the thread level \
-                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-        };
-        warn_once(call, job, why);
+    if !job.settings.check {
+        return;
     }
+    if !process::is_this_process() {
+        job::refuse_child(call);
+    }
+    if signal_handler::calls() {
+        // Cause: a handler that `signal` or `sigaction` set calls the library.
+        fail!(
+            call,
+            "called by a signal handler, which may have interrupted another call of the library; set a flag \
+             there, and call where the program sees the flag"
+        );
+    }
+    CALLS.fetch_add(1, Relaxed);
+    if job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+        // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
+        warn_once(
+            call,
+            job,
+            "called by another thread than the one that initialized the library, but the thread level is below \
+             SHMEM_THREAD_SERIALIZED: this works here as long as no two threads are in the library at once; ask \
+             shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
+        );
+    }
+}
+
+/// Counts the calls that were checked, and more than once those that have several arguments.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// A number that is larger after each checked call of this PE.
+pub(crate) fn calls() -> u64 {
+    CALLS.load(Relaxed)
 }
 
 /// Ends the job with an error if another thread finalizes than the one that initialized.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.check && !is_main() {
+        // Cause: `shmem_finalize` in another thread than `shmem_init`. Remedy: finalize in that
+        // thread.
         fail!(
             call,
             "called by another thread than the one that initialized the library, which must finalize it"

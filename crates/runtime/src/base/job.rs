@@ -75,7 +75,9 @@ pub(crate) fn require(call: Call) -> &'static Job {
 fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
+        // Cause: the first call is not an initialization. Remedy: call `shmem_init` first.
         None => fail!(call, "called before shmem_init"),
+        // Cause: a call behind `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
         Some(_) => fail!(call, "called after the last shmem_finalize"),
     }
 }
@@ -100,6 +102,7 @@ fn inherited(call: Call) -> &'static Job {
 /// End a child process that called the library; the job continues.
 #[cold]
 pub(crate) fn refuse_child(call: Call) -> ! {
+    // Cause: a child of `fork` calls. Remedy: exchange data in the parent.
     fail!(
         call,
         "only the process that called shmem_init may call the library, not a process that it forked"
@@ -111,6 +114,8 @@ pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job 
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
         let (pe, last) = (call.written(pe), job.n_pes - 1);
+        // Cause: the number of the PE is negative or too large, as in `shmem_ptr(x, n_pes)`.
+        // Remedy: pass 0 to `shmem_n_pes() - 1`.
         fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}");
     }
     job

@@ -7,8 +7,8 @@
 
 use crate::base::call::Call;
 use crate::base::job::Job;
+use crate::base::warning::warning;
 use rushmem_transport::Pe;
-use std::io::Write;
 use std::sync::OnceLock;
 
 static FIRST: OnceLock<String> = OnceLock::new();
@@ -40,8 +40,9 @@ pub(crate) fn note(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // Without a stderr there is no place for the warning.
-        let _ = writeln!(std::io::stderr(), "warning: PE 0 was refused {what}");
+        // Cause: an allocation found no room in the symmetric heap and returned null. Remedy: the
+        // message ends with it.
+        warning!("PE 0 was refused {what}");
     }
     // Only the first refusal counts.
     let _ = FIRST.set(what);

@@ -89,6 +89,8 @@ pub unsafe fn broadcast(
     let (n, me) = (entered.n(), entered.me());
     if root < 0 || root as u32 >= n {
         let (root, last) = (call.written(root), n - 1);
+        // Cause: `shmem_broadcast(team, dest, source, n, n_pes)`. Remedy: pass the index of a
+        // member of the team.
         fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {last}");
     }
     let dest = symmetric(call, "dest", dest, nbytes);
@@ -152,6 +154,7 @@ pub unsafe fn collect_within(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     if total > max_bytes {
+        // Cause: the blocks of all members are larger than the array.
         fail!(
             call,
             "argument dest has {max_bytes} bytes, but the members collect {total}; make it larger on all of them"
@@ -260,6 +263,7 @@ pub unsafe fn alltoalls(
     let mut entered = EnteredCollective::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
+            // Cause: `shmem_alltoalls` with a stride of 0 or less. Remedy: pass 1 or more.
             fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
         }
         let elements = nelems.saturating_mul(entered.n() as usize);

@@ -110,6 +110,7 @@ impl<'a> EnteredCollective<'a> {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
+                // Cause: two threads are in collectives that use the same channels.
                 fail!(
                     call,
                     "another thread of this PE is in a collective on the same team, or both are on active sets; threads \

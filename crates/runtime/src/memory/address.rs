@@ -340,6 +340,8 @@ pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, n
 #[cold]
 #[inline(never)]
 fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) -> ! {
+    // Cause: `(long *)(bytes + 1)` as a word of an atomic operation or a wait. Remedy: align it to
+    // its size.
     fail!(call, "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type");
 }
 
@@ -389,11 +391,14 @@ pub(crate) fn refuse(
     let n_pes = job.n_pes;
     if pe < 0 || pe as u32 >= n_pes {
         let (pe, last) = (call.written(pe), n_pes - 1);
+        // Cause: `shmem_int_p(&x, 1, shmem_n_pes())`. Remedy: pass 0 to `shmem_n_pes() - 1`.
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
     }
     let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
     let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
     if addr.wrapping_sub(heap) < heap_bytes {
+        // Cause: the count or the offset is too large. Remedy: check the count, and that the block
+        // is large enough.
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
@@ -401,12 +406,14 @@ pub(crate) fn refuse(
         );
     }
     if statics::own().hold(addr.wrapping_sub(first), 1) {
+        // Cause: the count is larger than the array. Remedy: check the count.
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
              program ({static_bytes} bytes at {first:#x})"
         );
     }
+    // Cause: the address is of the stack, of `malloc` or of a library, or null.
     fail!(
         call,
         "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \

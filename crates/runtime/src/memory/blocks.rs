@@ -4,12 +4,15 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
+use rushmem_heap::Overwritten;
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
 /// block. `argument` is the name that the address has in the call.
 pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
     let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
     if let Some(Err(why)) = held {
+        // Cause: the access leaves its block, or the block was freed; `SHMEM_CHECK=1` finds it.
+        // Remedy: correct the count, or free the block later.
         fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
     }
 }
@@ -28,24 +31,26 @@ pub(crate) fn check_all_guards(call: Call, job: &Job) {
 
 fn require_guards(call: Call, job: &Job, n: usize) {
     let overwritten = job.allocator().as_mut().and_then(|allocator| allocator.overwritten(n));
-    if let Some(overwritten) = overwritten {
-        fail!(call, "{overwritten}; {SEARCH}");
-    }
+    refuse(call, overwritten);
 }
 
 /// As [`require_some_guards`], of the block that starts at an address.
 pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
-    let allocator = job.allocator();
-    let overwritten = allocator.as_ref().and_then(|allocator| allocator.overwritten_at(start));
-    drop(allocator);
+    let overwritten = job.allocator().as_ref().and_then(|it| it.overwritten_at(start));
+    refuse(call, overwritten);
+}
+
+fn refuse(call: Call, overwritten: Option<Overwritten>) {
     if let Some(overwritten) = overwritten {
-        fail!(call, "{overwritten}; {SEARCH}");
+        // Cause: the program has written outside of a block, as in `block[n] = 0`; `SHMEM_CHECK=1`
+        // finds it.
+        fail!(
+            call,
+            "{overwritten}; run the program with SHMEM_CHECK=1 under valgrind, or compile it with \
+             -fsanitize=address, to see where this is done"
+        );
     }
 }
 
 /// The blocks whose guards a barrier reads.
 const AT_ONCE: usize = 1024;
-
-/// What finds the store.
-const SEARCH: &str = "run the program with SHMEM_CHECK=1 under valgrind, or compile it with \
-                      -fsanitize=address, to see where this is done";

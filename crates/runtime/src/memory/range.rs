@@ -138,6 +138,16 @@ impl SymmetricRange {
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(self.start, bytes.as_ptr(), self.nbytes) };
     }
 
+    /// The first eight bytes, as a word.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub(crate) fn first_word(self) -> u64 {
+        assert!(self.nbytes >= size_of::<u64>(), "a word in {} bytes", self.nbytes);
+        // SAFETY: symmetric memory of this PE, and private memory.
+        unsafe { self.start.cast::<u64>().read_unaligned() }
+    }
+
     /// Set all bytes to zero.
     pub(crate) fn clear(self) {
         if self.nbytes > 0 {

@@ -153,6 +153,8 @@ impl CmaPath {
         if let Err(error) = copied {
             network::check_memory(self.call, access, memory);
             let pe = self.pe;
+            // Cause: a container or a security module forbids `process_vm_readv` after the start.
+            // Remedy: allow it, or set SHMEM_ONNODE=off.
             fail!(
                 self.call,
                 "the kernel refused to copy to or from static data of PE {pe}: {error}"

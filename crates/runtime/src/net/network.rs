@@ -103,6 +103,8 @@ pub(crate) fn or_fail<R>(call: Call, done: Result<R, Error>) -> R {
 #[inline(never)]
 pub(crate) fn refuse(call: Call) -> ! {
     call.require_no_exit();
+    // Cause: a thread calls while another one finalizes. Remedy: join threads before
+    // `shmem_finalize`.
     fail!(call, "called without a transport")
 }
 

@@ -397,6 +397,7 @@ impl Access {
     #[cold]
     fn check_signal(self, dest: usize, nbytes: usize, sig_addr: usize) {
         if job::require(self.call).settings.check {
+            // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
             fail!(
                 self.call,
                 "argument sig_addr: the signal at {sig_addr:#x} lies in the {nbytes} bytes of dest at {dest:#x}; \

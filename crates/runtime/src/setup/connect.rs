@@ -13,6 +13,7 @@ use super::transport_choice::{Availability, Offer, Selection, agree, complaint};
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::settings::Settings;
+use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
@@ -27,7 +28,6 @@ use rushmem_transport::{
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
+        // Cause: the variable names a transport that this build or program does not have. Remedy:
+        // set one of those that are listed.
         fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
@@ -105,9 +107,10 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
+            // Cause: the requested transport cannot start, for the reason in parentheses.
             Err(why) if requested.is_some() => fail!(
                 call,
-                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): fix that, or set \
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
                 provider.name
             ),
@@ -116,6 +119,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     }
     let whys = passed_over.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
+    // Cause: each transport has failed, for the reasons listed. Remedy: `oshrun --doctor` examines
+    // all hosts.
     fail!(call, "PEs that share no memory need a transport, and none works: {}", whys.join("; "))
 }
 
@@ -181,6 +186,8 @@ fn exchange<T: Serialize + DeserializeOwned>(
     };
     (0..).zip(records).map(move |(pe, bytes)| match decode(format, &bytes) {
         Ok(record) => record,
+        // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
+        // installation.
         Err(error) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
     })
 }
@@ -397,7 +404,9 @@ fn probe_limit(job: &Job) -> Duration {
 fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
     for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
         let name = providers[*place].name;
-        eprintln!("warning: the transport {name} does not work here and is passed over: {why}");
+        // Cause: a faster transport failed when it was tried, and the next one is used. Remedy:
+        // correct the reason given, or set SHMEM_TRANSPORT to the one that is used.
+        warning!("the transport {name} does not work here and is passed over: {why}");
     }
 }
 
@@ -419,10 +428,9 @@ fn warn_of_unused_devices(
     }
     let whys = not_tried.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
-    // Without a stderr there is no place for the warning, and the job goes on.
-    let _ = writeln!(
-        std::io::stderr(),
-        "warning: the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
+    // Cause: an RDMA device is not used by the chosen transport.
+    warning!(
+        "the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
         providers[chosen].name,
         whys.join("; ")
     );

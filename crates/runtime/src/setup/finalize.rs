@@ -9,6 +9,7 @@ use crate::base::caller;
 use crate::base::job;
 use crate::base::process;
 use crate::base::stdio;
+use crate::base::warning::warning;
 use crate::coll::collectives::barrier_all;
 use crate::coll::entered::EnteredCollective;
 use crate::memory::address;
@@ -27,7 +28,8 @@ use rushmem_explain::status::Stage;
 pub fn finalize(call: Call) {
     if process::inits() == 0 && !process::is_child() {
         let pe = process::pe_for_messages();
-        eprintln!("warning: {pe}{call}: called more often than shmem_init; the call has no effect");
+        // Cause: `shmem_finalize` is called twice. Remedy: call it once for each initialization.
+        warning!("{pe}{call}: called more often than shmem_init; the call has no effect");
         return;
     }
     let job = job::require(call);

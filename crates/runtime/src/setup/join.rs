@@ -71,6 +71,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
     if !session.is_launched() && statics::were_offered_a_place() {
+        // Cause: the environment was cleared, or two copies of the library are in one process.
         fail!(
             call,
             "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
@@ -116,6 +117,7 @@ impl Identified {
         let call = self.call;
         let mut secret = [0; 32];
         if let Err(error) = getrandom::fill(&mut secret) {
+            // Cause: `getrandom` is not allowed. Remedy: allow it in the container.
             fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
         }
         let place = (self.n_local, self.local);
@@ -143,6 +145,8 @@ impl Identified {
         };
         let records = (0..).zip(&records).map(|(pe, bytes)| match StartupRecord::decode(bytes) {
             Ok(record) => record,
+            // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
+            // installation.
             Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         });
         let records = records.collect();
@@ -175,6 +179,7 @@ impl Exchanged {
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.index()];
         if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
+            // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,
                 "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
@@ -184,6 +189,7 @@ impl Exchanged {
         }
         if let Some(pe) = records.iter().position(|r| r.check != own.check) {
             let (here, there) = (u8::from(own.check), u8::from(!own.check));
+            // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,
                 "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
@@ -191,6 +197,7 @@ impl Exchanged {
         }
         if let Some(pe) = records.iter().position(|r| r.statistics != own.statistics) {
             let is_set = |statistics| if statistics { "set" } else { "not set" };
+            // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,
                 "SHMEM_STATS is {} here and {} on PE {pe}; it must be the same on all",
@@ -199,18 +206,21 @@ impl Exchanged {
             );
         }
         if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
+            // Cause: the launcher does not pass the variables to all PEs.
             fail!(
                 call,
                 "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
             );
         }
         if let Some(pe) = records.iter().position(|r| r.tuned != own.tuned) {
+            // Cause: hosts have other files of this name.
             fail!(
                 call,
                 "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
             );
         }
         if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
+            // Cause: hosts have other builds of the program.
             fail!(
                 call,
                 "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
@@ -249,6 +259,8 @@ impl Compatible {
         };
         let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
             Ok(memory) => Box::leak(Box::new(memory)),
+            // Cause: there is no room for the heaps of the host's PEs. Remedy: the message ends
+            // with it.
             Err(error) => fail!(
                 pe.call,
                 "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",
@@ -377,6 +389,8 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
         false => vec![1; n_pes as usize],
         true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
         true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
+            // Cause: the variable asks for more nodes than PEs, or for another number of PEs.
+            // Remedy: make the numbers fit.
             fail!(
                 call,
                 "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
@@ -385,6 +399,7 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
         }),
     };
     if settings.onnode && machines.n_nodes() > 1 {
+        // Cause: the variable is set for a job on several hosts. Remedy: unset it.
         fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
     }
     let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));

@@ -15,13 +15,13 @@ use crate::base::call::Call;
 use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
+use crate::base::warning::warning;
 use crate::net::{endpoints, network};
 use crate::sync::flags;
 use crate::sync::status::{self, Shown};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Subject;
 use rushmem_transport::Pe;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -186,9 +186,8 @@ fn end_unfinalized(job: &Job) {
     process::end_job();
     endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
-        let warning = "warning: no PE called shmem_finalize; call it before the program ends";
-        // Without a stderr there is no place for the warning.
-        let _ = writeln!(std::io::stderr(), "{warning}");
+        // Cause: the program ends without `shmem_finalize`.
+        warning!("no PE called shmem_finalize; call it before the program ends");
     }
     // A launcher that is gone needs no report.
     let _ = job.session().unfinalized();

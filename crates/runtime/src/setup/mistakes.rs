@@ -63,6 +63,7 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.sort_unstable();
     let warning = |name: String| {
         let likely = likely(rest(&name)?, known.iter().copied(), |known| rest(known))?;
+        // Cause: the name of a variable is misspelled. Remedy: set the one that the message names.
         Some(format!("{name} is set, but there is no such setting; did you mean {likely}?"))
     };
     unknown.into_iter().filter_map(warning).collect()
@@ -77,6 +78,8 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     let likely = likely(named, there.iter().map(String::as_str), Some);
     let likely = likely.map_or(String::new(), |likely| format!("; did you mean {likely}?"));
     let there = there.join(", ");
+    // Cause: an interface or a NIC is misspelled, or only other hosts have it. Remedy: set one of
+    // those that it has.
     Some(format!(
         "{variable} names {named}, which the host of PE 0 does not have: it has {there}{likely}"
     ))

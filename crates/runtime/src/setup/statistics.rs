@@ -5,6 +5,7 @@ use crate::base::call::{Call, fail};
 use crate::base::counters;
 use crate::base::job::Job;
 use crate::base::settings::Statistics;
+use crate::base::warning::warning;
 use crate::coll::collectives;
 use crate::memory::areas::LANDING;
 use crate::sync::flags;
@@ -29,6 +30,7 @@ pub(super) fn start(call: Call, job: &Job) {
         Statistics::No => return,
         Statistics::Json(file) if job.me == Pe(0) => {
             if let Err(error) = File::create(file) {
+                // Cause: the folder does not exist or may not be written to.
                 fail!(call, "SHMEM_STATS: {file} cannot be written: {error}; name another file");
             }
         }
@@ -64,8 +66,7 @@ pub(super) fn put_out(call: Call, job: &Job, own: Vec<u8>) {
             .map_err(|error| format!("the table cannot be printed: {error}")),
     };
     if let Err(why) = written {
-        // Without a stderr there is no place for the warning.
-        let _ = writeln!(std::io::stderr(), "warning: SHMEM_STATS: {why}");
+        warning!("SHMEM_STATS: {why}");
     }
 }
 

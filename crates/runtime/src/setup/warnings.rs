@@ -3,6 +3,7 @@
 use super::{available, mistakes};
 use crate::base::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::base::settings::{self, Settings};
+use crate::base::warning::warning;
 use rushmem_transport::Provider;
 
 /// Prints a warning of each setting without effect, and the version and all settings if they are
@@ -10,7 +11,7 @@ use rushmem_transport::Provider;
 pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in mistakes::found(of_providers.clone()) {
-        eprintln!("warning: {warning}");
+        warning!("{warning}");
     }
     if chosen.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
@@ -27,8 +28,10 @@ pub(super) fn print(chosen: &Settings, providers: &[Provider]) {
 pub(super) fn of_shortage(symmetric_size: u64, n_local: u32) {
     let requested = symmetric_size.saturating_mul(n_local.into());
     if let Some(available) = available::bytes().filter(|&available| requested > available) {
-        eprintln!(
-            "warning: SHMEM_SYMMETRIC_SIZE asks for {requested} bytes on this node ({n_local} PEs), of \
+        // Cause: the heaps of all PEs of the host are larger than its free memory. Remedy: make
+        // SHMEM_SYMMETRIC_SIZE smaller, or use fewer PEs for each host.
+        warning!(
+            "SHMEM_SYMMETRIC_SIZE asks for {requested} bytes on this node ({n_local} PEs), of \
              which {available} are available; a program that touches more will be killed"
         );
     }

@@ -507,6 +507,7 @@ fn alternate(next: &mut usize) -> usize {
 /// End the job: `peer` is in a collective with this PE on another active set.
 #[cold]
 fn elsewhere(call: Call, peer: Pe) -> ! {
+    // Cause: PEs make collectives of several teams in different orders.
     fail!(
         call,
         "PE {} is in a collective with this PE on another active set or team: all members of an active set \

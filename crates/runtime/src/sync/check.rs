@@ -83,6 +83,8 @@ pub(crate) fn same(
         thread::sleep(Duration::from_millis(1));
     }
     others.retain(|other| other.said.is_some());
+    // Cause: PEs are in different calls or pass different arguments, as in `shmem_malloc(me)`;
+    // `SHMEM_CHECK=1` finds it. Remedy: make the same calls on all of them.
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
@@ -186,6 +188,7 @@ fn report(
 /// Ends the job with an error when `source` and `dest` overlap but are not the same array.
 pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
     if job.settings.check && source.overlaps(dest) && !dest.starts_with(source) {
+        // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
         fail!(
             call,
             "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
@@ -208,6 +211,7 @@ pub(crate) fn apart_or_in_place(
     }
     apart(call, job, source, dest);
     if source.overlaps(dest) && is_first {
+        // Cause: `shmem_int_collect(team, x, x, 1)`. Remedy: use two arrays.
         warn_once(
             call,
             job,

@@ -20,6 +20,7 @@ use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree, elsewhere};
+use crate::teams::psync::PsyncUse;
 use crate::teams::team::{HeldTeam, Name, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::TeamPe;
@@ -69,6 +70,8 @@ pub(crate) struct ActiveSet {
     /// are shared.
     team: HeldTeam,
     owner: ChannelOwner,
+    /// With `SHMEM_CHECK`.
+    _psync: Option<PsyncUse>,
 }
 
 impl ActiveSet {
@@ -77,6 +80,11 @@ impl ActiveSet {
         let job = job::require(call);
         let members = members(call, job, triplet);
         let me = members.team_pe(job.me()).expect("the calling PE is a member");
+        let psync_use = job.settings.check.then(|| {
+            // It says why it is none.
+            place(call, psync);
+            PsyncUse::begin(call, job, triplet, psync)
+        });
         let (team, owner) = match job.threads_somewhere {
             true => {
                 let (team, owner) = own_team(call, job, &members, triplet, psync);
@@ -84,12 +92,8 @@ impl ActiveSet {
             }
             false => (HeldTeam::Lasting(shared(job)), ChannelOwner::AllSets),
         };
-        if job.settings.check {
-            // It says why it is none.
-            place(call, psync);
-        }
         let per_node = members.per_node(&job.nodes);
-        ActiveSet { triplet, members, me, per_node, team, owner }
+        ActiveSet { triplet, members, me, per_node, team, owner, _psync: psync_use }
     }
 
     pub(crate) fn triplet(&self) -> [c_int; 3] {
@@ -180,6 +184,7 @@ fn own_team(
             (team, ChannelOwner::Set)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        // Cause: threads use more active sets and teams than there is room for.
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
             "no team is left for this active set: {TEAM_SLOTS} teams can exist at once on a PE, and with \
@@ -193,6 +198,7 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
     let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
     let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
     let Some(members) = members else {
+        // Cause: the last PE of the set is beyond the job. Remedy: check the three numbers.
         fail!(
             call,
             "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size} does not \
@@ -201,6 +207,8 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
         );
     };
     if members.team_pe(job.me()).is_none() {
+        // Cause: all PEs call, though the set has some of them. Remedy: call it on members of the
+        // set alone.
         fail!(
             call,
             "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \
@@ -216,6 +224,8 @@ fn place(call: Call, psync: *const c_long) -> u64 {
         return digest(&[0, segment as u64, offset as u64]);
     }
     let Some(place) = object::holding(psync.cast()) else {
+        // Cause: pSync is on the stack or from `malloc`. Remedy: make it static, or allocate it
+        // with `shmem_malloc`.
         fail!(
             call,
             "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"

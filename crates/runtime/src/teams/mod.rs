@@ -4,4 +4,5 @@
 
 pub(crate) mod active_set;
 pub(crate) mod agreement;
+mod psync;
 pub(crate) mod team;

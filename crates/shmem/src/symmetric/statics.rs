@@ -105,6 +105,7 @@ impl<T> SymStatic<T> {
             shmem.my_pe() as i32,
         ) == 0
         {
+            // Cause: a `SymStatic` of a shared library. Remedy: declare it in the program.
             fail!(
                 rushmem_runtime::Call(&"SymStatic"),
                 "the variable at {at:p} is not symmetric: it is not a static variable of the program itself"

@@ -30,5 +30,5 @@ fn another_version_is_named() {
     let error = decode::<u32>(FORMAT, &bytes).expect_err("another version");
     assert_eq!(error, Error::Version(FORMAT, 2));
     let text = error.to_string();
-    assert!(text.starts_with("the thing has version 2 there and 3 here: start all PEs"), "{text}");
+    assert!(text.starts_with("the thing has version 2 there and 3 here; start all PEs"), "{text}");
 }

@@ -51,6 +51,8 @@ fn refusal(n_pes: u32, (tasks, memory): (u64, u64), bounds: &[ResourceLimit]) ->
         Resource::Tasks => "processes and threads",
         Resource::Memory => "of memory",
     };
+    // Cause: a limit of this user, container or host is too low for the job. Remedy: the message
+    // ends with it.
     Some(format!(
         "{n_pes} PEs on this host need at least {} {what}, but {} leaves room for {} (limit {}, in use {}): {}",
         amount(needed(bound)),

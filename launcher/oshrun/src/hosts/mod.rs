@@ -70,6 +70,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFai
     let mut agent = options.agent.clone().map(Agent::Remote);
     let listed = match (&options.list, &options.file) {
         (Some(_), Some(_)) => {
+            // Cause: both options are given. Remedy: leave one out.
             return Err(StartFailure::usage("use either -H or --hostfile, not both".to_string()));
         }
         (Some(text), None) => Some(list::of_option(text).map_err(StartFailure::usage)?),

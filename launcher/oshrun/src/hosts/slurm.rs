@@ -32,6 +32,7 @@ fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
         Err(error) => reason(&error),
     };
+    // Cause: Slurm's tool is not installed here or fails.
     Err(StartFailure::general(format!(
         "scontrol does not list the nodes of this Slurm allocation ({why}); name the hosts with -H or --hostfile"
     )))

@@ -39,6 +39,7 @@ impl Files {
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> StartFailure {
     let (path, reason) = (path.display(), reason(error));
+    // Cause: a folder of `--output-files` cannot be written to.
     StartFailure::general(format!(
         "cannot create the {what} {path} for output: {reason}; give --output-files a folder in which you may create files"
     ))

@@ -106,6 +106,7 @@ impl Branches {
                 io::ErrorKind::NotFound => "; name another command with --launch-agent",
                 _ => "",
             };
+            // Cause: the command of `--launch-agent` cannot be run. Remedy: name another one.
             let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
             StartFailure::general(sentence)
         };
@@ -269,7 +270,11 @@ impl Branches {
         let agent = if branch.is_remote { tree.agent.name() } else { "the process".to_string() };
         let how = reason.unwrap_or_else(|| how(&agent, branch, had_started));
         let sentence = match had_started {
+            // Cause: the host, its network or oshrun's daemon there has failed. Remedy: look at the
+            // host, or leave it out.
             true => format!("host {host}{behind} was lost: {how}"),
+            // Cause: the agent, such as ssh, cannot start oshrun on the host. Remedy: the message
+            // ends with it; `oshrun --doctor` examines all hosts.
             false => format!(
                 "cannot start the PEs of host {host}{behind}: {how}{}",
                 remedy(branch, tree)

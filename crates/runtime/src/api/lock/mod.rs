@@ -28,6 +28,7 @@ use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::counters::{CallKind, stay};
 use crate::base::job::{self, Job};
+use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::{place, range};
 use crate::net::contexts::World;
@@ -55,6 +56,7 @@ impl<T: LockWord> LockHandle<T> {
         let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         address::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {
+            // Cause: a lock of Fortran is an INTEGER, which is too small for that many PEs.
             fail!(
                 call,
                 "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
@@ -149,6 +151,7 @@ impl<T: LockWord> LockHandle<T> {
     /// The word on `pe` holds what no routine has left there.
     #[cold]
     fn damaged(&self, pe: Pe) -> ! {
+        // Cause: the lock was not set to zero first, or was written to.
         fail!(
             self.call,
             "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
@@ -183,11 +186,18 @@ impl<T: LockWord> LockHandle<T> {
     /// What is wrong about holding it when the library is finalized: a message when another PE
     /// waits for it, a warning when one might.
     fn complain(&self) {
-        let held = format!("this PE still holds the lock at {:#x}", self.address());
-        let remedy = "call shmem_clear_lock first";
+        let (me, call, address) = (self.job.me(), self.call, self.address());
         match self.next() {
-            None => eprintln!("warning: PE {}: {}: {held}; {remedy}", self.job.me(), self.call),
-            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {remedy}"),
+            // Cause: `shmem_finalize` without `shmem_clear_lock`.
+            None => warning!(
+                "PE {me}: {call}: this PE still holds the lock at {address:#x}; call shmem_clear_lock first"
+            ),
+            // Cause: the same, and another PE is in `shmem_set_lock`.
+            Some(next) => fail!(
+                call,
+                "this PE still holds the lock at {address:#x}, for which PE {next} waits; call \
+                 shmem_clear_lock first"
+            ),
         }
     }
 }
@@ -200,6 +210,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     let _stay = stay(CallKind::Lock);
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
+        // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
         fail!(
             call,
             "argument lock: this PE holds the lock already and would wait for itself; call \
@@ -241,6 +252,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let _stay = stay(CallKind::Lock);
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
+        // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
@@ -276,6 +288,11 @@ pub(crate) fn held() -> Vec<Place> {
         place::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
     };
     turns::held().into_iter().map(place).collect()
+}
+
+/// A lock that this PE holds in a range of addresses.
+pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
+    turns::held().into_iter().map(|(lock, _)| lock).find(|lock| range.contains(lock))
 }
 
 /// Forget the locks in memory that is freed, or all of them.

@@ -1,0 +1,105 @@
+//! Whether a signal handler calls the library.
+//!
+//! The frame that the kernel has pushed is on the stack of a handler, but to read the stack takes
+//! microseconds. So it is read only if the thread blocks other signals than when it was last found
+//! outside of handlers: the kernel blocks a signal while its handler runs. A handler that was
+//! registered with `SA_NODEFER` and an empty `sa_mask` is not noticed.
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+/// A frame, of which the unwinder alone knows the form.
+#[repr(C)]
+struct Frame(c_void);
+
+// The unwinder that Rust's standard library is linked with for its own backtraces.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        visit: extern "C" fn(*mut Frame, *mut c_void) -> c_int,
+        found: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIPInfo(frame: *mut Frame, at_instruction: *mut c_int) -> usize;
+}
+
+/// Go on with the next frame, and do not: codes of the unwinder.
+const CONTINUE: c_int = 0;
+const STOP: c_int = 4;
+
+/// The signals that a thread blocks, of which there are 64.
+type Blocked = u64;
+
+thread_local! {
+    /// What this thread blocked when it was last found outside of handlers.
+    static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
+}
+
+/// Whether this thread runs a signal handler.
+pub(crate) fn calls() -> bool {
+    let blocked = blocked();
+    if OUTSIDE.get() == Some(blocked) {
+        return false;
+    }
+    let is_handler = is_on_stack();
+    if !is_handler {
+        OUTSIDE.set(Some(blocked));
+    }
+    is_handler
+}
+
+fn blocked() -> Blocked {
+    let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: without a new set it only fills in the old one, which is valid for a write.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
+    // SAFETY: a set has at least the bits of all signals at its start, and every value is valid.
+    unsafe { blocked.as_ptr().cast::<Blocked>().read() }
+}
+
+/// Whether the frame of a signal is on the stack.
+fn is_on_stack() -> bool {
+    extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
+        let mut at_instruction = 0;
+        // SAFETY: the frame is that of the unwinder's visit.
+        unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
+        // A signal interrupts before an instruction; a call returns behind one.
+        if at_instruction == 0 {
+            return CONTINUE;
+        }
+        // SAFETY: it is that of `is_on_stack`, which waits for the unwinder.
+        unsafe { found.cast::<bool>().write(true) };
+        STOP
+    }
+    let mut found = false;
+    // SAFETY: `visit` has the form that the unwinder asks for, and its argument is a `bool`.
+    unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    static IN_HANDLER: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn handler(_: c_int) {
+        IN_HANDLER.store(calls(), Relaxed);
+    }
+
+    #[test]
+    fn a_handler_is_recognized_and_blocked_signals_are_none() {
+        assert!(!calls());
+        // SAFETY: a handler that makes a store, for a signal that this process alone sends itself.
+        unsafe { libc::signal(libc::SIGUSR2, handler as extern "C" fn(c_int) as usize) };
+        // SAFETY: the handler is in place.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert!(IN_HANDLER.load(Relaxed));
+        let mut set: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+        // SAFETY: a set that is valid for a write.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
+        // SAFETY: a set, which the last call has changed; the old one is not wanted.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+        assert!(!calls());
+    }
+}

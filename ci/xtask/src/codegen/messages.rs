@@ -66,7 +66,7 @@ const HEAD: &str = "\
 What the library and `oshrun` say when something is wrong, with the cause and what to do. `cargo
 xtask codegen` writes this page from the code of the messages and the comments above it.
 
-A message names the PE, the call and, if the program has debug information, where it is called:
+A message names the PE, the call and, if the program has debug information, where it calls:
 
 ```
 PE 1: shmem_int_put: argument pe is 4, but PEs are numbered 0 to 3 (called at ring.c:12)

@@ -29,8 +29,8 @@ impl Call {
         if FAILS.swap(true, Ordering::AcqRel) {
             leave(true, 1);
         }
-        let message =
-            format!("{}{}: {why}{}", process::pe_for_messages(), self.0, location::clause(why));
+        let place = if self.starts() { String::new() } else { location::clause(why) };
+        let message = format!("{}{}: {why}{place}", process::pe_for_messages(), self.0);
         stdio::flush();
         match process::aborter() {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
@@ -51,6 +51,13 @@ impl Call {
                 "called by a thread while the program exits; join all threads that call the library before main returns"
             ));
         }
+    }
+
+    /// Whether it initializes the library: why that fails is not a matter of its place in the
+    /// program, and all PEs of a large job would look for it at once.
+    fn starts(self) -> bool {
+        let name = self.0.to_ascii_lowercase();
+        ["init", "init_thread", "start_pes"].iter().any(|end| name.ends_with(end))
     }
 
     /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed

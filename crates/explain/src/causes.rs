@@ -100,7 +100,7 @@ fn of_situation(situation: &Situation) -> Kind {
         Situation::Ended(_) | Situation::Finalized | Situation::Leaving => Kind::Gone,
         Situation::Stopped | Situation::Traced => Kind::Stopped,
         Situation::WaitsForDisk => Kind::WaitsForDisk,
-        Situation::NoStatus | Situation::Starting => Kind::NotStarted,
+        Situation::NoStatus | Situation::Uninitialized | Situation::Starting => Kind::NotStarted,
         Situation::Sleeps => Kind::Sleeps,
         Situation::Computes | Situation::Waits(_) => Kind::Computes,
     }

@@ -26,7 +26,7 @@ pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> 
         _ => {
             let paragraphs = causes.iter().map(|cause| paragraph(&facts, cause).join("\n  "));
             let has_exception = causes.iter().any(|cause| deadlock::has_exception(&facts, cause));
-            paragraphs.chain(has_exception.then(|| deadlock::EXCEPTION.to_owned())).collect()
+            paragraphs.chain(has_exception.then(|| deadlock::exception(&facts))).collect()
         }
     }
 }

@@ -20,12 +20,22 @@ pub struct PeReport {
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
-    /// How many of its threads used CPU time between two looks, except those that wait by the
-    /// status and those of the library. The PE is then not blocked, although threads of it wait.
-    pub busy_threads: u32,
+    /// Its threads, except those that wait by the status and those of the library.
+    pub other_threads: OtherThreads,
     /// The innermost functions of each thread, where the PE is outside the library and a debugger
     /// is installed.
     pub stack: Vec<String>,
+}
+
+/// How many threads of a PE do something else than wait in the library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherThreads {
+    /// Those that used CPU time between two looks. The PE is then not blocked, although threads of
+    /// it wait.
+    pub busy: u32,
+    /// Those that sleep in a system call that ends without help of another thread, such as
+    /// `nanosleep` or `read`.
+    pub asleep: u32,
 }
 
 /// The state of a process.

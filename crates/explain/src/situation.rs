@@ -27,6 +27,8 @@ pub enum Situation<'a> {
     /// It has no status that can be read: it has not come through `shmem_init`, or its memory is
     /// not accessible.
     NoStatus,
+    /// It has not called `shmem_init`.
+    Uninitialized,
     /// It is in `shmem_init`.
     Starting,
     /// It sleeps outside the library.
@@ -57,6 +59,7 @@ impl<'a> Situation<'a> {
             _ if waits.iter().any(is_at_exit) => Situation::Leaving,
             _ if !waits.is_empty() => Situation::Waits(waits),
             Some(Stage::Starting) => Situation::Starting,
+            Some(Stage::Uninitialized) => Situation::Uninitialized,
             None => Situation::NoStatus,
             Some(Stage::Initialized) if runs => Situation::Computes,
             Some(Stage::Initialized) => Situation::Sleeps,
@@ -96,6 +99,7 @@ impl<'a> Situation<'a> {
                     "{has} no status that can be read; perhaps {they_have} not passed shmem_init"
                 )
             }
+            Situation::Uninitialized => format!("{has} not called shmem_init"),
             Situation::Starting => format!("{is} in shmem_init"),
             Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
             Situation::Computes => verb("computes", "compute"),

@@ -1,7 +1,7 @@
 //! What the sentences of a conclusion are made from.
 
 use crate::graph::Graph;
-use crate::job::Job;
+use crate::job::{Job, Pe};
 use crate::ranges::{self, enumerate};
 use crate::situation::{Situation, age};
 use crate::status::Subject;
@@ -68,6 +68,16 @@ impl Facts<'_> {
         };
         let ages = || pes.iter().map(of_pe);
         wording::durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
+    }
+
+    /// The PEs that wait, while threads of them sleep outside the library that may continue.
+    pub fn with_sleeping_threads(&self) -> Vec<u32> {
+        let has = |of: &Pe| {
+            let asleep = of.report.map_or(0, |report| report.other_threads.asleep);
+            matches!(of.situation, Situation::Waits(_)) && asleep > 0
+        };
+        let pes = (0..).zip(&self.job.pes).filter(|(_, of)| has(of));
+        pes.map(|(pe, _)| pe).collect()
     }
 
     /// The PEs that can continue although nobody writes a word: those that do not wait, or else

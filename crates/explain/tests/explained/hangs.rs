@@ -309,13 +309,16 @@ fn operations_are_for_a_stopped_pe() {
 
 #[test]
 fn a_pe_has_not_come_to_init() {
-    check(
-        |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], None),
-        &[
-            "PE 3 has no status that can be read; perhaps it has not passed shmem_init. PEs {rest} wait \
-           for PE 3 in shmem_init.",
-        ],
-    );
+    let cases = [
+        (None, "has no status that can be read; perhaps it has not passed shmem_init"),
+        (Some(Stage::Uninitialized), "has not called shmem_init"),
+    ];
+    for (stage, predicate) in cases {
+        check(
+            |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], stage),
+            &[&format!("PE 3 {predicate}. PEs {{rest}} wait for PE 3 in shmem_init.")],
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Jobs that tests construct: reports on PEs as a launcher would collect them.
 
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::{
     Collective, Members, Place, Stage, Status, Subject, Wait, Word, Words,
 };
@@ -124,7 +124,7 @@ fn report(pe: u32) -> PeReport {
         read_at: NOW,
         values: Vec::new(),
         symbols: Vec::new(),
-        busy_threads: 0,
+        other_threads: OtherThreads::default(),
         stack: Vec::new(),
     }
 }

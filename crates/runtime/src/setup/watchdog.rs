@@ -133,25 +133,18 @@ impl Watchdog {
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {
         let read_at = status::now();
         let now = self.look(status.as_ref());
-        let waiting: Vec<u32> =
-            status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();
-        let busy_threads = match (&status, &before, &now) {
-            (Some(status), Some(before), Some(now)) => {
-                process_state::busy_threads(status.pid, before, now, &waiting)
-            }
-            _ => 0,
-        };
+        let (before, now) = (before.as_ref(), now.as_ref());
+        let pid = status.as_ref().map_or(0, |status| status.pid);
+        let other_threads = process_state::other_threads(pid, status.as_ref(), before, now);
         let process = match &status {
-            Some(status) if self.shows_process(status) => {
-                process_state::between(before.as_ref(), now.as_ref())
-            }
+            Some(status) if self.shows_process(status) => process_state::between(before, now),
             // Nothing is known of the process: it is in another PID namespace, or the PE has not
             // come to the point where it says which one it is.
             _ => ProcessState::Sleeps,
         };
         let values = status.as_ref().map_or_else(Vec::new, |status| self.values(pe, status));
         let (symbols, stack) = (Vec::new(), Vec::new());
-        PeReport { pe, process, status, read_at, values, symbols, busy_threads, stack }
+        PeReport { pe, process, status, read_at, values, symbols, other_threads, stack }
     }
 
     /// The values of the words for which a PE waits.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::Server;
 use rushmem_explain::explain;
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::Status;
 use tokio::time::Instant;
 
@@ -194,9 +194,8 @@ impl Explainer {
             {
                 report.process = ProcessState::Ended(exit.to_string());
             }
-            if report.status.is_none()
-                && let Some((pid, stage)) = server.progress(pe)
-            {
+            if report.status.is_none() {
+                let (pid, stage) = server.progress(pe);
                 let (waits, held_locks) = (Vec::new(), Vec::new());
                 report.status = Some(Status { pid, pid_namespace: 0, stage, waits, held_locks });
             }
@@ -234,7 +233,7 @@ fn silent(pe: u32, host: &str) -> PeReport {
         read_at: now(),
         values: Vec::new(),
         symbols: Vec::new(),
-        busy_threads: 0,
+        other_threads: OtherThreads::default(),
         stack: Vec::new(),
     }
 }

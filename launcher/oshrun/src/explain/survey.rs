@@ -9,7 +9,7 @@ use std::time::Duration;
 use rushmem_bootstrap::env;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_bootstrap::server::Statuses;
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::{Place, Stage, Status, Subject};
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
@@ -123,16 +123,10 @@ impl Survey {
     fn second(&self, first: &FirstLook) -> PeReport {
         let look = process_state::look(first.pid);
         let status = self.status(first.pe.local);
-        let waiting: Vec<u32> =
-            status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();
-        let state = process_state::between(first.process.as_ref(), look.as_ref());
-        let busy_threads = match (&first.process, &look) {
-            (Some(first_look), Some(look)) => {
-                process_state::busy_threads(first.pid, first_look, look, &waiting)
-            }
-            _ => 0,
-        };
-        PeReport { busy_threads, ..self.report(first.pe, status, state) }
+        let (before, now) = (first.process.as_ref(), look.as_ref());
+        let state = process_state::between(before, now);
+        let other_threads = process_state::other_threads(first.pid, status.as_ref(), before, now);
+        PeReport { other_threads, ..self.report(first.pe, status, state) }
     }
 
     fn status(&self, local: u32) -> Option<Status> {
@@ -151,7 +145,7 @@ impl Survey {
             read_at: now(),
             values,
             symbols: Vec::new(),
-            busy_threads: 0,
+            other_threads: OtherThreads::default(),
             stack: Vec::new(),
         }
     }

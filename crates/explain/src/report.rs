@@ -22,9 +22,6 @@ pub struct PeReport {
     pub symbols: Vec<(u64, String)>,
     /// Its threads, except those that wait by the status and those of the library.
     pub other_threads: OtherThreads,
-    /// The innermost functions of each thread, where the PE is outside the library and a debugger
-    /// is installed.
-    pub stack: Vec<String>,
 }
 
 /// How many threads of a PE do something else than wait in the library.

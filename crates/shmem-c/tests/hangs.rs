@@ -4,10 +4,11 @@
 use std::cell::Cell;
 use std::fs::{File, remove_file};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Running, every_size, needs_library, program};
+use testkit::{Job, Running, absent, every_size, needs_library, program};
 
 /// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1.
 const HANGS: &[(&str, &[&str])] = &[
@@ -222,6 +223,13 @@ fn of_64_pes_over_tcp() {
     of_virtual_nodes(TCP, &["mismatch", "computes"], 64);
 }
 
+fn with_the_functions_outside_the_library() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        absent("gdb is not here");
+    }
+    hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[]);
+}
+
 fn jobs_that_take_long_are_not_blamed() {
     for (way, words) in HEALTHY {
         let name = format!("over-{way}-{}", std::process::id());
@@ -248,5 +256,6 @@ testkit::tests! {
     of_virtual_nodes_over_libfabric,
     of_64_pes,
     of_64_pes_over_tcp,
+    with_the_functions_outside_the_library,
     jobs_that_take_long_are_not_blamed,
 }

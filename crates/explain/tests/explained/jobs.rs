@@ -125,7 +125,6 @@ fn report(pe: u32) -> PeReport {
         values: Vec::new(),
         symbols: Vec::new(),
         other_threads: OtherThreads::default(),
-        stack: Vec::new(),
     }
 }
 

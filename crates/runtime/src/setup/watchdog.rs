@@ -86,7 +86,7 @@ impl Watchdog {
     fn status(&self, pe: u32) -> Option<Status> {
         let at = self.in_internal_area(pe)?;
         // SAFETY: mapped, as was just found.
-        place::read(|| Some(unsafe { copy(at, PLACE_BYTES) }))
+        place::read(|nbytes| Some(unsafe { copy(at, nbytes) }))
     }
 
     /// Where the status of a PE of this machine is mapped here.
@@ -143,8 +143,8 @@ impl Watchdog {
             _ => ProcessState::Sleeps,
         };
         let values = status.as_ref().map_or_else(Vec::new, |status| self.values(pe, status));
-        let (symbols, stack) = (Vec::new(), Vec::new());
-        PeReport { pe, process, status, read_at, values, symbols, other_threads, stack }
+        let symbols = Vec::new();
+        PeReport { pe, process, status, read_at, values, symbols, other_threads }
     }
 
     /// The values of the words for which a PE waits.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::place;
-use rushmem_explain::status::{PLACE_BYTES, Status, Subject, Word};
+use rushmem_explain::status::{Status, Subject, Word};
 
 /// The memory of this node, and where the statuses are in it.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ impl NodeStatuses {
     pub fn of(&self, local: u32) -> Option<Status> {
         let stride = self.places.stride.checked_mul(local.into())?;
         let at = self.places.at.checked_add(stride)?;
-        place::read(|| {
-            let mut bytes = vec![0; PLACE_BYTES];
+        place::read(|nbytes| {
+            let mut bytes = vec![0; nbytes];
             self.read(&mut bytes, at).then_some(bytes)
         })
     }

@@ -19,6 +19,7 @@ use super::memory::NodeStatuses;
 use super::stacks;
 use super::symbols::{self, Variable};
 use crate::descendants;
+use crate::tree::wire::Up;
 
 /// Time between two looks at a process.
 const LOOK_TIME: Duration = Duration::from_millis(200);
@@ -27,7 +28,7 @@ const LOOK_TIME: Duration = Duration::from_millis(200);
 const LOCK_BYTES: u64 = 8;
 
 /// Maximum number of reports in a message, far below the limit of messages.
-pub const BATCH: usize = 8;
+const BATCH: usize = 8;
 
 /// A request for reports on all PEs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -87,36 +88,34 @@ pub fn now() -> u64 {
 
 impl Survey {
     /// Makes the reports without waiting for anything.
-    pub fn at_once(&self) -> Vec<PeReport> {
+    pub fn at_once(&self, number: u32) -> Vec<Up> {
         let report = |pe: &RunningPe| {
             let status = self.status(pe.local);
             let look = process_state::look_at_state(process(*pe, status.as_ref()));
             self.report(*pe, status, process_state::between(look.as_ref(), look.as_ref()))
         };
-        self.pes.iter().map(report).collect()
+        let reports: Vec<PeReport> = self.pes.iter().map(report).collect();
+        batches(number, &reports, &[]).collect()
     }
 
-    /// Makes the reports, and again with the functions of PEs that are outside the library, if they
-    /// are wanted, which takes longer. `send` gets the reports, and whether no better ones follow.
-    pub fn make(&self, with_stacks: bool, send: impl Fn(&[PeReport], bool)) {
+    /// Makes the reports, and then finds out where PEs are that are outside the library, if that is
+    /// wanted. `send` gets the replies.
+    pub fn make(&self, inquiry: &Inquiry, send: impl Fn(Up) + Sync) {
         let look = |pe: &RunningPe| FirstLook::at(*pe, self.status(pe.local).as_ref());
         let looks: Vec<FirstLook> = self.pes.iter().map(look).collect();
         std::thread::sleep(LOOK_TIME);
         let mut reports: Vec<PeReport> = looks.iter().map(|first| self.second(first)).collect();
         let pids: Vec<u32> = looks.iter().map(|first| first.pid).collect();
         add_symbols(&mut reports, &pids);
-        let outside: Vec<usize> = (0..reports.len())
-            .filter(|&index| with_stacks && is_outside(&reports[index]) && !is_traced(pids[index]))
+        let outside: Vec<(u32, u32)> = (0..reports.len())
+            .filter(|&index| inquiry.with_stacks && is_outside(&reports[index]))
+            .map(|index| (reports[index].pe, pids[index]))
+            .filter(|&(_, pid)| !is_traced(pid))
             .take(stacks::MAX_PES)
             .collect();
-        send(&reports, outside.is_empty());
-        if !outside.is_empty() {
-            let pids: Vec<u32> = outside.iter().map(|&index| pids[index]).collect();
-            for (&index, stack) in outside.iter().zip(stacks::of(&pids, &self.mark)) {
-                reports[index].stack = stack;
-            }
-            send(&reports, true);
-        }
+        let inspected: Vec<u32> = outside.iter().map(|(pe, _)| *pe).collect();
+        batches(inquiry.number, &reports, &inspected).for_each(&send);
+        stacks::of(&outside, &self.mark, |pe, threads| send(Up::Stack { pe, threads }));
     }
 
     /// The report on a PE after a first look.
@@ -146,9 +145,17 @@ impl Survey {
             values,
             symbols: Vec::new(),
             other_threads: OtherThreads::default(),
-            stack: Vec::new(),
         }
     }
+}
+
+/// Replies to the inquiry of this number.
+fn batches(number: u32, reports: &[PeReport], inspected: &[u32]) -> impl Iterator<Item = Up> {
+    reports.chunks(BATCH).map(move |reports| {
+        let is_here = |pe: &&u32| reports.iter().any(|report| report.pe == **pe);
+        let inspected = inspected.iter().filter(is_here).copied().collect();
+        Up::Explained { number, reports: reports.to_vec(), inspected }
+    })
 }
 
 /// Whether the PE runs and waits for nothing in the library, as far as is known.

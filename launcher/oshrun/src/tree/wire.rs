@@ -118,8 +118,15 @@ pub enum Up {
         number: u32,
         /// The reports.
         reports: Vec<PeReport>,
-        /// Whether no better reports on these PEs follow.
-        is_last: bool,
+        /// The PEs of which a [`Up::Stack`] follows.
+        inspected: Vec<u32>,
+    },
+    /// Where a PE is that is outside the library.
+    Stack {
+        /// The PE.
+        pe: u32,
+        /// The innermost functions of each thread; nothing if they cannot be found out.
+        threads: Vec<String>,
     },
     /// A wait has lasted longer than [`Down::Watch`] allows.
     Overdue(WaitId),

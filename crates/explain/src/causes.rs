@@ -46,6 +46,8 @@ pub enum Kind {
     Sleeps,
     /// PEs compute.
     Computes,
+    /// PEs are on other hosts, of which nothing is known.
+    Elsewhere,
     /// PEs wait without an end in sight, though others can still end it.
     Open(End),
     /// All members are in the step with this index.
@@ -96,6 +98,7 @@ pub fn find(job: &Job, steps: &Steps, graph: &Graph) -> Vec<Cause> {
 
 fn of_situation(situation: &Situation) -> Kind {
     match situation {
+        Situation::Elsewhere => Kind::Elsewhere,
         Situation::HostSilent(_) => Kind::HostSilent,
         Situation::Ended(_) | Situation::Finalized | Situation::Leaving => Kind::Gone,
         Situation::Stopped | Situation::Traced => Kind::Stopped,

@@ -13,6 +13,7 @@ use crate::steps::Steps;
 use facts::Facts;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Calls in which PEs wait for a cause that are named.
 const CALLS: usize = 3;
@@ -60,7 +61,8 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
         | Kind::WaitsForDisk
         | Kind::NotStarted
         | Kind::Sleeps
-        | Kind::Computes => vec![format!("{}.", facts.what(pes))],
+        | Kind::Computes
+        | Kind::Elsewhere => vec![format!("{}.", facts.what(pes))],
         Kind::Stopped => {
             let continues = either("it continues", "they continue");
             let what = facts.what(pes);
@@ -71,8 +73,13 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
         Kind::WordOfNobody => deadlock::of_words(facts, pes),
         Kind::Open(End::Word) => {
             let word = either("this word", "these words");
-            let writers = ranges::pes(&facts.writers());
-            vec![format!("{}.", waited()), format!("{writers} can still write {word}.")]
+            let (elsewhere, here) = facts.writers();
+            let can = |pes: &[u32], verb: &str| {
+                (!pes.is_empty()).then(|| format!("{} {verb} {word}.", ranges::pes(pes)))
+            };
+            let can =
+                [can(&here, "can still write"), can(&elsewhere, "may, on other hosts, write")];
+            iter::once(format!("{}.", waited())).chain(can.into_iter().flatten()).collect()
         }
         Kind::Open(End::YoungWord) => {
             vec![format!("{}, too short for a conclusion.", waited())]
@@ -117,6 +124,11 @@ fn waiters(facts: &Facts, cause: &Cause) -> Vec<String> {
     }
     let mut calls: Vec<(String, Vec<u32>)> = by_call.into_iter().collect();
     calls.sort_by_key(|(_, pes)| Reverse(pes.len()));
+    let wait = |pes: &[u32]| match pes {
+        _ if cause.kind == Kind::Elsewhere => "may wait",
+        [_] => "waits",
+        _ => "wait",
+    };
     let of_call = |(call, pes): &(String, Vec<u32>)| {
         format!("{} {} for {object} in {call}.", ranges::pes(pes), wait(pes))
     };
@@ -131,8 +143,4 @@ fn waiters(facts: &Facts, cause: &Cause) -> Vec<String> {
         sentences.push(format!("{pes} {} for {}.", wait(&cause.indirect), ranges::pes(direct)));
     }
     sentences
-}
-
-fn wait(pes: &[u32]) -> &'static str {
-    if pes.len() == 1 { "waits" } else { "wait" }
 }

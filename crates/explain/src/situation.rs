@@ -10,8 +10,10 @@ const LONG: u64 = 1_000_000_000;
 /// What a PE does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation<'a> {
-    /// Nothing is known: its host, which may be known, does not answer.
-    HostSilent(Option<&'a str>),
+    /// Nothing is known of it: it is on another host.
+    Elsewhere,
+    /// Nothing is known: its host does not answer.
+    HostSilent(&'a str),
     /// Its process has ended.
     Ended(&'a str),
     /// It has called finalize for the last time.
@@ -40,13 +42,13 @@ pub enum Situation<'a> {
 }
 
 impl<'a> Situation<'a> {
-    /// The situation of a PE, of which there may be no report.
+    /// The situation of a PE, of which there is no report if it is on another host.
     pub fn of(report: Option<&'a PeReport>) -> Situation<'a> {
-        let Some(report) = report else { return Situation::HostSilent(None) };
+        let Some(report) = report else { return Situation::Elsewhere };
         let stage = report.status.as_ref().map(|status| status.stage);
         let waits = report.status.as_ref().map_or(&[][..], |status| &status.waits);
         let runs = match &report.process {
-            ProcessState::HostSilent(host) => return Situation::HostSilent(Some(host)),
+            ProcessState::HostSilent(host) => return Situation::HostSilent(host),
             ProcessState::Ended(how) => return Situation::Ended(how),
             ProcessState::Stopped => return Situation::Stopped,
             ProcessState::Traced => return Situation::Traced,
@@ -71,10 +73,10 @@ impl<'a> Situation<'a> {
         matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
     }
 
-    /// Whether the PE cannot serve operations of others.
+    /// Whether the PE cannot serve operations of others, as far as is known.
     pub fn is_hindered(&self) -> bool {
-        use Situation::{Ended, HostSilent, Stopped, Traced, WaitsForDisk};
-        matches!(self, HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
+        use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
     }
 
     /// What `n` PEs in this situation do, after their names as a subject. Waits have none.
@@ -83,10 +85,11 @@ impl<'a> Situation<'a> {
         let is = verb("is", "are");
         let has = verb("has", "have");
         match self {
-            Situation::HostSilent(Some(host)) => {
-                format!("{is} on host {host}, which does not answer")
+            Situation::Elsewhere => {
+                let hosts = verb("another host", "other hosts");
+                format!("{is} on {hosts}, of which nothing is known here")
             }
-            Situation::HostSilent(None) => format!("{has} not been reported on"),
+            Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
             Situation::Ended(how) => format!("{has} ended ({how})"),
             Situation::Finalized => format!("{has} finalized"),
             Situation::Leaving => format!("{has} come to the exit without shmem_finalize"),

@@ -80,16 +80,18 @@ impl Facts<'_> {
         pes.map(|(pe, _)| pe).collect()
     }
 
-    /// The PEs that can continue although nobody writes a word: those that do not wait, or else
-    /// those whose waits will end.
-    pub fn writers(&self) -> Vec<u32> {
+    /// The PEs that can continue although nobody writes a word, first those of which nothing is
+    /// known: those that do not wait, or else those whose waits will end.
+    pub fn writers(&self) -> (Vec<u32>, Vec<u32>) {
         let is_free = |pe: &u32| {
             let of = &self.job.pes[*pe as usize];
             of.is_busy() || !matches!(of.situation, Situation::Waits(_))
         };
         let unaided = &self.graph.unaided;
         let free: Vec<u32> = unaided.iter().copied().filter(is_free).collect();
-        if free.is_empty() { unaided.clone() } else { free }
+        let writers = if free.is_empty() { unaided.clone() } else { free };
+        let is_elsewhere = |pe: &u32| self.job.pes[*pe as usize].situation == Situation::Elsewhere;
+        writers.into_iter().partition(is_elsewhere)
     }
 }
 

@@ -79,6 +79,16 @@ fn a_thread_sleeps_while_all_others_wait() {
 }
 
 #[test]
+fn pes_of_other_hosts_may_write_a_word() {
+    let job = |n: u32| {
+        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        job.0.drain(1..3);
+        job
+    };
+    check(job, "PEs 1-2 may, on other hosts, write these words.");
+}
+
+#[test]
 fn waits_in_a_circle_are_young() {
     let job = |n| {
         let next = |pe: u32| Subject::Message { from: (pe + 1) % n };

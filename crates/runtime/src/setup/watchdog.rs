@@ -2,7 +2,7 @@
 //! of the node's PEs, and explains once on standard error why one of them has waited for too long.
 //!
 //! It reads shared memory and /proc alone, so it needs no help of a PE that hangs, nor the network.
-//! For the same reason it does not know the PEs of other nodes, and says so.
+//! For the same reason it does not know the PEs of other nodes, and concludes nothing on them.
 
 #![allow(unsafe_code)]
 
@@ -109,7 +109,7 @@ impl Watchdog {
         let others = match self.machines.n_nodes() {
             1 => String::new(),
             _ => format!(
-                "; these are the PEs on {}, and nothing is known of those on other hosts",
+                "; this is the part of {}, and other hosts print theirs if a call waits there",
                 host_name()
             ),
         };

@@ -3,6 +3,7 @@
 mod deadlock;
 mod facts;
 mod mismatch;
+mod writer;
 
 use crate::causes::{Cause, Kind};
 use crate::graph::{End, Graph};
@@ -19,7 +20,7 @@ use std::iter;
 const CALLS: usize = 3;
 
 /// The conclusion. Each cause begins a line; the lines of its further sentences are indented. What
-/// restricts several causes is on the last line.
+/// holds for several causes is on the last lines.
 pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> Vec<String> {
     let facts = Facts { job, steps, graph };
     match causes {
@@ -27,7 +28,11 @@ pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> 
         _ => {
             let paragraphs = causes.iter().map(|cause| paragraph(&facts, cause).join("\n  "));
             let has_exception = causes.iter().any(|cause| deadlock::has_exception(&facts, cause));
-            paragraphs.chain(has_exception.then(|| deadlock::exception(&facts))).collect()
+            let has_hint = causes.iter().any(|cause| writer::has_hint(&facts, cause));
+            paragraphs
+                .chain(has_exception.then(|| deadlock::exception(&facts)))
+                .chain(has_hint.then(|| writer::HINT.to_owned()))
+                .collect()
         }
     }
 }
@@ -79,7 +84,8 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
             };
             let can =
                 [can(&here, "can still write"), can(&elsewhere, "may, on other hosts, write")];
-            iter::once(format!("{}.", waited())).chain(can.into_iter().flatten()).collect()
+            let can = can.into_iter().flatten().chain(writer::sentence(facts, pes));
+            iter::once(format!("{}.", waited())).chain(can).collect()
         }
         Kind::Open(End::YoungWord) => {
             vec![format!("{}, too short for a conclusion.", waited())]

@@ -1,6 +1,7 @@
 //! What is known of a PE from outside: its status, and what the kernel knows of its process.
 
 use crate::status::Status;
+use crate::writes::LastWrite;
 use serde::{Deserialize, Serialize};
 
 /// A report on one PE.
@@ -20,6 +21,9 @@ pub struct PeReport {
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
+    /// The last writes to memory of other PEs that it recorded; `None` if it records none, or they
+    /// cannot be read.
+    pub writes: Option<Vec<LastWrite>>,
     /// Its threads, except those that wait by the status and those of the library.
     pub other_threads: OtherThreads,
 }

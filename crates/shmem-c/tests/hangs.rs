@@ -14,13 +14,13 @@ use testkit::{Job, Running, absent, every_size, needs_library, program};
 const HANGS: &[(&str, &[&str])] = &[
     (
         "mismatch",
-        &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 3rd one, PEs {rest} have called \
+        &["Mismatched collectives on SHMEM_TEAM_WORLD: as the 4th one, PEs {rest} have called \
              shmem_barrier_all and PE 1 has called shmem_long_broadcast."],
     ),
     (
         "split",
         &[
-            "s for PE 1 in shmem_barrier_all, the 3rd collective on SHMEM_TEAM_WORLD.",
+            "s for PE 1 in shmem_barrier_all, the 4th collective on SHMEM_TEAM_WORLD.",
             "s for PE 0 in shmem_team_split_strided, for a message from PE 0.",
         ],
     ),
@@ -34,7 +34,7 @@ const HANGS: &[(&str, &[&str])] = &[
             "Deadlock: PE 1 has waited",
             "in shmem_long_wait_until on flag[2] >= 8, which is 7.",
             "No PE is left to write this word: all others wait.",
-            "PEs {rest} wait for PE 1 in shmem_barrier_all, the 3rd collective on SHMEM_TEAM_WORLD.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all, the 4th collective on SHMEM_TEAM_WORLD.",
         ],
     ),
     (
@@ -101,6 +101,17 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Words that PE 2 wrote last, and what is said of that where PEs record their writes.
+const WRITTEN: &[(&str, &[&str])] = &[
+    ("writer", &["flag[2] >= 8, which is 7.", "PE 2 wrote it last, ", " ago, in shmem_long_put."]),
+    (
+        "signaler",
+        &["sig == 5, which is 4.", "PE 2 wrote it last, ", " ago, in shmem_long_put_signal."],
+    ),
+    ("adder", &["== 8, which is 3.", "PE 2 wrote it last, ", " ago, in shmem_long_atomic_add."]),
+    ("word", &["No PE has written it in its last 32 writes."]),
+];
+
 /// Ways of PE 1, or of all, to take long, and what the explanation must contain.
 const HEALTHY: &[(&str, &[&str])] = &[
     ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
@@ -131,6 +142,7 @@ const PAUSE: Duration = Duration::from_millis(1500);
 /// How the PEs reach each other.
 type Network = [(&'static str, &'static str)];
 
+const CHECKED: (&str, &str) = ("SHMEM_CHECK", "1");
 const OFF: (&str, &str) = ("SHMEM_ONNODE", "off");
 const TWO_NODES: (&str, &str) = ("SHMEM_VIRTUAL_NODES", "2");
 const TCP: (&str, &str) = ("SHMEM_TRANSPORT", "tcp");
@@ -223,6 +235,23 @@ fn of_64_pes_over_tcp() {
     of_virtual_nodes(TCP, &["mismatch", "computes"], 64);
 }
 
+fn with_the_last_write_of_a_word() {
+    let networks: [&Network; 3] = [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
+    for network in networks {
+        hangs(WRITTEN, 4, network);
+    }
+    hangs(&[("writer", &["to learn who wrote words last"] as &[_])], 4, &[]);
+}
+
+/// The waits of their own accord, not on request.
+fn with_the_last_write_on_explain_after() {
+    let job = Job::new(program!("hangs.c")).n(4).arg("adder");
+    let outcome = job.launcher_options(["--explain-after", "2s", "--timeout", "6s"]).run();
+    assert_eq!(outcome.code(), 124, "{outcome}");
+    let written = outcome.stderr.matches("PE 2 wrote it last, ").count();
+    assert!(written > 0, "{outcome}");
+}
+
 fn with_the_functions_outside_the_library() {
     if Command::new("gdb").arg("--version").output().is_err() {
         absent("gdb is not here");
@@ -256,6 +285,8 @@ testkit::tests! {
     of_virtual_nodes_over_libfabric,
     of_64_pes,
     of_64_pes_over_tcp,
+    with_the_last_write_of_a_word,
+    with_the_last_write_on_explain_after,
     with_the_functions_outside_the_library,
     jobs_that_take_long_are_not_blamed,
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
-use rushmem_bootstrap::{host_limit, time_limit};
+use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
@@ -245,8 +245,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
+    let explained = flags.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
     let exported = flags.export.into_iter().map(assignment);
-    let export = limit.into_iter().chain(exported).collect::<Result<_, _>>()?;
+    let export = limit.into_iter().chain(explained).chain(exported).collect::<Result<_, _>>()?;
     let hosts = HostOptions {
         list: flags.hosts,
         file: flags.hostfile,

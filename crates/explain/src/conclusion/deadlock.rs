@@ -1,6 +1,7 @@
 //! Sentences on waits that cannot end.
 
 use super::facts::Facts;
+use super::writer;
 use crate::causes::{Cause, Kind};
 use crate::ranges::{self, enumerate};
 use crate::situation::Situation;
@@ -112,5 +113,6 @@ pub fn of_words(facts: &Facts, pes: &[u32]) -> Vec<String> {
         false => "At most a thread that sleeps outside the library",
     };
     let why = format!("{writer} is left to write {word}: {why}.");
-    vec![format!("{title}{}.", facts.waited(pes)), why]
+    let sentences = [format!("{title}{}.", facts.waited(pes)), why];
+    sentences.into_iter().chain(writer::sentence(facts, pes)).collect()
 }

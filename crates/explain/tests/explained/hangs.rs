@@ -43,6 +43,17 @@ fn a_word_that_nobody_is_left_to_write() {
 }
 
 #[test]
+fn the_last_write_of_a_word_is_named() {
+    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
+    check(hang, &[hint]);
+    let none = "No PE has written it in its last 32 writes. PEs";
+    check(|n| hang(n).writes(0, 2, 1.0), &[none]);
+    let three = |n| hang(n).writes(0, 3, 40.0).writes(1, 3, 33.0).writes(2, 3, 35.0);
+    check(three, &["PE 1 wrote it last, 33 s ago, in shmem_long_p. PEs"]);
+}
+
+#[test]
 fn a_pe_computes_while_the_others_wait() {
     check(|n| Job::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
 }

@@ -13,6 +13,7 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_explain::report::{PeReport, ProcessState};
 use rushmem_explain::status::{PLACE_BYTES, Place, Status, Subject, Word};
+use rushmem_explain::writes::{self, LastWrite, RING_BYTES};
 use rushmem_explain::{explain, place};
 use rushmem_heap::NodeMemory;
 use rushmem_transport::kit::host_name;
@@ -84,17 +85,23 @@ impl Watchdog {
     }
 
     fn status(&self, pe: u32) -> Option<Status> {
-        let at = self.in_internal_area(pe)?;
+        let at = self.place(pe)?;
         // SAFETY: mapped, as was just found.
         place::read(|nbytes| Some(unsafe { copy(at, nbytes) }))
     }
 
-    /// Where the status of a PE of this machine is mapped here.
-    fn in_internal_area(&self, pe: u32) -> Option<*const u8> {
+    fn writes(&self, pe: u32) -> Option<Vec<LastWrite>> {
+        let at = self.place(pe)?.wrapping_add(PLACE_BYTES);
+        // SAFETY: mapped, as was just found.
+        writes::read(|| Some(unsafe { copy(at, RING_BYTES) }))
+    }
+
+    /// Where the status of a PE of this machine is mapped here, and after it the last writes.
+    fn place(&self, pe: u32) -> Option<*const u8> {
         let in_slice = self.memory.internal().addr() - self.memory.heap().addr();
         let slice = u64::from(self.machines.local_index(pe)) * self.memory.layout().stride() as u64;
         let at = slice + in_slice as u64 + flags::area().areas().status() as u64;
-        self.memory.at(at, PLACE_BYTES).map(<*mut u8>::cast_const)
+        self.memory.at(at, PLACE_BYTES + RING_BYTES).map(<*mut u8>::cast_const)
     }
 
     fn print(&self) {
@@ -143,8 +150,8 @@ impl Watchdog {
             _ => ProcessState::Sleeps,
         };
         let values = status.as_ref().map_or_else(Vec::new, |status| self.values(pe, status));
-        let symbols = Vec::new();
-        PeReport { pe, process, status, read_at, values, symbols, other_threads }
+        let (symbols, writes) = (Vec::new(), self.writes(pe));
+        PeReport { pe, process, status, read_at, values, symbols, writes, other_threads }
     }
 
     /// The values of the words for which a PE waits.

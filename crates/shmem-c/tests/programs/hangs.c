@@ -52,7 +52,7 @@ static void of_pe_1(void) {
 }
 
 /* What all PEs do before they come to the barrier. */
-static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even) {
+static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long *heap) {
     if (is("locks") || is("three_locks")) {
         /* Each of these PEs holds a lock and then wants that of the next one. */
         const int cycle = is("locks") ? 2 : 3;
@@ -81,6 +81,21 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even) {
     } else if (is("teams")) {
         shmem_team_sync(pair[me % 2]);
         shmem_team_sync(pair[1 - me % 2]);
+    } else if (is("writer") || is("signaler") || is("adder")) {
+        /* PE 2 writes too little. */
+        if (me == 2) {
+            shmem_long_put(&flag[1], (long[]){6, 7}, 2, 1);
+            shmem_long_put_signal(&token, &dest, 1, &sig, 4, SHMEM_SIGNAL_SET, 1);
+            shmem_long_atomic_add(heap, 3, 1);
+            shmem_long_p(&flag[2], 9, 3);
+            shmem_long_g(&flag[2], 1);
+        }
+        if (me == 1 && is("writer"))
+            shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
+        else if (me == 1 && is("signaler"))
+            shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
+        else if (me == 1)
+            shmem_long_wait_until(heap, SHMEM_CMP_EQ, 8);
     } else if (is("even")) {
         /* PE 2 never comes to the collective of the even PEs, for which the odd ones wait. */
         if (me == 2)
@@ -99,8 +114,9 @@ int main(int argc, char **argv) {
     for (int team = 0; team < 2; team++)
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &pair[team]);
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (n + 1) / 2, NULL, 0, &even);
+    long *heap = shmem_calloc(4, sizeof(long));
     shmem_barrier_all();
-    of_all(me, n, pair, even);
+    of_all(me, n, pair, even, heap);
     if (me == 1)
         of_pe_1();
     if (!is("late"))

@@ -264,6 +264,7 @@ fn silent(pe: u32, host: &str) -> PeReport {
         read_at: now(),
         values: Vec::new(),
         symbols: Vec::new(),
+        writes: None,
         other_threads: OtherThreads::default(),
     }
 }

@@ -144,6 +144,7 @@ impl Survey {
             read_at: now(),
             values,
             symbols: Vec::new(),
+            writes: self.statuses.as_ref().and_then(|statuses| statuses.writes(pe.local)),
             other_threads: OtherThreads::default(),
         }
     }

@@ -116,10 +116,10 @@ pub fn other_threads(
     let mut others = OtherThreads::default();
     for &(number, ticks) in &second.threads {
         let is_busy = ticks > 0 && before(number).is_none_or(|(_, before)| ticks > *before);
-        let is_asleep = !is_busy && sleeps_by_itself(pid, number);
-        if (is_busy || is_asleep) && !waits(number) && !is_of_library(pid, number) {
+        let is_sleeping = !is_busy && sleeps_by_itself(pid, number);
+        if (is_busy || is_sleeping) && !waits(number) && !is_of_library(pid, number) {
             others.busy += u32::from(is_busy);
-            others.asleep += u32::from(is_asleep);
+            others.sleeping += u32::from(is_sleeping);
         }
     }
     others

@@ -6,16 +6,16 @@
 //!
 //! A writer makes the sequence number odd, stores what [`encode`] returns from word 1 on after a
 //! release fence, and makes the number even again by a release store. A reader uses [`read`], which
-//! loads the number, copies the place and loads the number again, with acquire fences between, until
-//! both are the same even number.
+//! loads the number, copies the place and loads the number again, with acquire fences between,
+//! until both are the same even number.
 //!
 //! Such a copy is whole. Its loads follow a load that saw the end of the write of that number, so
 //! none of them returns what was there before. If one returned what a later write stored, the fence
-//! after it and the writer's fence before that store would order the odd number of that write before
-//! the second load, which would have seen another number: numbers only grow. A reader that copies by
-//! a system call has the same order, since the kernel's loads are part of the thread. The bytes of a
-//! number may come from two stores, but two loads of which one ends before the other begins cannot
-//! both be torn by the same store.
+//! after it and the writer's fence before that store would order the odd number of that write
+//! before the second load, which would have seen another number: numbers only grow. A reader that
+//! copies by a system call has the same order, since the kernel's loads are part of the thread. The
+//! bytes of a number may come from two stores, but two loads of which one ends before the other
+//! begins cannot both be torn by the same store.
 
 use crate::status::{MAX_LISTED, Members, PLACE_BYTES, Status, Subject};
 use std::sync::atomic::{Ordering, fence};

@@ -36,7 +36,7 @@ pub struct OtherThreads {
     pub busy: u32,
     /// Those that sleep in a system call that ends without help of another thread, such as
     /// `nanosleep` or `read`.
-    pub asleep: u32,
+    pub sleeping: u32,
 }
 
 /// The state of a process.

@@ -164,15 +164,15 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     let words: Vec<String> =
         words.iter().map(|word| word.replace("{rest}", &rest).replace("{last}", &last)).collect();
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
-    let asked = Cell::new(Instant::now());
+    let requested = Cell::new(Instant::now());
     job.wait_for(|lines| {
         let text = lines.join("\n");
         if words.iter().all(|word| text.contains(word)) {
             return Some(text);
         }
-        if asked.get().elapsed() >= PAUSE {
+        if requested.get().elapsed() >= PAUSE {
             kill_process(oshrun, Signal::QUIT).expect("own");
-            asked.set(Instant::now());
+            requested.set(Instant::now());
         }
         None
     })

@@ -289,10 +289,7 @@ impl Job {
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Explained { number, reports, inspected } => {
-                self.explainer.add(number, reports, inspected);
-            }
-            Up::Stack { pe, threads } => self.explainer.add_stack(pe, &threads),
+            Up::Found(result) => self.explainer.add(result),
             Up::Overdue(wait) => self.explainer.overdue(wait),
             Up::Notice(notice) => {
                 self.progress_line.clear();

@@ -94,16 +94,16 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
 }
 
 #[test]
-fn a_thread_that_sleeps_in_a_system_call_is_asleep() {
+fn a_thread_that_sleeps_in_a_system_call_sleeps() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
     let status = waiting_in(child.id(), Vec::new());
-    let is_asleep = || {
+    let is_sleeping = || {
         let look = look(child.id());
-        other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).asleep == 1
+        other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).sleeping == 1
     };
     let seen = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        is_asleep()
+        is_sleeping()
     });
     child.kill().expect("own");
     child.wait().expect("it ends");

@@ -73,8 +73,8 @@ impl Facts<'_> {
     /// The PEs that wait, while threads of them sleep outside the library that may continue.
     pub fn with_sleeping_threads(&self) -> Vec<u32> {
         let has = |of: &Pe| {
-            let asleep = of.report.map_or(0, |report| report.other_threads.asleep);
-            matches!(of.situation, Situation::Waits(_)) && asleep > 0
+            let sleeping = of.report.map_or(0, |report| report.other_threads.sleeping);
+            matches!(of.situation, Situation::Waits(_)) && sleeping > 0
         };
         let pes = (0..).zip(&self.job.pes).filter(|(_, of)| has(of));
         pes.map(|(pe, _)| pe).collect()

@@ -71,7 +71,7 @@ fn threads_compute_while_others_wait() {
 fn a_thread_sleeps_while_all_others_wait() {
     let job = |n| {
         let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
-        job.0[3].other_threads.asleep = 1;
+        job.0[3].other_threads.sleeping = 1;
         job
     };
     check(job, "Perhaps a deadlock: PEs 0-{last} have waited");

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::overdue::{WaitId, waits};
 use super::stacks;
-use super::survey::{Inquiry, is_outside, now};
+use super::survey::{Inquiry, SurveyResult, is_outside, now};
 
 /// Time for the reports of all PEs.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -109,24 +109,27 @@ impl Explainer {
         Some(Inquiry { number: self.number, statuses: server.statuses(), at_once, with_stacks })
     }
 
-    /// Takes reports of an inquiry. The daemons look at the `inspected` PEs with gdb.
-    pub fn add(&mut self, number: u32, reports: Vec<PeReport>, inspected: Vec<u32>) {
-        if !inspected.is_empty() {
-            self.inspected_until = Instant::now() + stacks::LIMIT;
-            self.inspected.extend(inspected);
-        }
-        if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
-            for report in reports {
-                open.awaited.remove(&report.pe);
-                open.reports.insert(report.pe, report);
+    /// Takes what daemons have found out.
+    pub fn add(&mut self, result: SurveyResult) {
+        match result {
+            SurveyResult::Reports { number, reports, inspected } => {
+                if !inspected.is_empty() {
+                    self.inspected_until = Instant::now() + stacks::LIMIT;
+                    self.inspected.extend(inspected);
+                }
+                if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
+                    for report in reports {
+                        open.awaited.remove(&report.pe);
+                        open.reports.insert(report.pe, report);
+                    }
+                }
+            }
+            SurveyResult::Stack { pe, threads } => {
+                self.inspected.remove(&pe);
+                let line = |thread| format!("oshrun: PE {pe} is in {thread}");
+                self.stacks.extend(threads.into_iter().map(line));
             }
         }
-    }
-
-    /// Takes the functions in which the threads of a PE are.
-    pub fn add_stack(&mut self, pe: u32, threads: &[String]) {
-        self.inspected.remove(&pe);
-        self.stacks.extend(threads.iter().map(|thread| format!("oshrun: PE {pe} is in {thread}")));
     }
 
     /// Where PEs are, as far as it became known since the last call, once the explanation is out.

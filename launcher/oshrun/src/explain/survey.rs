@@ -19,7 +19,6 @@ use super::memory::NodeStatuses;
 use super::stacks;
 use super::symbols::{self, Variable};
 use crate::descendants;
-use crate::tree::wire::Up;
 
 /// Time between two looks at a process.
 const LOOK_TIME: Duration = Duration::from_millis(200);
@@ -41,6 +40,27 @@ pub struct Inquiry {
     pub at_once: bool,
     /// Whether gdb may be attached, which ends some system calls of a PE with EINTR.
     pub with_stacks: bool,
+}
+
+/// What is found out about PEs for an inquiry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SurveyResult {
+    /// Reports on some PEs.
+    Reports {
+        /// The number of the inquiry.
+        number: u32,
+        /// The reports.
+        reports: Vec<PeReport>,
+        /// The PEs of which a [`SurveyResult::Stack`] follows.
+        inspected: Vec<u32>,
+    },
+    /// Where a PE is that is outside the library.
+    Stack {
+        /// The PE.
+        pe: u32,
+        /// The innermost functions of each thread; nothing if they cannot be found out.
+        threads: Vec<String>,
+    },
 }
 
 /// A PE of this process.
@@ -88,7 +108,7 @@ pub fn now() -> u64 {
 
 impl Survey {
     /// Makes the reports without waiting for anything.
-    pub fn at_once(&self, number: u32) -> Vec<Up> {
+    pub fn at_once(&self, number: u32) -> Vec<SurveyResult> {
         let report = |pe: &RunningPe| {
             let status = self.status(pe.local);
             let look = process_state::look_at_state(process(*pe, status.as_ref()));
@@ -99,8 +119,8 @@ impl Survey {
     }
 
     /// Makes the reports, and then finds out where PEs are that are outside the library, if that is
-    /// wanted. `send` gets the replies.
-    pub fn make(&self, inquiry: &Inquiry, send: impl Fn(Up) + Sync) {
+    /// wanted. `send` gets the results.
+    pub fn make(&self, inquiry: &Inquiry, send: impl Fn(SurveyResult) + Sync) {
         let look = |pe: &RunningPe| FirstLook::at(*pe, self.status(pe.local).as_ref());
         let looks: Vec<FirstLook> = self.pes.iter().map(look).collect();
         std::thread::sleep(LOOK_TIME);
@@ -115,7 +135,7 @@ impl Survey {
             .collect();
         let inspected: Vec<u32> = outside.iter().map(|(pe, _)| *pe).collect();
         batches(inquiry.number, &reports, &inspected).for_each(&send);
-        stacks::of(&outside, &self.mark, |pe, threads| send(Up::Stack { pe, threads }));
+        stacks::of(&outside, &self.mark, |pe, threads| send(SurveyResult::Stack { pe, threads }));
     }
 
     /// The report on a PE after a first look.
@@ -150,12 +170,16 @@ impl Survey {
     }
 }
 
-/// Replies to the inquiry of this number.
-fn batches(number: u32, reports: &[PeReport], inspected: &[u32]) -> impl Iterator<Item = Up> {
+/// The reports, for the inquiry of this number.
+fn batches(
+    number: u32,
+    reports: &[PeReport],
+    inspected: &[u32],
+) -> impl Iterator<Item = SurveyResult> {
     reports.chunks(BATCH).map(move |reports| {
         let is_here = |pe: &&u32| reports.iter().any(|report| report.pe == **pe);
         let inspected = inspected.iter().filter(is_here).copied().collect();
-        Up::Explained { number, reports: reports.to_vec(), inspected }
+        SurveyResult::Reports { number, reports: reports.to_vec(), inspected }
     })
 }
 

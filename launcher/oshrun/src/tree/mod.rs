@@ -217,12 +217,12 @@ impl Subtree {
             mark: self.processes.mark().value().to_os_string(),
         };
         if inquiry.at_once {
-            self.events.extend(survey.at_once(inquiry.number));
+            self.events.extend(survey.at_once(inquiry.number).into_iter().map(Up::Found));
             return;
         }
         let explain = self.explain.clone();
         // The receiver lives as long as this process.
-        let send = move |reply| drop(explain.send(reply));
+        let send = move |result| drop(explain.send(Up::Found(result)));
         // Without a thread, the reports are missing.
         let _ = std::thread::Builder::new().spawn(move || survey.make(&inquiry, send));
     }

@@ -47,24 +47,31 @@ pub struct LastWrite {
     pub call: String,
 }
 
-impl LastWrite {
-    /// The words of an entry after the first one; nothing for a place that is not symmetric.
-    pub fn encode(&self) -> Option<[u64; ENTRY_WORDS - 1]> {
-        let (kind, offset) = match self.place {
-            Place::Heap { offset, .. } => (0, offset),
-            Place::Static { address } => (STATIC, address),
-            Place::Other { .. } => return None,
-        };
-        let mut words = [0; ENTRY_WORDS - 1];
-        words[..4].copy_from_slice(&[self.at, u64::from(self.pe) | kind, offset, self.nbytes]);
-        for (word, name) in words[4..].iter_mut().zip(self.call.as_bytes().chunks(WORD)) {
-            let mut bytes = [0; WORD];
-            bytes[..name.len()].copy_from_slice(name);
-            *word = u64::from_ne_bytes(bytes);
-        }
-        Some(words)
+/// The words of an entry after the first one, from what a [`LastWrite`] consists of; nothing for a
+/// place that is not symmetric.
+pub fn encode(
+    at: u64,
+    pe: u32,
+    place: &Place,
+    nbytes: u64,
+    call: &str,
+) -> Option<[u64; ENTRY_WORDS - 1]> {
+    let (kind, offset) = match place {
+        Place::Heap { offset, .. } => (0, *offset),
+        Place::Static { address } => (STATIC, *address),
+        Place::Other { .. } => return None,
+    };
+    let mut words = [0; ENTRY_WORDS - 1];
+    words[..4].copy_from_slice(&[at, u64::from(pe) | kind, offset, nbytes]);
+    for (word, name) in words[4..].iter_mut().zip(call.as_bytes().chunks(WORD)) {
+        let mut bytes = [0; WORD];
+        bytes[..name.len()].copy_from_slice(name);
+        *word = u64::from_ne_bytes(bytes);
     }
+    Some(words)
+}
 
+impl LastWrite {
     fn decode(words: &[u64]) -> Option<LastWrite> {
         let &[at, target, offset, nbytes, ref name @ ..] = words else { return None };
         let place = match target & STATIC {
@@ -124,7 +131,8 @@ mod tests {
         for (index, (number, write)) in entries.iter().enumerate() {
             let at = 1 + index * ENTRY_WORDS;
             words[at] = *number;
-            let entry = write.encode().expect("a symmetric place");
+            let LastWrite { at: time, pe, place, nbytes, call } = write;
+            let entry = encode(*time, *pe, place, *nbytes, call).expect("a symmetric place");
             words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
         }
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
@@ -134,7 +142,7 @@ mod tests {
     fn whole_entries_come_back() {
         let heap = write(3, Place::Heap { offset: 64, block: None });
         let variable = write(0, Place::Static { address: 0x4040 });
-        assert_eq!(write(0, Place::Other { address: 1 }).encode(), None);
+        assert_eq!(encode(5, 0, &Place::Other { address: 1 }, 8, "shmem_putmem"), None);
         let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
         assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
         let mut copies = [old, new.clone(), new].into_iter();

@@ -57,20 +57,12 @@ pub(crate) fn record_writes(record: RecordWrite) {
     let _ = RECORD.set(record);
 }
 
-/// Whether an access writes to the symmetric memory.
+/// Whether an access writes to symmetric memory. A signal counts for its data.
 fn writes(call: Call, counted: Counted) -> bool {
-    match counted {
-        // Their data, while the signal counts.
-        None => true,
-        Some((
-            AccessKind::Get | AccessKind::GetNbi | AccessKind::G | AccessKind::GetStrided,
-            _,
-        )) => false,
-        Some((AccessKind::AmoFetch | AccessKind::AmoFetchNbi, _)) => {
-            !call.0.ends_with("fetch") && !call.0.ends_with("fetch_nbi")
-        }
-        Some(_) => true,
-    }
+    use AccessKind::{G, Get, GetNbi, GetStrided};
+    let is_fetch = call.0.ends_with("fetch") || call.0.ends_with("fetch_nbi");
+    let is_get = matches!(counted, Some((Get | GetNbi | G | GetStrided, _)));
+    !is_fetch && !is_get
 }
 
 /// As what an access counts, with how many bytes, unless it is a part of another one.

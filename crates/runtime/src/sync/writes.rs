@@ -12,7 +12,7 @@ use crate::net::remote;
 use crate::sync::{flags, status};
 use core::ffi::c_int;
 use rushmem_bootstrap::env;
-use rushmem_explain::writes::LastWrite;
+use rushmem_explain::writes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many writes there were.
@@ -31,9 +31,8 @@ pub(crate) fn begin() {
 
 fn record(call: Call, address: usize, nbytes: usize, pe: c_int) {
     let place = place::of_bytes(address, nbytes);
-    let (pe, nbytes, call) = (pe as u32, nbytes as u64, call.to_string());
-    let write = LastWrite { at: status::now(), pe, place, nbytes, call };
-    if let Some(words) = write.encode() {
+    let words = writes::encode(status::now(), pe as u32, &place, nbytes as u64, call.0);
+    if let Some(words) = words {
         flags::area().record_write(COUNT.fetch_add(1, Relaxed) + 1, &words);
     }
 }

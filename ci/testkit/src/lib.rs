@@ -8,6 +8,7 @@
 mod compile;
 mod harness;
 mod job;
+mod libraries;
 mod limits;
 mod mark;
 mod outcome;
@@ -19,6 +20,7 @@ mod traces;
 pub use compile::{compile, compile_text, needs_fortran};
 pub use harness::{Test, absent, run};
 pub use job::{Job, Running};
+pub use libraries::{has_library, needs_library};
 pub use limits::{LIMIT, eventually, every_size, patient};
 pub use mark::{Process, TestMark, kill};
 pub use outcome::Outcome;

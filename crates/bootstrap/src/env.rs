@@ -15,6 +15,9 @@ pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
 /// Number of the PE on its node, for programs and wrappers; it stays in the environment.
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
+/// Set if `oshrun` explains long waits, so that PEs record their last writes.
+pub const EXPLAINED: &str = "RUSHMEM_EXPLAINED";
+
 /// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE
 /// can distinguish them from the user's.
 pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";

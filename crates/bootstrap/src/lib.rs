@@ -25,6 +25,7 @@ pub mod process_state;
 pub mod proto;
 pub mod server;
 mod session;
+pub mod time_limit;
 
 pub use detect::Protocol;
 pub use error::Error;

@@ -6,7 +6,20 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-use rushmem_explain::report::ProcessState;
+use rushmem_explain::report::{OtherThreads, ProcessState};
+use rushmem_explain::status::Status;
+
+/// System calls in which threads wait for other threads, or serve libraries. Those that sleep in
+/// other calls may write a word that is waited for.
+const SERVING: &[libc::c_long] = &[
+    libc::SYS_futex,
+    libc::SYS_ppoll,
+    libc::SYS_epoll_pwait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+];
 
 /// What /proc shows of a process at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,14 +100,36 @@ fn runs(ticks: u64, first: &Look, second: &Look) -> ProcessState {
     ProcessState::Runs { cpu_ms, of_ms }
 }
 
-/// How many threads of the process used CPU time between two looks at it, apart from those of the
-/// library and those that are `waiting` by its status.
-pub fn busy_threads(pid: u32, first: &Look, second: &Look, waiting: &[u32]) -> u32 {
+/// The threads of the process besides those of the library and those that wait by the status, from
+/// two looks at it.
+pub fn other_threads(
+    pid: u32,
+    status: Option<&Status>,
+    first: Option<&Look>,
+    second: Option<&Look>,
+) -> OtherThreads {
+    let (Some(status), Some(first), Some(second)) = (status, first, second) else {
+        return OtherThreads::default();
+    };
     let before = |number: u32| first.threads.iter().find(|(other, _)| *other == number);
-    let worked = |&(number, ticks): &(u32, u64)| before(number).is_none_or(|(_, b)| ticks > *b);
-    let others = second.threads.iter().filter(|(number, _)| !waiting.contains(number));
-    let busy = others.filter(|thread| worked(thread) && thread.1 > 0);
-    busy.filter(|(number, _)| !is_of_library(pid, *number)).count() as u32
+    let waits = |number: u32| status.waits.iter().any(|wait| wait.thread == number);
+    let mut others = OtherThreads::default();
+    for &(number, ticks) in &second.threads {
+        let is_busy = ticks > 0 && before(number).is_none_or(|(_, before)| ticks > *before);
+        let is_sleeping = !is_busy && sleeps_by_itself(pid, number);
+        if (is_busy || is_sleeping) && !waits(number) && !is_of_library(pid, number) {
+            others.busy += u32::from(is_busy);
+            others.sleeping += u32::from(is_sleeping);
+        }
+    }
+    others
+}
+
+/// Whether a thread is in a system call that is not one of [`SERVING`], as far as the kernel says.
+fn sleeps_by_itself(pid: u32, number: u32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
+    let call = call.ok().and_then(|call| call.split(' ').next()?.parse().ok());
+    call.is_some_and(|call: libc::c_long| call >= 0 && !SERVING.contains(&call))
 }
 
 /// Whether a thread is one of the library or of UCX, by its name. A thread without a name of its

@@ -292,15 +292,15 @@ impl Server {
         state.pid != 0 && state.exit.is_none()
     }
 
-    /// The process of `pe` and how far the PE has come, as far as its messages show; `None` before
-    /// its shmem_init.
-    pub fn progress(&self, pe: u32) -> Option<(u32, Stage)> {
+    /// The process of `pe` and how far the PE has come, as far as its messages show.
+    pub fn progress(&self, pe: u32) -> (u32, Stage) {
         let PeState { pid, phase, .. } = self.pes[pe as usize];
-        match phase {
-            Phase::Silent => None,
-            Phase::Running | Phase::Unfinalized => Some((pid, Stage::Starting)),
-            Phase::Finalized => Some((pid, Stage::Finalized)),
-        }
+        let stage = match phase {
+            Phase::Silent => Stage::Uninitialized,
+            Phase::Running | Phase::Unfinalized => Stage::Starting,
+            Phase::Finalized => Stage::Finalized,
+        };
+        (pid, stage)
     }
 
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {

@@ -66,6 +66,8 @@ pub enum Kind {
     // Cause: the program works between two calls. Remedy: wait, or attach a debugger if it takes
     // too long.
     Computes,
+    /// PEs are on other hosts, of which nothing is known.
+    Elsewhere,
     /// PEs wait without an end in sight, though others can still end it.
     // Cause: a word is not written yet, or the network is slow. Remedy: wait; look at the PEs that
     // can write it.
@@ -120,11 +122,12 @@ pub fn find(job: &Job, steps: &Steps, graph: &Graph) -> Vec<Cause> {
 
 fn of_situation(situation: &Situation) -> Kind {
     match situation {
+        Situation::Elsewhere => Kind::Elsewhere,
         Situation::HostSilent(_) => Kind::HostSilent,
         Situation::Ended(_) | Situation::Finalized | Situation::Leaving => Kind::Gone,
         Situation::Stopped | Situation::Traced => Kind::Stopped,
         Situation::WaitsForDisk => Kind::WaitsForDisk,
-        Situation::NoStatus | Situation::Starting => Kind::NotStarted,
+        Situation::NoStatus | Situation::Uninitialized | Situation::Starting => Kind::NotStarted,
         Situation::Sleeps => Kind::Sleeps,
         Situation::Computes | Situation::Waits(_) => Kind::Computes,
     }

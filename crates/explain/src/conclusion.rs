@@ -3,6 +3,7 @@
 mod deadlock;
 mod facts;
 mod mismatch;
+mod writer;
 
 use crate::causes::{Cause, Kind};
 use crate::graph::{End, Graph};
@@ -13,12 +14,13 @@ use crate::steps::Steps;
 use facts::Facts;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Calls in which PEs wait for a cause that are named.
 const CALLS: usize = 3;
 
 /// The conclusion. Each cause begins a line; the lines of its further sentences are indented. What
-/// restricts several causes is on the last line.
+/// holds for several causes is on the last lines.
 pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> Vec<String> {
     let facts = Facts { job, steps, graph };
     match causes {
@@ -26,7 +28,11 @@ pub fn conclusion(job: &Job, steps: &Steps, graph: &Graph, causes: &[Cause]) -> 
         _ => {
             let paragraphs = causes.iter().map(|cause| paragraph(&facts, cause).join("\n  "));
             let has_exception = causes.iter().any(|cause| deadlock::has_exception(&facts, cause));
-            paragraphs.chain(has_exception.then(|| deadlock::EXCEPTION.to_owned())).collect()
+            let has_hint = causes.iter().any(|cause| writer::has_hint(&facts, cause));
+            paragraphs
+                .chain(has_exception.then(|| deadlock::exception(&facts)))
+                .chain(has_hint.then(|| writer::HINT.to_owned()))
+                .collect()
         }
     }
 }
@@ -60,7 +66,8 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
         | Kind::WaitsForDisk
         | Kind::NotStarted
         | Kind::Sleeps
-        | Kind::Computes => vec![format!("{}.", facts.what(pes))],
+        | Kind::Computes
+        | Kind::Elsewhere => vec![format!("{}.", facts.what(pes))],
         Kind::Stopped => {
             let continues = either("it continues", "they continue");
             let what = facts.what(pes);
@@ -71,8 +78,14 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
         Kind::WordOfNobody => deadlock::of_words(facts, pes),
         Kind::Open(End::Word) => {
             let word = either("this word", "these words");
-            let writers = ranges::pes(&facts.writers());
-            vec![format!("{}.", waited()), format!("{writers} can still write {word}.")]
+            let (elsewhere, here) = facts.writers();
+            let can = |pes: &[u32], verb: &str| {
+                (!pes.is_empty()).then(|| format!("{} {verb} {word}.", ranges::pes(pes)))
+            };
+            let can =
+                [can(&here, "can still write"), can(&elsewhere, "may, on other hosts, write")];
+            let can = can.into_iter().flatten().chain(writer::sentence(facts, pes));
+            iter::once(format!("{}.", waited())).chain(can).collect()
         }
         Kind::Open(End::YoungWord) => {
             vec![format!("{}, too short for a conclusion.", waited())]
@@ -117,6 +130,11 @@ fn waiters(facts: &Facts, cause: &Cause) -> Vec<String> {
     }
     let mut calls: Vec<(String, Vec<u32>)> = by_call.into_iter().collect();
     calls.sort_by_key(|(_, pes)| Reverse(pes.len()));
+    let wait = |pes: &[u32]| match pes {
+        _ if cause.kind == Kind::Elsewhere => "may wait",
+        [_] => "waits",
+        _ => "wait",
+    };
     let of_call = |(call, pes): &(String, Vec<u32>)| {
         format!("{} {} for {object} in {call}.", ranges::pes(pes), wait(pes))
     };
@@ -131,8 +149,4 @@ fn waiters(facts: &Facts, cause: &Cause) -> Vec<String> {
         sentences.push(format!("{pes} {} for {}.", wait(&cause.indirect), ranges::pes(direct)));
     }
     sentences
-}
-
-fn wait(pes: &[u32]) -> &'static str {
-    if pes.len() == 1 { "waits" } else { "wait" }
 }

@@ -8,8 +8,8 @@ use crate::report::PeReport;
 use crate::steps::Steps;
 use crate::table;
 
-/// Explains a job of `n_pes` PEs: a table, an empty line and the conclusion. PEs without a report
-/// are taken for those of a host that does not answer.
+/// Explains a job of `n_pes` PEs: a table, an empty line and the conclusion. Nothing is concluded
+/// on PEs without a report, which are on other hosts.
 pub fn explain(n_pes: u32, reports: &[PeReport]) -> String {
     let job = Job::new(n_pes, reports);
     let steps = Steps::new(&job);

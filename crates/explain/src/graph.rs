@@ -74,14 +74,15 @@ impl Graph {
             graph.add(if step.is_mismatched() { Rule::Never } else { Rule::All }, Vec::new());
         }
         graph.connect(steps);
-        let are = |situation: Situation| -> Vec<u32> {
-            let pes = (0..).zip(&job.pes).filter(|(_, of)| of.situation == situation);
+        let are = |situations: &[Situation]| -> Vec<u32> {
+            let pes = (0..).zip(&job.pes).filter(|(_, of)| situations.contains(&of.situation));
             pes.map(|(pe, _)| pe).collect()
         };
-        // All PEs meet in init, so those in it wait for those of which no status can be read.
-        let starting = are(Situation::Starting);
+        // All PEs meet in init.
+        let starting = are(&[Situation::Starting]);
         if !starting.is_empty() {
-            let node = graph.add(Rule::All, are(Situation::NoStatus));
+            let missing = are(&[Situation::NoStatus, Situation::Uninitialized]);
+            let node = graph.add(Rule::All, missing);
             starting.iter().for_each(|pe| graph.forward[*pe as usize].push(node));
         }
         // All PEs meet at the end of finalize too.

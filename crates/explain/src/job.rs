@@ -39,7 +39,7 @@ impl<'a> Pe<'a> {
     /// Whether threads of it compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
         let waits = matches!(self.situation, Situation::Waits(_));
-        waits && self.report.is_some_and(|report| report.busy_threads > 0)
+        waits && self.report.is_some_and(|report| report.other_threads.busy > 0)
     }
 }
 

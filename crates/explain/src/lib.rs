@@ -21,5 +21,6 @@ mod steps;
 mod table;
 mod wording;
 mod words;
+pub mod writes;
 
 pub use explain::explain;

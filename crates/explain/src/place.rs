@@ -4,9 +4,18 @@
 //! 0 is a sequence number, odd while the PE writes. Word 1 is the number of bytes of the encoded
 //! status, 0 if there is none. The bytes follow.
 //!
-//! A writer makes the sequence number odd, stores what [`encode`] returns from word 1 on, and makes
-//! the number even again, one higher than before. A reader uses [`read`], which copies the place
-//! until no write has come between.
+//! A writer makes the sequence number odd, stores what [`encode`] returns from word 1 on after a
+//! release fence, and makes the number even again by a release store. A reader uses [`read`], which
+//! loads the number, copies the place and loads the number again, with acquire fences between,
+//! until both are the same even number.
+//!
+//! Such a copy is whole. Its loads follow a load that saw the end of the write of that number, so
+//! none of them returns what was there before. If one returned what a later write stored, the fence
+//! after it and the writer's fence before that store would order the odd number of that write
+//! before the second load, which would have seen another number: numbers only grow. A reader that
+//! copies by a system call has the same order, since the kernel's loads are part of the thread. The
+//! bytes of a number may come from two stores, but two loads of which one ends before the other
+//! begins cannot both be torn by the same store.
 
 use crate::status::{MAX_LISTED, Members, PLACE_BYTES, Status, Subject};
 use std::sync::atomic::{Ordering, fence};
@@ -44,29 +53,26 @@ pub fn encode(status: &Status) -> Vec<u64> {
     std::iter::once(bytes.len() as u64).chain(bytes.chunks(WORD).map(word)).collect()
 }
 
-/// The status in a copy of the place; `None` if there is none, or a write was under way.
-pub fn parse(page: &[u8]) -> Option<Status> {
+/// The status in a whole copy of the place; `None` if there is none.
+fn parse(page: &[u8]) -> Option<Status> {
     let nbytes = usize::try_from(word(page, 1)?).ok().filter(|&nbytes| nbytes > 0)?;
-    let is_whole = word(page, 0)?.is_multiple_of(2);
-    let bytes = page.get(2 * WORD..)?.get(..nbytes)?;
-    is_whole.then(|| Status::decode(bytes).ok())?
+    Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
-/// The status in a place that its PE may be writing, of which `copy` makes a copy.
-pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Status> {
-    // No load of a copy may move behind those of the next one: the later sequence number shows
-    // whether the earlier copy is whole.
-    let mut copy = || {
-        let page = copy();
+/// The status in a place that its PE may be writing, of which `copy` makes a copy of as many bytes.
+pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
+    // No load of a copy may move behind those of the next one.
+    let mut copy = |nbytes| {
+        let page = copy(nbytes);
         fence(Ordering::Acquire);
         page
     };
-    let mut before = copy()?;
+    let mut before = word(&copy(WORD)?, 0)?;
     for _ in 0..COPIES {
-        let after = copy()?;
-        let sequence = word(&before, 0)?;
-        if sequence.is_multiple_of(2) && word(&after, 0)? == sequence {
-            return parse(&before);
+        let page = copy(PLACE_BYTES)?;
+        let after = word(&copy(WORD)?, 0)?;
+        if before.is_multiple_of(2) && after == before {
+            return parse(&page);
         }
         before = after;
     }

@@ -1,6 +1,7 @@
 //! What is known of a PE from outside: its status, and what the kernel knows of its process.
 
 use crate::status::Status;
+use crate::writes::LastWrite;
 use serde::{Deserialize, Serialize};
 
 /// A report on one PE.
@@ -20,12 +21,22 @@ pub struct PeReport {
     /// The names of static variables that the status mentions: an address in the executable, and
     /// the variable with an index or offset, such as `flag[2]`.
     pub symbols: Vec<(u64, String)>,
-    /// How many of its threads used CPU time between two looks, except those that wait by the
-    /// status and those of the library. The PE is then not blocked, although threads of it wait.
-    pub busy_threads: u32,
-    /// The innermost functions of each thread, where the PE is outside the library and a debugger
-    /// is installed.
-    pub stack: Vec<String>,
+    /// The last writes to memory of other PEs that it recorded; `None` if it records none, or they
+    /// cannot be read.
+    pub writes: Option<Vec<LastWrite>>,
+    /// Its threads, except those that wait by the status and those of the library.
+    pub other_threads: OtherThreads,
+}
+
+/// How many threads of a PE do something else than wait in the library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherThreads {
+    /// Those that used CPU time between two looks. The PE is then not blocked, although threads of
+    /// it wait.
+    pub busy: u32,
+    /// Those that sleep in a system call that ends without help of another thread, such as
+    /// `nanosleep` or `read`.
+    pub sleeping: u32,
 }
 
 /// The state of a process.

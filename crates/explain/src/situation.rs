@@ -10,8 +10,10 @@ const LONG: u64 = 1_000_000_000;
 /// What a PE does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Situation<'a> {
-    /// Nothing is known: its host, which may be known, does not answer.
-    HostSilent(Option<&'a str>),
+    /// Nothing is known of it: it is on another host.
+    Elsewhere,
+    /// Nothing is known: its host does not answer.
+    HostSilent(&'a str),
     /// Its process has ended.
     Ended(&'a str),
     /// It has called finalize for the last time.
@@ -27,6 +29,8 @@ pub enum Situation<'a> {
     /// It has no status that can be read: it has not come through `shmem_init`, or its memory is
     /// not accessible.
     NoStatus,
+    /// It has not called `shmem_init`.
+    Uninitialized,
     /// It is in `shmem_init`.
     Starting,
     /// It sleeps outside the library.
@@ -38,13 +42,13 @@ pub enum Situation<'a> {
 }
 
 impl<'a> Situation<'a> {
-    /// The situation of a PE, of which there may be no report.
+    /// The situation of a PE, of which there is no report if it is on another host.
     pub fn of(report: Option<&'a PeReport>) -> Situation<'a> {
-        let Some(report) = report else { return Situation::HostSilent(None) };
+        let Some(report) = report else { return Situation::Elsewhere };
         let stage = report.status.as_ref().map(|status| status.stage);
         let waits = report.status.as_ref().map_or(&[][..], |status| &status.waits);
         let runs = match &report.process {
-            ProcessState::HostSilent(host) => return Situation::HostSilent(Some(host)),
+            ProcessState::HostSilent(host) => return Situation::HostSilent(host),
             ProcessState::Ended(how) => return Situation::Ended(how),
             ProcessState::Stopped => return Situation::Stopped,
             ProcessState::Traced => return Situation::Traced,
@@ -57,6 +61,7 @@ impl<'a> Situation<'a> {
             _ if waits.iter().any(is_at_exit) => Situation::Leaving,
             _ if !waits.is_empty() => Situation::Waits(waits),
             Some(Stage::Starting) => Situation::Starting,
+            Some(Stage::Uninitialized) => Situation::Uninitialized,
             None => Situation::NoStatus,
             Some(Stage::Initialized) if runs => Situation::Computes,
             Some(Stage::Initialized) => Situation::Sleeps,
@@ -68,10 +73,10 @@ impl<'a> Situation<'a> {
         matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
     }
 
-    /// Whether the PE cannot serve operations of others.
+    /// Whether the PE cannot serve operations of others, as far as is known.
     pub fn is_hindered(&self) -> bool {
-        use Situation::{Ended, HostSilent, Stopped, Traced, WaitsForDisk};
-        matches!(self, HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
+        use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
     }
 
     /// What `n` PEs in this situation do, after their names as a subject. Waits have none.
@@ -80,10 +85,11 @@ impl<'a> Situation<'a> {
         let is = verb("is", "are");
         let has = verb("has", "have");
         match self {
-            Situation::HostSilent(Some(host)) => {
-                format!("{is} on host {host}, which does not answer")
+            Situation::Elsewhere => {
+                let hosts = verb("another host", "other hosts");
+                format!("{is} on {hosts}, of which nothing is known here")
             }
-            Situation::HostSilent(None) => format!("{has} not been reported on"),
+            Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
             Situation::Ended(how) => format!("{has} ended ({how})"),
             Situation::Finalized => format!("{has} finalized"),
             Situation::Leaving => format!("{has} come to the exit without shmem_finalize"),
@@ -96,6 +102,7 @@ impl<'a> Situation<'a> {
                     "{has} no status that can be read; perhaps {they_have} not passed shmem_init"
                 )
             }
+            Situation::Uninitialized => format!("{has} not called shmem_init"),
             Situation::Starting => format!("{is} in shmem_init"),
             Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
             Situation::Computes => verb("computes", "compute"),

@@ -33,6 +33,8 @@ pub enum Stage {
     Initialized,
     /// After its last finalize.
     Finalized,
+    /// Before `shmem_init`, which the launcher knows. No PE writes it.
+    Uninitialized,
 }
 
 /// A wait of a thread that lasts long.

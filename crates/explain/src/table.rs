@@ -10,9 +10,6 @@ use std::collections::HashMap;
 /// Lines of the table at most.
 const LINES: usize = 25;
 
-/// Lines of a stack that follow the line of its PE.
-const STACK_LINES: usize = 4;
-
 /// PEs in the same situation.
 struct Row<'a> {
     pes: Vec<u32>,
@@ -23,8 +20,6 @@ struct Row<'a> {
     situation: Situation<'a>,
     ages: Option<(u64, u64)>,
     cpu_percent: Option<(u64, u64)>,
-    /// The stack of the first PE that has one.
-    stack: Option<(u32, &'a [String])>,
 }
 
 /// The lines of the table, those of most PEs first.
@@ -34,16 +29,8 @@ pub fn table(job: &Job) -> Vec<String> {
         rows = merge(rows.into_iter().map(coarse));
     }
     rows.sort_by_key(|row| (std::cmp::Reverse(row.pes.len()), row.pes[0]));
-    let mut lines = Vec::new();
     let shown = if rows.len() > LINES { LINES - 1 } else { rows.len() };
-    let mut spare = LINES - shown;
-    for row in &rows[..shown] {
-        lines.push(line(row));
-        let Some((pe, stack)) = row.stack else { continue };
-        let stack = &stack[..stack.len().min(STACK_LINES).min(spare)];
-        spare -= stack.len();
-        lines.extend(stack.iter().map(|function| format!("    PE {pe}: {function}")));
-    }
+    let mut lines: Vec<String> = rows[..shown].iter().map(line).collect();
     if shown < rows.len() {
         let mut rest: Vec<u32> = rows[shown..].iter().flat_map(|row| &row.pes).copied().collect();
         rest.sort_unstable();
@@ -71,9 +58,7 @@ fn row<'a>(job: &Job, pe: u32, of: &Pe<'a>) -> Row<'a> {
         }
         _ => None,
     };
-    let stack = of.report.map(|report| (pe, &report.stack[..]));
-    let stack = stack.filter(|(_, stack)| !stack.is_empty());
-    Row { pes: vec![pe], text, coarse, situation: of.situation, ages, cpu_percent, stack }
+    Row { pes: vec![pe], text, coarse, situation: of.situation, ages, cpu_percent }
 }
 
 fn line(row: &Row) -> String {
@@ -122,7 +107,6 @@ impl<'a> Row<'a> {
         self.ages = other.ages.map(|ages| widened(self.ages, ages)).or(self.ages);
         self.cpu_percent =
             other.cpu_percent.map(|range| widened(self.cpu_percent, range)).or(self.cpu_percent);
-        self.stack = self.stack.or(other.stack);
     }
 }
 

@@ -4,19 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, Running, absent, compile_text, program};
+use testkit::{Job, Running, compile_text, needs_library, program};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
-}
-
-/// Where the dynamic linker does not find a library the test is ignored.
-fn needs(library: &str) {
-    let ldconfig = |path| Command::new(path).arg("-p").output();
-    let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig"));
-    if !known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library)) {
-        absent(format!("{library} is not here"));
-    }
 }
 
 fn over(transport: &str, job: Job) -> Job {
@@ -56,7 +47,7 @@ fn refusing() -> PathBuf {
 
 /// The provider of one PE gets an error, and that of the other waits for it for ever.
 fn a_refused_connection_over_libfabric_ends_init() {
-    needs("libfabric.so.1");
+    needs_library("libfabric.so.1");
     let job = Job::new(refusing()).n(2).arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
     let job = over("ofi", job).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").env("SHMEM_HOST_LIMIT", 1);
     job.run().assert_fails(&[
@@ -72,7 +63,7 @@ fn a_refused_connection_over_libfabric_ends_init() {
 
 /// A job of two PEs over UCX that goes on for ever, and the process numbers of its PEs.
 fn lingering() -> (Running, Vec<i32>) {
-    needs("libucp.so.0");
+    needs_library("libucp.so.0");
     let mut running = over("ucx", Job::new(program!("soak.c")).n(2).arg("forever")).start();
     let pids = running.wait_for(|lines| {
         let pid = |line: &&str| line.strip_prefix("pe ")?.split(" pid ").nth(1)?.parse().ok();
@@ -108,7 +99,7 @@ fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
 /// in: the job is said to have ended by the peer. Which kill makes it do so is a matter of chance;
 /// without a remedy one of five does.
 fn the_pe_that_died_first_is_named_over_ucx() {
-    needs("libucp.so.0");
+    needs_library("libucp.so.0");
     let text = r#"
         #include <shmem.h>
         #include <signal.h>
@@ -145,7 +136,7 @@ fn the_pe_that_died_first_is_named_over_ucx() {
 
 /// Nor is a word seen of which only a part has come, wherever the put begins.
 fn words_of_a_long_put_arrive_whole_over_ucx() {
-    needs("libucp.so.0");
+    needs_library("libucp.so.0");
     let text = r#"
         #include <shmem.h>
         #include <stdint.h>

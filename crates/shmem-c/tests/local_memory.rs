@@ -1,9 +1,7 @@
 //! Local memory that a program passes and this process cannot access: the PE that passes it says
 //! so, names the call and the argument, and accuses no other PE.
 
-use std::process::Command;
-
-use testkit::{Job, absent, program};
+use testkit::{Job, needs_library, program};
 
 /// A transport, the library that it needs, and the provider of libfabric.
 type Transport = (&'static str, Option<&'static str>, &'static str);
@@ -12,20 +10,12 @@ const TCP: Transport = ("tcp", None, "");
 const UCX: Transport = ("ucx", Some("libucp.so.0"), "");
 const RXM: Transport = ("ofi", Some("libfabric.so.1"), "tcp;ofi_rxm");
 
-fn is_here(library: &str) -> bool {
-    let ldconfig = |path| Command::new(path).arg("-p").output();
-    let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig"));
-    known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library))
-}
-
 fn misuse(how: &str) -> Job {
     Job::new(program!("misuse.c")).n(3).arg(how)
 }
 
 fn over((transport, library, provider): Transport, how: &str) -> Job {
-    if let Some(library) = library.filter(|library| !is_here(library)) {
-        absent(format!("{library} is not here"));
-    }
+    library.into_iter().for_each(needs_library);
     let job = misuse(how).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", transport);
     if provider.is_empty() { job } else { job.env("SHMEM_OFI_PROVIDER", provider) }
 }

@@ -7,27 +7,11 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-use testkit::{Job, Outcome, absent, compile, prefix, program};
+use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, program};
 
 /// Libraries of the transports that open some.
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
-
-/// Whether the dynamic linker finds a library.
-fn is_here(library: &str) -> bool {
-    let known = Command::new("ldconfig")
-        .arg("-p")
-        .output()
-        .or_else(|_| Command::new("/sbin/ldconfig").arg("-p").output());
-    known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library))
-}
-
-/// Where the library is not here the test is ignored.
-fn needs(library: &str) {
-    if !is_here(library) {
-        absent(format!("{library} is not here"));
-    }
-}
 
 /// A small job with these variables.
 fn job(n: usize, variables: &[(&str, &str)]) -> Job {
@@ -75,7 +59,7 @@ fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome 
 
 fn who_saw_what_is_said_when_pes_differ() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
-        if is_here(library) {
+        if has_library(library) {
             let path = format!("LD_LIBRARY_PATH={}", spoilt(library).display());
             let outcome = differing(&format!("lacks-{transport}"), &path, &forced(transport));
             let said = outcome.assert_fails(&["PE 1: ", library, transport]);
@@ -84,7 +68,7 @@ fn who_saw_what_is_said_when_pes_differ() {
     }
     let outcome = differing("asks-another", "SHMEM_TRANSPORT=ofi", &forced("tcp"));
     outcome.assert_fails(&["tcp on PE 0", "ofi on PE 1"]);
-    if is_here(LIBFABRIC) {
+    if has_library(LIBFABRIC) {
         let outcome = differing("asks-other-amos", "SHMEM_AMOS=network", &forced("ofi"));
         outcome.assert_fails(&["SHMEM_AMOS is auto on PE 0 and network on PE 1", "all PEs"]);
     }
@@ -106,7 +90,7 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
 }
 
 fn variables_of_ucx_and_ours_are_heard() {
-    needs(UCX);
+    needs_library(UCX);
     let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
     with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
     with("UCX_TLS", "tcp,self").assert_ok(2);
@@ -119,7 +103,7 @@ fn variables_of_ucx_and_ours_are_heard() {
 }
 
 fn variables_of_libfabric_and_ours_are_heard() {
-    needs(LIBFABRIC);
+    needs_library(LIBFABRIC);
     let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
     with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
     with("FI_PROVIDER", "tcp").assert_ok(2);
@@ -137,7 +121,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
         job(2, &[(name, "")]).run().assert_fails(&[name, "empty", values]);
     }
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
-        if transport != "tcp" && !is_here(library) {
+        if transport != "tcp" && !has_library(library) {
             continue;
         }
         let set = |name: &str, value: &str| {
@@ -245,18 +229,18 @@ fn atomics_compose_on_one_node_and_over_tcp() {
 }
 
 fn atomics_compose_over_ucx() {
-    needs(UCX);
+    needs_library(UCX);
     hammered(&[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", "tcp,self")]);
 }
 
 fn atomics_compose_over_libfabric() {
-    needs(LIBFABRIC);
+    needs_library(LIBFABRIC);
     hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
 }
 
 /// Its rings of completions are used from end to end by the first turns, which are not counted.
 fn contexts_and_teams_over_libfabric_leave_nothing() {
-    needs(LIBFABRIC);
+    needs_library(LIBFABRIC);
     for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
         let network = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), nodes];
         let job = Job::new(program!("growth.c")).n(4).arg(2000);
@@ -272,7 +256,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
         ("ucx", UCX, ("UCX_TLS", "tcp,self")),
         ("ofi", LIBFABRIC, ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
     ];
-    for (transport, _, (name, value)) in networks.into_iter().filter(|n| is_here(n.1)) {
+    for (transport, _, (name, value)) in networks.into_iter().filter(|n| has_library(n.1)) {
         for (nodes, n) in NODES {
             let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
             let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
@@ -299,7 +283,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
         ("ofi", LIBFABRIC, "abort", "SIGABRT", 134),
     ];
     for (transport, library, way, signal, code) in DEATHS {
-        if transport == "tcp" || is_here(library) {
+        if transport == "tcp" || has_library(library) {
             let job = Job::new(program!("death.c")).n(4).arg(way);
             let job = forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value));
             let outcome = job.env("UCX_TLS", "tcp,self").run();
@@ -315,7 +299,7 @@ fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
-        if transport == "tcp" || is_here(library) {
+        if transport == "tcp" || has_library(library) {
             ways.push(forced(transport).to_vec());
         }
     }
@@ -342,11 +326,11 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     let known = Command::new(prefix().join("bin/shmem-info")).arg("--transports").output();
     let known = String::from_utf8(known.expect("it runs").stdout).expect("text");
     // That one does not reach itself over loopback.
-    if is_here(UCX) && !known.contains("UCX 1.20.") {
+    if has_library(UCX) && !known.contains("UCX 1.20.") {
         listeners(&forced("ucx"));
         listeners(&[&forced("ucx")[..], &[("UCX_TLS", "tcp,self")]].concat());
     }
-    if is_here(LIBFABRIC) {
+    if has_library(LIBFABRIC) {
         for provider in ["tcp;ofi_rxm", "tcp", "sockets", "shm"] {
             listeners(&[&forced("ofi")[..], &[("SHMEM_OFI_PROVIDER", provider)]].concat());
         }
@@ -356,7 +340,7 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
 /// Files in /dev/shm under the number of a PE, as a killed process leaves them, do not keep shm
 /// from opening.
 fn files_of_a_killed_process_do_not_matter() {
-    needs(LIBFABRIC);
+    needs_library(LIBFABRIC);
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
     let job = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg("sh");
     let job = job.arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
@@ -376,7 +360,7 @@ fn files_of_a_killed_process_do_not_matter() {
 /// node; the receiver calls nothing while it waits.
 fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
-        if transport != "tcp" && !is_here(library) {
+        if transport != "tcp" && !has_library(library) {
             continue;
         }
         for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
@@ -456,7 +440,7 @@ fn a_pe_with_too_few_descriptors_says_so() {
     }
     with("tcp", 32).assert_ok(6);
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
-        if is_here(library) {
+        if has_library(library) {
             with(transport, 32).assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);
         }
     }
@@ -470,7 +454,7 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     };
     let says_so = ["PE 1 on ", "cannot use its network", "`ulimit -n`"];
     with("tcp").assert_fails(&says_so);
-    if is_here(LIBFABRIC) {
+    if has_library(LIBFABRIC) {
         with("ofi").assert_fails(&says_so);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
-use rushmem_bootstrap::host_limit;
+use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
@@ -64,7 +64,7 @@ struct Flags {
 
     /// Time within which the job ends everywhere when another host stops answering; by default
     /// SHMEM_HOST_LIMIT, or 10
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
     /// Maximum number of hosts on which one process starts daemons
@@ -91,12 +91,12 @@ struct Flags {
     output_files: Option<PathBuf>,
 
     /// End the job with status 124 after this time, and print who waits for whom
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
     /// Print who waits for whom when a wait has lasted this long; the job goes on. SIGQUIT (Ctrl-\)
     /// and SIGUSR1 print it at once
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     explain_after: Option<Duration>,
 
     /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware
@@ -247,8 +247,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
+    let explained = flags.explain_after.map(|_| Ok((env::EXPLAINED.into(), "1".into())));
     let exported = flags.export.into_iter().map(assignment);
-    let export = limit.into_iter().chain(exported).collect::<Result<_, _>>()?;
+    let export = limit.into_iter().chain(explained).chain(exported).collect::<Result<_, _>>()?;
     let hosts = HostOptions {
         list: flags.hosts,
         file: flags.hostfile,
@@ -347,17 +348,17 @@ fn n_pes(text: &str) -> Result<u32, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    host_limit::parse(text).ok_or_else(|| format!("it must be {}", host_limit::EXPECTED))
+fn time(text: &str) -> Result<Duration, String> {
+    time_limit::parse(text).ok_or_else(|| format!("it must be {}", time_limit::EXPECTED))
 }
 
 /// The limit from the environment, or the default.
 fn default_host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
     let text = text.to_string_lossy();
-    host_limit::parse(&text).ok_or_else(|| {
+    time_limit::parse(&text).ok_or_else(|| {
         let value = if text.is_empty() { "empty" } else { &text };
-        let (name, expected) = (host_limit::VARIABLE, host_limit::EXPECTED);
+        let (name, expected) = (host_limit::VARIABLE, time_limit::EXPECTED);
         // Cause: a variable has a value that it may not have. Remedy: set one that it may have.
         StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })
@@ -481,7 +482,7 @@ mod tests {
         assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
         assert_eq!(default_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
         let failure = default_host_limit(Some("long".into())).expect_err("no number");
-        let sentence = "SHMEM_HOST_LIMIT is long, but it must be a number of seconds above 0";
+        let sentence = "SHMEM_HOST_LIMIT is long, but it must be a time above 0 such as 30s or 5m";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
     }
 

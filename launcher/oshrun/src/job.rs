@@ -86,6 +86,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         explainer: Explainer::new(options.explain_after, has_gdb()),
         watched: None,
         late: None,
+        is_late_explained: false,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
@@ -125,6 +126,9 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     }
     if let Some((purpose, text)) = job.explainer.last(&job.server) {
         job.explained(purpose, text);
+    }
+    if job.is_late_explained {
+        job.end_late();
     }
     let status = job.finish(signals, limit).await;
     if options.timings {
@@ -247,6 +251,8 @@ struct Job {
     watched: Option<Statuses>,
     /// The time limit, if it is over.
     late: Option<Duration>,
+    /// Whether the explanation for that was printed.
+    is_late_explained: bool,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
@@ -283,9 +289,7 @@ impl Job {
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Explained { number, reports, is_last } => {
-                self.explainer.add(number, reports, is_last);
-            }
+            Up::Found(result) => self.explainer.add(result),
             Up::Overdue(wait) => self.explainer.overdue(wait),
             Up::Notice(notice) => {
                 self.progress_line.clear();
@@ -332,6 +336,15 @@ impl Job {
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.explained(purpose, text);
         }
+        if self.end != Termination::Open {
+            return;
+        }
+        if let Some(stacks) = self.explainer.stacks() {
+            self.explained(Purpose::Request, stacks);
+        }
+        if self.is_late_explained && self.explainer.is_complete() {
+            self.end_late();
+        }
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin_overdue(&self.server)
         {
@@ -349,12 +362,19 @@ impl Job {
                 "oshrun: the job did not end within {} seconds (--timeout)\n{text}",
                 limit.as_secs_f64()
             );
-            let decision = self.server.end(TIMED_OUT, Some(message.trim_end().to_string()));
-            self.execute(decision);
+            self.progress_line.clear();
+            self.output.message(message.trim_end());
+            self.is_late_explained = true;
         } else if !text.is_empty() {
             self.progress_line.clear();
             self.output.message(&text);
         }
+    }
+
+    /// Ends the job, which was late.
+    fn end_late(&mut self) {
+        let decision = self.server.end(TIMED_OUT, None);
+        self.execute(decision);
     }
 
     fn execute(&mut self, decisions: impl IntoIterator<Item = Decision>) {
@@ -416,7 +436,7 @@ impl Job {
         }
     }
 
-    /// Ends the job after an explanation.
+    /// Begins the explanation after which the job ends.
     fn time_out(&mut self, limit: Duration) {
         self.late = Some(limit);
         self.ask(Purpose::Timeout);

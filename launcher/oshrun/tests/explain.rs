@@ -115,7 +115,7 @@ fn a_host_that_does_not_answer_is_named() {
 fn a_pe_that_has_not_called_init_is_named() {
     let steps = ["pid", "1?sleep:60000", "init", "barrier"];
     let (job, _, mut stderr) = start(Job::steps(3, &steps), 3);
-    request(&job, Signal::QUIT, &mut stderr, &["PE 1", "it has not passed shmem_init"]);
+    request(&job, Signal::QUIT, &mut stderr, &["PE 1", "has not called shmem_init"]);
     end(job, &mut stderr);
 }
 

@@ -1,9 +1,11 @@
 //! Texts of the kernel, and processes that end.
 
 use super::*;
+use rushmem_explain::status::{Stage, Subject, Wait};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
+use std::time::Duration;
 
 /// What the kernel writes for a program with this state, these ticks and this start.
 fn stat(state: char, ticks: u64, start: u64) -> Look {
@@ -69,10 +71,41 @@ fn check_busy(name: &str, expected: u32) {
                 break second;
             }
         };
-        let others: Vec<u32> = second.threads.iter().map(|thread| thread.0).collect();
-        let waiting: Vec<u32> = others.iter().copied().filter(|other| *other != thread).collect();
-        assert_eq!(busy_threads(pid, &first, &second, &waiting), expected, "{name}");
-        assert_eq!(busy_threads(pid, &first, &second, &others), 0);
+        let all = second.threads.iter().map(|thread| thread.0);
+        let busy = |waiting: Vec<u32>| {
+            let status = waiting_in(pid, waiting);
+            other_threads(pid, Some(&status), Some(&first), Some(&second)).busy
+        };
+        assert_eq!(
+            busy(all.clone().filter(|other| *other != thread).collect()),
+            expected,
+            "{name}"
+        );
+        assert_eq!(busy(all.collect()), 0);
         stop.store(true, Relaxed);
     });
+}
+
+/// The status of a PE, of which these threads wait.
+fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
+    let wait = |thread| Wait { thread, call: "".into(), since: 0, subject: Subject::Exit };
+    let waits = threads.into_iter().map(wait).collect();
+    Status { pid, pid_namespace: 0, stage: Stage::Initialized, waits, held_locks: Vec::new() }
+}
+
+#[test]
+fn a_thread_that_sleeps_in_a_system_call_sleeps() {
+    let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+    let status = waiting_in(child.id(), Vec::new());
+    let is_sleeping = || {
+        let look = look(child.id());
+        other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).sleeping == 1
+    };
+    let seen = (0..6000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_sleeping()
+    });
+    child.kill().expect("own");
+    child.wait().expect("it ends");
+    assert!(seen);
 }

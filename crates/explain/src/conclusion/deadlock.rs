@@ -1,6 +1,7 @@
 //! Sentences on waits that cannot end.
 
 use super::facts::Facts;
+use super::writer;
 use crate::causes::{Cause, Kind};
 use crate::ranges::{self, enumerate};
 use crate::situation::Situation;
@@ -11,11 +12,19 @@ use std::collections::BTreeMap;
 /// PEs of a cycle that are named.
 const NAMED: usize = 6;
 
-/// What can end waits that are not for collectives, and is in no report.
-pub const EXCEPTION: &str = "A thread that sleeps outside the library, or an operation that is \
-                             still in flight over a network, could end such waits; nothing else can.";
+/// What can end waits that are not for collectives.
+pub fn exception(facts: &Facts) -> String {
+    let threads = match &facts.with_sleeping_threads()[..] {
+        [] => "A thread that sleeps outside the library".to_owned(),
+        pes => format!("A thread of {} that sleeps outside the library", ranges::pes(pes)),
+    };
+    format!(
+        "{threads}, or an operation that is still in flight over a network, could end such waits; \
+         nothing else can."
+    )
+}
 
-/// Whether [`EXCEPTION`] holds for the cause: a PE that waits for words, a lock or a message is
+/// Whether [`exception`] holds for the cause: a PE that waits for words, a lock or a message is
 /// helped by any thread, but members of a team have to come to a collective themselves.
 pub fn has_exception(facts: &Facts, cause: &Cause) -> bool {
     let waits = cause.pes.iter().flat_map(|pe| facts.job.pes[*pe as usize].waits());
@@ -65,8 +74,13 @@ fn kind(facts: &Facts, pes: &[u32]) -> (&'static str, Option<&'static str>) {
             "Deadlock of collectives on different teams",
             Some("PEs must call collectives in the same order on all teams that they share."),
         ),
-        None => ("Deadlock", None),
+        None => (title(facts), None),
     }
+}
+
+/// What waits are called that nothing ends but [`exception`].
+fn title(facts: &Facts) -> &'static str {
+    if facts.with_sleeping_threads().is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
 }
 
 /// PEs that wait for words which no PE is left to write.
@@ -93,6 +107,12 @@ pub fn of_words(facts: &Facts, pes: &[u32]) -> Vec<String> {
             enumerate(several.iter().map(text).collect())
         }
     };
-    let title = if is_deadlock { "Deadlock: " } else { "" };
-    vec![format!("{title}{}.", facts.waited(pes)), format!("No PE is left to write {word}: {why}.")]
+    let title = if is_deadlock { format!("{}: ", title(facts)) } else { String::new() };
+    let writer = match facts.with_sleeping_threads().is_empty() {
+        true => "No PE",
+        false => "At most a thread that sleeps outside the library",
+    };
+    let why = format!("{writer} is left to write {word}: {why}.");
+    let sentences = [format!("{title}{}.", facts.waited(pes)), why];
+    sentences.into_iter().chain(writer::sentence(facts, pes)).collect()
 }

@@ -1,7 +1,7 @@
 //! What the sentences of a conclusion are made from.
 
 use crate::graph::Graph;
-use crate::job::Job;
+use crate::job::{Job, Pe};
 use crate::ranges::{self, enumerate};
 use crate::situation::{Situation, age};
 use crate::status::Subject;
@@ -70,16 +70,28 @@ impl Facts<'_> {
         wording::durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
     }
 
-    /// The PEs that can continue although nobody writes a word: those that do not wait, or else
-    /// those whose waits will end.
-    pub fn writers(&self) -> Vec<u32> {
+    /// The PEs that wait, while threads of them sleep outside the library that may continue.
+    pub fn with_sleeping_threads(&self) -> Vec<u32> {
+        let has = |of: &Pe| {
+            let sleeping = of.report.map_or(0, |report| report.other_threads.sleeping);
+            matches!(of.situation, Situation::Waits(_)) && sleeping > 0
+        };
+        let pes = (0..).zip(&self.job.pes).filter(|(_, of)| has(of));
+        pes.map(|(pe, _)| pe).collect()
+    }
+
+    /// The PEs that can continue although nobody writes a word, first those of which nothing is
+    /// known: those that do not wait, or else those whose waits will end.
+    pub fn writers(&self) -> (Vec<u32>, Vec<u32>) {
         let is_free = |pe: &u32| {
             let of = &self.job.pes[*pe as usize];
             of.is_busy() || !matches!(of.situation, Situation::Waits(_))
         };
         let unaided = &self.graph.unaided;
         let free: Vec<u32> = unaided.iter().copied().filter(is_free).collect();
-        if free.is_empty() { unaided.clone() } else { free }
+        let writers = if free.is_empty() { unaided.clone() } else { free };
+        let is_elsewhere = |pe: &u32| self.job.pes[*pe as usize].situation == Situation::Elsewhere;
+        writers.into_iter().partition(is_elsewhere)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::status::{Place, Stage, Wait, Word, Words};
+use std::sync::atomic::AtomicU64;
 
 /// A place as a reader copies it, with this sequence number.
 fn page(sequence: u64, status: &Status) -> Vec<u8> {
@@ -44,24 +45,29 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
 fn a_status_comes_back_from_its_place() {
     let status = waits_for(10, 3);
     assert!(fits(&status));
-    assert_eq!(parse(&page(2, &status)), Some(status));
+    assert_eq!(found(&page(2, &status)), Some(status));
+}
+
+/// What a reader finds where nobody writes.
+fn found(page: &[u8]) -> Option<Status> {
+    read(|nbytes| Some(page.get(..nbytes)?.to_vec()))
 }
 
 #[test]
 fn an_empty_place_and_one_that_is_being_written_have_no_status() {
-    assert_eq!(parse(&[0; PLACE_BYTES]), None);
-    assert_eq!(parse(&[]), None);
-    assert_eq!(parse(&page(3, &waits_for(1, 1))), None);
+    assert_eq!(found(&[0; PLACE_BYTES]), None);
+    assert_eq!(found(&[]), None);
+    assert_eq!(found(&page(3, &waits_for(1, 1))), None);
     let mut damaged = page(2, &waits_for(1, 1));
     damaged[8..16].copy_from_slice(&u64::MAX.to_ne_bytes());
-    assert_eq!(parse(&damaged), None);
+    assert_eq!(found(&damaged), None);
 }
 
 #[test]
 fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
     let status = waits_for(MAX_LISTED, 100);
     assert!(!fits(&status));
-    let read = parse(&page(2, &status)).expect("a shorter status");
+    let read = found(&page(2, &status)).expect("a shorter status");
     assert!(!read.waits.is_empty() && fits(&read));
     for wait in &read.waits {
         let Subject::Words(words) = &wait.subject else { panic!("{wait:?}") };
@@ -72,8 +78,44 @@ fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
 #[test]
 fn a_reader_copies_again_when_a_write_came_between() {
     let (old, new) = (waits_for(1, 1), waits_for(2, 1));
-    let mut copies = [page(2, &old), page(3, &new), page(4, &new), page(4, &new)].into_iter();
-    assert_eq!(read(|| copies.next()), Some(new));
-    assert_eq!(copies.next(), None);
-    assert_eq!(read(|| Some(page(5, &old))), None);
+    let (old, new_page) = (page(2, &old), page(4, &new));
+    let mut places = [&old, &old, &new_page, &new_page, &new_page].into_iter();
+    assert_eq!(read(|nbytes| Some(places.next()?[..nbytes].to_vec())), Some(new.clone()));
+    assert_eq!(places.len(), 0);
+    assert_eq!(found(&page(5, &new)), None);
+}
+
+/// Every status that is read while another thread writes is one of those written.
+#[test]
+fn a_reader_finds_no_status_that_was_not_written() {
+    const WRITES: u64 = 2000;
+    let words: Vec<AtomicU64> = (0..PLACE_BYTES / WORD).map(|_| AtomicU64::new(0)).collect();
+    let status = |round: u64| {
+        let mut status = waits_for(1 + round as usize % 5, 1 + round as u32 % 3);
+        status.pid_namespace = round;
+        status
+    };
+    let write = |round: u64| {
+        words[0].store(2 * round + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let encoded = encode(&status(round));
+        encoded.iter().zip(&words[1..]).for_each(|(from, to)| to.store(*from, Ordering::Relaxed));
+        words[0].store(2 * round + 2, Ordering::Release);
+    };
+    // From the last word to the first, as a copy may be made.
+    let copy = |nbytes: usize| {
+        let mut copied: Vec<u64> =
+            words[..nbytes / WORD].iter().rev().map(|word| word.load(Ordering::Relaxed)).collect();
+        copied.reverse();
+        Some(copied.into_iter().flat_map(u64::to_ne_bytes).collect())
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (0..WRITES).for_each(write));
+        while !writer.is_finished() {
+            if let Some(read) = read(copy) {
+                assert_eq!(read, status(read.pid_namespace));
+            }
+        }
+    });
+    assert_eq!(read(copy), Some(status(WRITES - 1)));
 }

@@ -43,6 +43,17 @@ fn a_word_that_nobody_is_left_to_write() {
 }
 
 #[test]
+fn the_last_write_of_a_word_is_named() {
+    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
+    check(hang, &[hint]);
+    let none = "No PE has written it in its last 32 writes. PEs";
+    check(|n| hang(n).writes(0, 2, 1.0), &[none]);
+    let three = |n| hang(n).writes(0, 3, 40.0).writes(1, 3, 33.0).writes(2, 3, 35.0);
+    check(three, &["PE 1 wrote it last, 33 s ago, in shmem_long_p. PEs"]);
+}
+
+#[test]
 fn a_pe_computes_while_the_others_wait() {
     check(|n| Job::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
 }
@@ -71,14 +82,17 @@ fn a_pe_is_stopped_within_the_barrier() {
 }
 
 #[test]
-fn a_host_has_sent_no_reports() {
+fn nothing_is_concluded_on_pes_of_other_hosts() {
     check(
         |n| {
             let mut job = Job::new(n).barrier_all(0..n);
             job.0.drain(1..3);
             job
         },
-        &["PEs 1-2 have not been reported on.", "wait for them in shmem_barrier_all"],
+        &[
+            "PEs 1-2 are on other hosts, of which nothing is known here.",
+            "may wait for them in shmem_barrier_all",
+        ],
     );
 }
 
@@ -309,13 +323,16 @@ fn operations_are_for_a_stopped_pe() {
 
 #[test]
 fn a_pe_has_not_come_to_init() {
-    check(
-        |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], None),
-        &[
-            "PE 3 has no status that can be read; perhaps it has not passed shmem_init. PEs {rest} wait \
-           for PE 3 in shmem_init.",
-        ],
-    );
+    let cases = [
+        (None, "has no status that can be read; perhaps it has not passed shmem_init"),
+        (Some(Stage::Uninitialized), "has not called shmem_init"),
+    ];
+    for (stage, predicate) in cases {
+        check(
+            |n| Job::new(n).stage(others(n, &[3]), Some(Stage::Starting)).stage([3], stage),
+            &[&format!("PE 3 {predicate}. PEs {{rest}} wait for PE 3 in shmem_init.")],
+        );
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn check(job: impl Fn(u32) -> Job, sentence: &str) {
         let (_, conclusion) = job(n_pes).explained(n_pes);
         let sentence = sentence.replace("{last}", &(n_pes - 1).to_string());
         assert!(conclusion.contains(&sentence), "{conclusion}\nlacks: {sentence}");
-        for verdict in ["Deadlock", "Mismatch", "is left", "has ended", "different arg"] {
+        for verdict in ["Deadlock", "Mismatch", "No PE is left", "has ended", "different arg"] {
             let is_allowed =
                 verdict == "different arg" && sentence.contains("No member is missing");
             assert!(is_allowed || !conclusion.contains(verdict), "{conclusion}");
@@ -61,10 +61,31 @@ fn locks_are_waited_for_while_the_holder_computes() {
 fn threads_compute_while_others_wait() {
     let job = |n| {
         let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
-        job.0[3].busy_threads = 7;
+        job.0[3].other_threads.busy = 7;
         job
     };
     check(job, "PE 3 can still write");
+}
+
+#[test]
+fn a_thread_sleeps_while_all_others_wait() {
+    let job = |n| {
+        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        job.0[3].other_threads.sleeping = 1;
+        job
+    };
+    check(job, "Perhaps a deadlock: PEs 0-{last} have waited");
+    check(job, "A thread of PE 3 that sleeps outside the library");
+}
+
+#[test]
+fn pes_of_other_hosts_may_write_a_word() {
+    let job = |n: u32| {
+        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        job.0.drain(1..3);
+        job
+    };
+    check(job, "PEs 1-2 may, on other hosts, write these words.");
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Numbers {
             }
             let report = &mut job.0[pe as usize];
             report.values.extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
-            report.busy_threads = u32::from(self.below(9) == 0);
+            report.other_threads.busy = u32::from(self.below(9) == 0);
             job = match self.below(12) {
                 0 => job.stage([pe], Some(Stage::Starting)),
                 1 => job.stage([pe], Some(Stage::Finalized)),

@@ -1,9 +1,10 @@
 //! Jobs that tests construct: reports on PEs as a launcher would collect them.
 
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::{
     Collective, Members, Place, Stage, Status, Subject, Wait, Word, Words,
 };
+use rushmem_explain::writes::LastWrite;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -77,6 +78,15 @@ impl Job {
         job
     }
 
+    /// A PE that wrote the word of [`word`] on another one some seconds ago.
+    pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> Job {
+        let at = NOW - (seconds * SECOND as f64) as u64;
+        let (place, call) = (Place::Static { address: 0x4010 }, "shmem_long_p".into());
+        let writes = self.0[writer as usize].writes.get_or_insert_default();
+        writes.push(LastWrite { at, pe, place, nbytes: 8, call });
+        self
+    }
+
     /// A PE that holds a lock.
     pub fn holds(mut self, pe: u32, lock: u64) -> Job {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
@@ -124,8 +134,8 @@ fn report(pe: u32) -> PeReport {
         read_at: NOW,
         values: Vec::new(),
         symbols: Vec::new(),
-        busy_threads: 0,
-        stack: Vec::new(),
+        writes: None,
+        other_threads: OtherThreads::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! A new setting is a row here. It reads the environment only through the function that it is
 //! given.
 
-use rushmem_bootstrap::{Protocol, env, host_limit};
+use rushmem_bootstrap::{Protocol, env, host_limit, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
@@ -143,13 +143,16 @@ settings! {
         |value| Protocol::parse(value?), Protocol::EXPECTED;
     /// How long another host may be silent before the job has ended everywhere.
     host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
-        "how many seconds another host may be silent before the job has ended everywhere";
-        |value| host_limit::parse(value?), host_limit::EXPECTED;
+        "how long another host may be silent before the job has ended everywhere";
+        |value| time_limit::parse(value?), time_limit::EXPECTED;
     /// How long a call may wait before the first PE of its node explains why; `None` for any time.
     watchdog: Option<Duration> = "SHMEM_WATCHDOG", &[], Some("off");
         "how long a call may wait, such as 30s or 5m, before the first PE of the machine prints on standard error which PEs of \
          the machine wait for which others; off: it does not";
-        |value| watchdog(value?), "off, or a time above 0 such as 30s or 5m";
+        |value| match value? {
+            "off" => Some(None),
+            limit => time_limit::parse(limit).map(Some),
+        }, "off, or a time above 0 such as 30s or 5m";
     /// How members sync; `None` for the best algorithm.
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
         "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
@@ -285,22 +288,6 @@ impl VirtualNodes {
             positive(text).map(VirtualNodes::Blocks)
         }
     }
-}
-
-/// The time after which a wait is explained: a number of seconds, or of minutes or hours.
-fn watchdog(text: &str) -> Option<Option<Duration>> {
-    if text == "off" {
-        return Some(None);
-    }
-    let (number, factor) = match text.as_bytes().last()? {
-        b's' => (text.strip_suffix('s')?, 1.0),
-        b'm' => (text.strip_suffix('m')?, 60.0),
-        b'h' => (text.strip_suffix('h')?, 3600.0),
-        _ => (text, 1.0),
-    };
-    let seconds = number.parse::<f64>().ok()? * factor;
-    let limit = Duration::try_from_secs_f64(seconds).ok()?;
-    (!limit.is_zero()).then_some(Some(limit))
 }
 
 /// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an

@@ -3,8 +3,9 @@
 //! This is all that an on-node access does before it touches memory: a compare for each segment in
 //! which the address may lie, one for the PE, a load from the segment's table of deltas, and an
 //! addition. An access that fails these compares takes the cold path, which finds another way to
-//! the memory or reports why there is none. With `SHMEM_CHECK` or `SHMEM_STATS` the segments of the
-//! fast path are empty, so that every access takes the cold path and is checked or counted there.
+//! the memory or reports why there is none. With `SHMEM_CHECK`, `SHMEM_STATS` or explanations
+//! of long waits the segments of the fast path are empty, so that every access takes the cold path
+//! and is checked, counted or recorded there.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -59,7 +60,7 @@ static MAP: AddressMap = AddressMap {
     statics: OwnSegment::closed(),
 };
 
-/// The segments with `SHMEM_CHECK` or `SHMEM_STATS`, closed without. The tables of deltas are those
+/// The segments where accesses are observed, closed otherwise. The tables of deltas are those
 /// of [`MAP`].
 static OBSERVED: AddressMap = AddressMap {
     n_pes: AtomicUsize::new(0),
@@ -171,7 +172,7 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Opens the fast path, or the one on which accesses are checked or counted if `observed` is set;
+/// Opens the fast path, or the one on which accesses are observed if `observed` is set;
 /// again after [`close`], with the same PEs.
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
     let map = if observed { &OBSERVED } else { &MAP };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bell, exits | per source PE: mailbox, pair line, acknowledgment |
-//! slot per team | table | landings | steps | status
+//! slot per team | table | landings | steps | status | last writes
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
@@ -12,6 +12,7 @@
 
 use rushmem_collectives::{Edge, landing};
 use rushmem_explain::status::PLACE_BYTES;
+use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
 
 /// A cache line.
@@ -91,12 +92,17 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.status() + PLACE_BYTES
+        self.writes() + RING_BYTES
     }
 
     /// The place of this PE's status.
     pub(crate) fn status(&self) -> usize {
         self.step(2)
+    }
+
+    /// The last writes of this PE, directly after its status.
+    pub(crate) fn writes(&self) -> usize {
+        self.status() + PLACE_BYTES
     }
 
     /// What this PE shows as its step, by parity.

@@ -8,17 +8,23 @@ use rushmem_transport::Segment;
 /// The place of the word of `nbytes` bytes at `address`, and its offset in the memory of the node,
 /// if it is there.
 pub(crate) fn of_word(job: &Job, address: *const u8, nbytes: usize) -> (Place, Option<u64>) {
-    match address::place(address.addr(), nbytes) {
-        Some((Segment::Heap, offset)) => {
-            let place = Place::Heap { offset: offset as u64, block: block(job, address) };
-            (place, job.memory.offset(address))
+    match (of_bytes(address.addr(), nbytes), address::place(address.addr(), nbytes)) {
+        (Place::Heap { offset, .. }, _) => {
+            (Place::Heap { offset, block: block(job, address) }, job.memory.offset(address))
         }
-        Some((Segment::Static, offset)) => {
-            let in_file = address.addr().wrapping_sub(statics::own().load_address());
-            let in_memfd = statics::at().map(|at| at + offset as u64);
-            (Place::Static { address: in_file as u64 }, in_memfd)
+        (place, Some((_, offset))) => (place, statics::at().map(|at| at + offset as u64)),
+        (place, None) => (place, None),
+    }
+}
+
+/// The place of `nbytes` bytes, without the block around them.
+pub(crate) fn of_bytes(address: usize, nbytes: usize) -> Place {
+    match address::place(address, nbytes) {
+        Some((Segment::Heap, offset)) => Place::Heap { offset: offset as u64, block: None },
+        Some((Segment::Static, _)) => {
+            Place::Static { address: address.wrapping_sub(statics::own().load_address()) as u64 }
         }
-        _ => (Place::Other { address: address.addr() as u64 }, None),
+        _ => Place::Other { address: address as u64 },
     }
 }
 

@@ -1,5 +1,5 @@
-//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, with
-//! `SHMEM_CHECK` and `SHMEM_STATS`, this CPU after the access was checked and counted.
+//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, where
+//! accesses are observed, this CPU after the access was checked, counted and recorded.
 //!
 //! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
 //! few hundred instructions.
@@ -21,6 +21,7 @@ use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
     SignalUpdate, mem,
 };
+use std::sync::OnceLock;
 
 /// One access: the call, the context, and the name of the symmetric address.
 #[derive(Clone, Copy)]
@@ -44,6 +45,25 @@ pub(super) enum RemoteBytes {
 /// What an access copies to or from on this PE: an address and a number of bytes. It need not be
 /// symmetric.
 pub(super) type Local = (*const u8, usize);
+
+/// Who gets the writes that take the cold path: the call, where and how many bytes, and the PE.
+type RecordWrite = fn(Call, usize, usize, c_int);
+
+static RECORD: OnceLock<RecordWrite> = OnceLock::new();
+
+/// Reports writes from now on.
+pub(crate) fn record_writes(record: RecordWrite) {
+    // A later init of the process has the same one.
+    let _ = RECORD.set(record);
+}
+
+/// Whether an access writes to symmetric memory. A signal counts for its data.
+fn writes(call: Call, counted: Counted) -> bool {
+    use AccessKind::{G, Get, GetNbi, GetStrided};
+    let is_fetch = call.0.ends_with("fetch") || call.0.ends_with("fetch_nbi");
+    let is_get = matches!(counted, Some((Get | GetNbi | G | GetStrided, _)));
+    !is_fetch && !is_get
+}
 
 /// As what an access counts, with how many bytes, unless it is a part of another one.
 pub(super) type Counted = Option<(AccessKind, usize)>;
@@ -476,6 +496,9 @@ fn other_target(
     let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
     if let (Some(counters), Some((kind, nbytes))) = (counters::get(), counted) {
         counters.access(kind, ctx, network::pe(pe).index(), nbytes);
+    }
+    if let Some(record) = RECORD.get().filter(|_| writes(call, counted)) {
+        record(call, addr, nbytes, pe);
     }
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {
         return RemoteBytes::Cpu(here);

@@ -11,16 +11,14 @@ use crate::base::process;
 use crate::base::stdio;
 use crate::base::warning::warning;
 use crate::coll::collectives::barrier_all;
-use crate::coll::entered::EnteredCollective;
 use crate::memory::address;
 use crate::memory::blocks;
 use crate::net::{endpoints, network};
-use crate::sync::channel::InCollective;
 use crate::sync::status;
 use crate::teams::active_set;
 use crate::teams::team;
 use core::ffi::c_int;
-use rushmem_explain::status::Stage;
+use rushmem_explain::status::{Stage, Subject};
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes
 /// the library; any other is a barrier. One that matches no init has no effect but a warning, since
@@ -71,8 +69,7 @@ pub(super) fn close(call: Call) {
         // No PE leaves while others still complete operations on its memory, including the flags of
         // the barrier.
         endpoints::complete(call);
-        let last = EnteredCollective::new(call, team::teams().world()).entry.describe(None);
-        let waits = status::show(status::now(), last);
+        let waits = status::show(status::now(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }

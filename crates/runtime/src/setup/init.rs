@@ -10,7 +10,7 @@ use crate::base::process;
 use crate::base::settings::Statistics;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
-use crate::sync::status;
+use crate::sync::{status, writes};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
@@ -59,7 +59,11 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
-    address::open(heap, heap_bytes, job.settings.check || counted);
+    let observed = job.settings.check || counted || writes::are_wanted(&job.settings);
+    if observed {
+        writes::begin();
+    }
+    address::open(heap, heap_bytes, observed);
     caller::initialized_here();
     process::increment_inits();
     // Other PEs may enter by another routine.

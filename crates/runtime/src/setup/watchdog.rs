@@ -2,7 +2,7 @@
 //! of the node's PEs, and explains once on standard error why one of them has waited for too long.
 //!
 //! It reads shared memory and /proc alone, so it needs no help of a PE that hangs, nor the network.
-//! For the same reason it does not know the PEs of other nodes, and says so.
+//! For the same reason it does not know the PEs of other nodes, and concludes nothing on them.
 
 #![allow(unsafe_code)]
 
@@ -13,6 +13,7 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_explain::report::{PeReport, ProcessState};
 use rushmem_explain::status::{PLACE_BYTES, Place, Status, Subject, Word};
+use rushmem_explain::writes::{self, LastWrite, RING_BYTES};
 use rushmem_explain::{explain, place};
 use rushmem_heap::NodeMemory;
 use rushmem_transport::kit::host_name;
@@ -84,17 +85,23 @@ impl Watchdog {
     }
 
     fn status(&self, pe: u32) -> Option<Status> {
-        let at = self.in_internal_area(pe)?;
+        let at = self.place(pe)?;
         // SAFETY: mapped, as was just found.
-        place::read(|| Some(unsafe { copy(at, PLACE_BYTES) }))
+        place::read(|nbytes| Some(unsafe { copy(at, nbytes) }))
     }
 
-    /// Where the status of a PE of this machine is mapped here.
-    fn in_internal_area(&self, pe: u32) -> Option<*const u8> {
+    fn writes(&self, pe: u32) -> Option<Vec<LastWrite>> {
+        let at = self.place(pe)?.wrapping_add(PLACE_BYTES);
+        // SAFETY: mapped, as was just found.
+        writes::read(|| Some(unsafe { copy(at, RING_BYTES) }))
+    }
+
+    /// Where the status of a PE of this machine is mapped here, and after it the last writes.
+    fn place(&self, pe: u32) -> Option<*const u8> {
         let in_slice = self.memory.internal().addr() - self.memory.heap().addr();
         let slice = u64::from(self.machines.local_index(pe)) * self.memory.layout().stride() as u64;
         let at = slice + in_slice as u64 + flags::area().areas().status() as u64;
-        self.memory.at(at, PLACE_BYTES).map(<*mut u8>::cast_const)
+        self.memory.at(at, PLACE_BYTES + RING_BYTES).map(<*mut u8>::cast_const)
     }
 
     fn print(&self) {
@@ -109,7 +116,7 @@ impl Watchdog {
         let others = match self.machines.n_nodes() {
             1 => String::new(),
             _ => format!(
-                "; these are the PEs on {}, and nothing is known of those on other hosts",
+                "; this is the part of {}, and other hosts print theirs if a call waits there",
                 host_name()
             ),
         };
@@ -133,25 +140,18 @@ impl Watchdog {
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {
         let read_at = status::now();
         let now = self.look(status.as_ref());
-        let waiting: Vec<u32> =
-            status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();
-        let busy_threads = match (&status, &before, &now) {
-            (Some(status), Some(before), Some(now)) => {
-                process_state::busy_threads(status.pid, before, now, &waiting)
-            }
-            _ => 0,
-        };
+        let (before, now) = (before.as_ref(), now.as_ref());
+        let pid = status.as_ref().map_or(0, |status| status.pid);
+        let other_threads = process_state::other_threads(pid, status.as_ref(), before, now);
         let process = match &status {
-            Some(status) if self.shows_process(status) => {
-                process_state::between(before.as_ref(), now.as_ref())
-            }
+            Some(status) if self.shows_process(status) => process_state::between(before, now),
             // Nothing is known of the process: it is in another PID namespace, or the PE has not
             // come to the point where it says which one it is.
             _ => ProcessState::Sleeps,
         };
         let values = status.as_ref().map_or_else(Vec::new, |status| self.values(pe, status));
-        let (symbols, stack) = (Vec::new(), Vec::new());
-        PeReport { pe, process, status, read_at, values, symbols, busy_threads, stack }
+        let (symbols, writes) = (Vec::new(), self.writes(pe));
+        PeReport { pe, process, status, read_at, values, symbols, writes, other_threads }
     }
 
     /// The values of the words for which a PE waits.

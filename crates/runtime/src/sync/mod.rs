@@ -1,5 +1,6 @@
 //! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, the checks that use them, and the status that shows long waits.
+//! mailboxes, the checks that use them, the status that shows long
+//! waits, and the record of the last writes.
 //!
 //! It knows no team and no collective.
 
@@ -10,3 +11,4 @@ pub(crate) mod check;
 pub(crate) mod flags;
 pub(crate) mod mailbox;
 pub(crate) mod status;
+pub(crate) mod writes;

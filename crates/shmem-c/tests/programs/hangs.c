@@ -1,14 +1,20 @@
 /* Jobs that hang, each in its way: oshrun must explain why. The argument chooses the way. */
 #include <shmem.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static long flag[4] = {0, 0, 7, 0};
-static long locks[2];
-static long token;
+static const char *how;
+static long flag[4] = {0, 0, 7, 0}, words[4] = {1, 0, 0, 0}, locks[3], token, source, dest;
+static uint64_t sig;
 static volatile long sum;
+
+static int is(const char *name) {
+    return strcmp(how, name) == 0;
+}
 
 /* PE 1 computes in here for ever. */
 static void compute_row(void) {
@@ -16,40 +22,106 @@ static void compute_row(void) {
         sum++;
 }
 
-int main(int argc, char **argv) {
-    const char *how = argc > 1 ? argv[1] : "";
-    shmem_init();
-    const int me = shmem_my_pe(), n = shmem_n_pes();
-    shmem_team_t pair[2];
-    for (int team = 0; team < 2; team++)
-        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &pair[team]);
-    shmem_barrier_all();
-
-    if (strcmp(how, "mismatch") == 0 && me == 1) {
-        shmem_long_broadcast(SHMEM_TEAM_WORLD, &flag[1], &flag[0], 1, 0);
-    } else if (strcmp(how, "word") == 0 && me == 1) {
-        shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
-    } else if (strcmp(how, "locks") == 0 && me < 2) {
-        shmem_set_lock(&locks[me]);
-        shmem_long_p(&flag[3], 1, 1 - me);
-        shmem_long_wait_until(&flag[3], SHMEM_CMP_EQ, 1);
-        shmem_set_lock(&locks[1 - me]);
-    } else if (strcmp(how, "computes") == 0 && me == 1) {
-        compute_row();
-    } else if (strcmp(how, "sleeps") == 0 && me == 1) {
+static void before_init(void) {
+    const char *local = getenv("SHMEM_LOCAL_ID");
+    if (is("init") && local && strcmp(local, "1") == 0)
         sleep(1000);
-    } else if (strcmp(how, "stopped") == 0 && me == 1) {
+}
+
+/* What PE 1 does while the others come to the barrier. */
+static void of_pe_1(void) {
+    shmem_team_t other;
+    if (is("mismatch"))
+        shmem_long_broadcast(SHMEM_TEAM_WORLD, &flag[1], &flag[0], 1, 0);
+    else if (is("split"))
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &other);
+    else if (is("extra"))
+        shmem_barrier_all();
+    else if (is("word"))
+        shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
+    else if (is("words"))
+        shmem_long_wait_until_all(words, 4, NULL, SHMEM_CMP_EQ, 1);
+    else if (is("signal"))
+        shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
+    else if (is("computes") || is("late"))
+        compute_row();
+    else if (is("sleeps"))
+        sleep(1000);
+    else if (is("stopped"))
         raise(SIGSTOP);
-    } else if (strcmp(how, "tokens") == 0) {
+}
+
+/* What all PEs do before they come to the barrier. */
+static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long *heap) {
+    if (is("locks") || is("three_locks")) {
+        /* Each of these PEs holds a lock and then wants that of the next one. */
+        const int cycle = is("locks") ? 2 : 3;
+        if (me < cycle)
+            shmem_set_lock(&locks[me]);
+        shmem_barrier_all();
+        if (me < cycle)
+            shmem_set_lock(&locks[(me + 1) % cycle]);
+    } else if (is("lock_and_barrier")) {
+        if (me == 1) {
+            shmem_set_lock(locks);
+            shmem_barrier_all();
+        } else {
+            shmem_barrier_all();
+            shmem_set_lock(locks);
+        }
+    } else if (is("holder")) {
+        if (me == 1)
+            shmem_set_lock(locks);
+        shmem_barrier_all();
+        me == 1 ? compute_row() : shmem_set_lock(locks);
+    } else if (is("tokens")) {
         /* Each waits for the one before it, and none begins. */
         shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);
         shmem_long_p(&token, 1, (me + 1) % n);
-    } else if (strcmp(how, "teams") == 0) {
+    } else if (is("teams")) {
         shmem_team_sync(pair[me % 2]);
         shmem_team_sync(pair[1 - me % 2]);
+    } else if (is("writer") || is("signaler") || is("adder")) {
+        /* PE 2 writes too little. */
+        if (me == 2) {
+            shmem_long_put(&flag[1], (long[]){6, 7}, 2, 1);
+            shmem_long_put_signal(&token, &dest, 1, &sig, 4, SHMEM_SIGNAL_SET, 1);
+            shmem_long_atomic_add(heap, 3, 1);
+            shmem_long_p(&flag[2], 9, 3);
+            shmem_long_g(&flag[2], 1);
+        }
+        if (me == 1 && is("writer"))
+            shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
+        else if (me == 1 && is("signaler"))
+            shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
+        else if (me == 1)
+            shmem_long_wait_until(heap, SHMEM_CMP_EQ, 8);
+    } else if (is("even")) {
+        /* PE 2 never comes to the collective of the even PEs, for which the odd ones wait. */
+        if (me == 2)
+            shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);
+        if (me % 2 == 0)
+            shmem_long_sum_reduce(even, &dest, &source, 1);
     }
+}
+
+int main(int argc, char **argv) {
+    how = argc > 1 ? argv[1] : "";
+    before_init();
+    shmem_init();
+    const int me = shmem_my_pe(), n = shmem_n_pes();
+    shmem_team_t pair[2], even;
+    for (int team = 0; team < 2; team++)
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &pair[team]);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (n + 1) / 2, NULL, 0, &even);
+    long *heap = shmem_calloc(4, sizeof(long));
     shmem_barrier_all();
-    printf("did not hang\n");
+    of_all(me, n, pair, even, heap);
+    if (me == 1)
+        of_pe_1();
+    if (!is("late"))
+        shmem_barrier_all();
     shmem_finalize();
+    printf("did not hang\n");
     return 0;
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::Server;
 use rushmem_explain::explain;
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::Status;
 use tokio::time::Instant;
 
 use super::overdue::{WaitId, waits};
-use super::survey::{Inquiry, is_outside, now};
+use super::stacks;
+use super::survey::{Inquiry, SurveyResult, is_outside, now};
 
 /// Time for the reports of all PEs.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -47,6 +48,11 @@ pub struct Explainer {
     is_due: bool,
     /// Whether gdb is installed on this host, or it has been said that it is not.
     has_gdb: bool,
+    /// The PEs that daemons still look at with gdb, and until when they may.
+    inspected: BTreeSet<u32>,
+    inspected_until: Instant,
+    /// Where PEs are, which is printed after the explanation.
+    stacks: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -70,6 +76,9 @@ impl Explainer {
             last: None,
             is_due: false,
             has_gdb,
+            inspected: BTreeSet::new(),
+            inspected_until: Instant::now(),
+            stacks: Vec::new(),
         }
     }
 
@@ -100,20 +109,43 @@ impl Explainer {
         Some(Inquiry { number: self.number, statuses: server.statuses(), at_once, with_stacks })
     }
 
-    /// Takes reports of an inquiry. `is_last`: no better ones follow.
-    pub fn add(&mut self, number: u32, reports: Vec<PeReport>, is_last: bool) {
-        if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
-            for report in reports {
-                if is_last {
-                    open.awaited.remove(&report.pe);
+    /// Takes what daemons have found out.
+    pub fn add(&mut self, result: SurveyResult) {
+        match result {
+            SurveyResult::Reports { number, reports, inspected } => {
+                if !inspected.is_empty() {
+                    self.inspected_until = Instant::now() + stacks::LIMIT;
+                    self.inspected.extend(inspected);
                 }
-                open.reports.insert(report.pe, report);
+                if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
+                    for report in reports {
+                        open.awaited.remove(&report.pe);
+                        open.reports.insert(report.pe, report);
+                    }
+                }
+            }
+            SurveyResult::Stack { pe, threads } => {
+                self.inspected.remove(&pe);
+                let line = |thread| format!("oshrun: PE {pe} is in {thread}");
+                self.stacks.extend(threads.into_iter().map(line));
             }
         }
     }
 
+    /// Where PEs are, as far as it became known since the last call, once the explanation is out.
+    pub fn stacks(&mut self) -> Option<String> {
+        let is_due = self.collection.is_none() && !self.stacks.is_empty();
+        is_due.then(|| std::mem::take(&mut self.stacks).join("\n"))
+    }
+
+    /// Whether nothing follows the explanation that was printed.
+    pub fn is_complete(&self) -> bool {
+        self.inspected.is_empty() || Instant::now() >= self.inspected_until
+    }
+
     /// The process of a PE has ended, which therefore may not report.
     pub fn ended(&mut self, pe: u32) {
+        self.inspected.remove(&pe);
         if let Some(open) = &mut self.collection {
             open.awaited.remove(&pe);
         }
@@ -139,10 +171,12 @@ impl Explainer {
         Some(self.last? + self.limit?)
     }
 
-    /// When to call [`Explainer::finish`] or [`Explainer::begin_overdue`] again.
+    /// When to call [`Explainer::finish`], [`Explainer::is_complete`] or
+    /// [`Explainer::begin_overdue`] again.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),
+            None if !self.is_complete() => Some(self.inspected_until),
             None => self.next_overdue().filter(|_| self.is_due),
         }
     }
@@ -184,7 +218,7 @@ impl Explainer {
             return String::new();
         }
         self.explained = current.into_keys().collect();
-        let mut has_no_stack = false;
+        let mut is_any_outside = false;
         for pe in 0..server.n_pes() {
             // When a loss is explained, the PEs that have reported have been ended since.
             let has_reported = open.reports.contains_key(&pe);
@@ -194,18 +228,17 @@ impl Explainer {
             {
                 report.process = ProcessState::Ended(exit.to_string());
             }
-            if report.status.is_none()
-                && let Some((pid, stage)) = server.progress(pe)
-            {
+            if report.status.is_none() {
+                let (pid, stage) = server.progress(pe);
                 let (waits, held_locks) = (Vec::new(), Vec::new());
                 report.status = Some(Status { pid, pid_namespace: 0, stage, waits, held_locks });
             }
-            has_no_stack |= is_outside(report) && report.stack.is_empty();
+            is_any_outside |= is_outside(report);
         }
         let reports: Vec<PeReport> = open.reports.into_values().collect();
         let text = explain(server.n_pes(), &reports);
         let is_requested = matches!(open.purpose, Purpose::Request | Purpose::Timeout);
-        let hint = match has_no_stack && !self.has_gdb && is_requested {
+        let hint = match is_any_outside && !self.has_gdb && is_requested {
             true => "\nIf gdb were installed, it would show where PEs outside the library are.",
             false => "",
         };
@@ -234,7 +267,7 @@ fn silent(pe: u32, host: &str) -> PeReport {
         read_at: now(),
         values: Vec::new(),
         symbols: Vec::new(),
-        busy_threads: 0,
-        stack: Vec::new(),
+        writes: None,
+        other_threads: OtherThreads::default(),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::place;
 use rushmem_explain::status::{PLACE_BYTES, Status, Subject, Word};
+use rushmem_explain::writes::{self, LastWrite, RING_BYTES};
 
 /// The memory of this node, and where the statuses are in it.
 #[derive(Clone, Debug)]
@@ -19,12 +20,24 @@ pub struct NodeStatuses {
 impl NodeStatuses {
     /// The status of the PE with this local number.
     pub fn of(&self, local: u32) -> Option<Status> {
+        let at = self.place(local)?;
+        place::read(|nbytes| self.copy(nbytes, at))
+    }
+
+    /// The last writes of the PE with this local number, if it records them.
+    pub fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
+        let at = self.place(local)?.checked_add(PLACE_BYTES as u64)?;
+        writes::read(|| self.copy(RING_BYTES, at))
+    }
+
+    fn place(&self, local: u32) -> Option<u64> {
         let stride = self.places.stride.checked_mul(local.into())?;
-        let at = self.places.at.checked_add(stride)?;
-        place::read(|| {
-            let mut bytes = vec![0; PLACE_BYTES];
-            self.read(&mut bytes, at).then_some(bytes)
-        })
+        self.places.at.checked_add(stride)
+    }
+
+    fn copy(&self, nbytes: usize, at: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; nbytes];
+        self.read(&mut bytes, at).then_some(bytes)
     }
 
     /// The values of the words of all waits, in their order.

@@ -15,8 +15,8 @@ use crate::mark;
 /// Maximum number of PEs of this process.
 pub const MAX_PES: usize = 4;
 
-/// Time for gdb to look at all of these PEs.
-const LIMIT: Duration = Duration::from_millis(1300);
+/// Time for gdb to look at all of these PEs, on a machine that is busy.
+pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// Time for gdb to leave the process after SIGTERM.
 const FAREWELL: Duration = Duration::from_millis(200);
@@ -36,16 +36,17 @@ const FRAMES: &str = "6";
 /// How gdb shows the beginning of a name of a thread of the library.
 const LIBRARY: &str = "\"rushmem";
 
-/// The functions of the threads of these processes; nothing for those that gdb may not look at.
-/// `mark` is the mark of the job, so that gdb ends with it.
-pub fn of(pids: &[u32], mark: &OsStr) -> Vec<Vec<String>> {
+/// The functions of the threads of these PEs, each with its process, one after the other as they
+/// become known; nothing for those that gdb may not look at. `mark` is the mark of the job, so that
+/// gdb ends with it.
+pub fn of(pes: &[(u32, u32)], mark: &OsStr, found: impl Fn(u32, Vec<String>) + Sync) {
     let deadline = Instant::now() + LIMIT;
     std::thread::scope(|scope| {
-        let start =
-            |&pid| scope.spawn(move || shown(&text(pid, mark, deadline).unwrap_or_default()));
-        let looks: Vec<_> = pids.iter().map(start).collect();
-        looks.into_iter().map(|look| look.join().unwrap_or_default()).collect()
-    })
+        for &(pe, pid) in pes {
+            let found = &found;
+            scope.spawn(move || found(pe, shown(&text(pid, mark, deadline).unwrap_or_default())));
+        }
+    });
 }
 
 /// What gdb prints.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rushmem_bootstrap::env;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_bootstrap::server::Statuses;
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::{Place, Stage, Status, Subject};
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
@@ -27,7 +27,7 @@ const LOOK_TIME: Duration = Duration::from_millis(200);
 const LOCK_BYTES: u64 = 8;
 
 /// Maximum number of reports in a message, far below the limit of messages.
-pub const BATCH: usize = 8;
+const BATCH: usize = 8;
 
 /// A request for reports on all PEs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -40,6 +40,27 @@ pub struct Inquiry {
     pub at_once: bool,
     /// Whether gdb may be attached, which ends some system calls of a PE with EINTR.
     pub with_stacks: bool,
+}
+
+/// What is found out about PEs for an inquiry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum SurveyResult {
+    /// Reports on some PEs.
+    Reports {
+        /// The number of the inquiry.
+        number: u32,
+        /// The reports.
+        reports: Vec<PeReport>,
+        /// The PEs of which a [`SurveyResult::Stack`] follows.
+        inspected: Vec<u32>,
+    },
+    /// Where a PE is that is outside the library.
+    Stack {
+        /// The PE.
+        pe: u32,
+        /// The innermost functions of each thread; nothing if they cannot be found out.
+        threads: Vec<String>,
+    },
 }
 
 /// A PE of this process.
@@ -87,52 +108,44 @@ pub fn now() -> u64 {
 
 impl Survey {
     /// Makes the reports without waiting for anything.
-    pub fn at_once(&self) -> Vec<PeReport> {
+    pub fn at_once(&self, number: u32) -> Vec<SurveyResult> {
         let report = |pe: &RunningPe| {
             let status = self.status(pe.local);
             let look = process_state::look_at_state(process(*pe, status.as_ref()));
             self.report(*pe, status, process_state::between(look.as_ref(), look.as_ref()))
         };
-        self.pes.iter().map(report).collect()
+        let reports: Vec<PeReport> = self.pes.iter().map(report).collect();
+        batches(number, &reports, &[]).collect()
     }
 
-    /// Makes the reports, and again with the functions of PEs that are outside the library, if they
-    /// are wanted, which takes longer. `send` gets the reports, and whether no better ones follow.
-    pub fn make(&self, with_stacks: bool, send: impl Fn(&[PeReport], bool)) {
+    /// Makes the reports, and then finds out where PEs are that are outside the library, if that is
+    /// wanted. `send` gets the results.
+    pub fn make(&self, inquiry: &Inquiry, send: impl Fn(SurveyResult) + Sync) {
         let look = |pe: &RunningPe| FirstLook::at(*pe, self.status(pe.local).as_ref());
         let looks: Vec<FirstLook> = self.pes.iter().map(look).collect();
         std::thread::sleep(LOOK_TIME);
         let mut reports: Vec<PeReport> = looks.iter().map(|first| self.second(first)).collect();
         let pids: Vec<u32> = looks.iter().map(|first| first.pid).collect();
         add_symbols(&mut reports, &pids);
-        let outside: Vec<usize> = (0..reports.len())
-            .filter(|&index| with_stacks && is_outside(&reports[index]) && !is_traced(pids[index]))
+        let outside: Vec<(u32, u32)> = (0..reports.len())
+            .filter(|&index| inquiry.with_stacks && is_outside(&reports[index]))
+            .map(|index| (reports[index].pe, pids[index]))
+            .filter(|&(_, pid)| !is_traced(pid))
             .take(stacks::MAX_PES)
             .collect();
-        send(&reports, outside.is_empty());
-        if !outside.is_empty() {
-            let pids: Vec<u32> = outside.iter().map(|&index| pids[index]).collect();
-            for (&index, stack) in outside.iter().zip(stacks::of(&pids, &self.mark)) {
-                reports[index].stack = stack;
-            }
-            send(&reports, true);
-        }
+        let inspected: Vec<u32> = outside.iter().map(|(pe, _)| *pe).collect();
+        batches(inquiry.number, &reports, &inspected).for_each(&send);
+        stacks::of(&outside, &self.mark, |pe, threads| send(SurveyResult::Stack { pe, threads }));
     }
 
     /// The report on a PE after a first look.
     fn second(&self, first: &FirstLook) -> PeReport {
         let look = process_state::look(first.pid);
         let status = self.status(first.pe.local);
-        let waiting: Vec<u32> =
-            status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();
-        let state = process_state::between(first.process.as_ref(), look.as_ref());
-        let busy_threads = match (&first.process, &look) {
-            (Some(first_look), Some(look)) => {
-                process_state::busy_threads(first.pid, first_look, look, &waiting)
-            }
-            _ => 0,
-        };
-        PeReport { busy_threads, ..self.report(first.pe, status, state) }
+        let (before, now) = (first.process.as_ref(), look.as_ref());
+        let state = process_state::between(before, now);
+        let other_threads = process_state::other_threads(first.pid, status.as_ref(), before, now);
+        PeReport { other_threads, ..self.report(first.pe, status, state) }
     }
 
     fn status(&self, local: u32) -> Option<Status> {
@@ -151,10 +164,23 @@ impl Survey {
             read_at: now(),
             values,
             symbols: Vec::new(),
-            busy_threads: 0,
-            stack: Vec::new(),
+            writes: self.statuses.as_ref().and_then(|statuses| statuses.writes(pe.local)),
+            other_threads: OtherThreads::default(),
         }
     }
+}
+
+/// The reports, for the inquiry of this number.
+fn batches(
+    number: u32,
+    reports: &[PeReport],
+    inspected: &[u32],
+) -> impl Iterator<Item = SurveyResult> {
+    reports.chunks(BATCH).map(move |reports| {
+        let is_here = |pe: &&u32| reports.iter().any(|report| report.pe == **pe);
+        let inspected = inspected.iter().filter(is_here).copied().collect();
+        SurveyResult::Reports { number, reports: reports.to_vec(), inspected }
+    })
 }
 
 /// Whether the PE runs and waits for nothing in the library, as far as is known.

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_bootstrap::server::Statuses;
-use rushmem_explain::report::PeReport;
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -31,7 +30,7 @@ use self::branches::{Branches, Daemons};
 use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
 use crate::explain::overdue::Watch;
-use crate::explain::survey::{self, Inquiry, RunningPe, Survey};
+use crate::explain::survey::{Inquiry, RunningPe, Survey};
 use crate::failure::StartFailure;
 use crate::local_pes::LocalPes;
 use crate::output::Output;
@@ -217,23 +216,15 @@ impl Subtree {
             statuses: inquiry.statuses.and_then(|places| self.local_pes.statuses(places)),
             mark: self.processes.mark().value().to_os_string(),
         };
-        let batches = move |reports: &[PeReport], is_last| -> Vec<Up> {
-            let number = inquiry.number;
-            let batch =
-                |reports: &[PeReport]| Up::Explained { number, reports: reports.to_vec(), is_last };
-            reports.chunks(survey::BATCH).map(batch).collect()
-        };
         if inquiry.at_once {
-            self.events.extend(batches(&survey.at_once(), true));
+            self.events.extend(survey.at_once(inquiry.number).into_iter().map(Up::Found));
             return;
         }
         let explain = self.explain.clone();
-        let send = move |reports: &[PeReport], is_last| {
-            // The receiver lives as long as this process.
-            batches(reports, is_last).into_iter().for_each(|batch| drop(explain.send(batch)));
-        };
+        // The receiver lives as long as this process.
+        let send = move |result| drop(explain.send(Up::Found(result)));
         // Without a thread, the reports are missing.
-        let _ = std::thread::Builder::new().spawn(move || survey.make(inquiry.with_stacks, send));
+        let _ = std::thread::Builder::new().spawn(move || survey.make(&inquiry, send));
     }
 
     /// Looks for waits that last longer than `limit`, once per second; each is an event.

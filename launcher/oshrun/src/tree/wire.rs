@@ -8,12 +8,11 @@ use std::time::Duration;
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;
 use rushmem_bootstrap::server::Statuses;
-use rushmem_explain::report::PeReport;
 use serde::{Deserialize, Serialize};
 
 use super::orders::Orders;
 use crate::explain::overdue::WaitId;
-use crate::explain::survey::Inquiry;
+use crate::explain::survey::{Inquiry, SurveyResult};
 
 /// Maximum size of a message to the parent: a piece of output or of frames, and a header.
 pub const MAX_UP: usize = 512 * 1024;
@@ -112,15 +111,8 @@ pub enum Up {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// Reports on some PEs, in reply to [`Down::Explain`].
-    Explained {
-        /// The number of the inquiry.
-        number: u32,
-        /// The reports.
-        reports: Vec<PeReport>,
-        /// Whether no better reports on these PEs follow.
-        is_last: bool,
-    },
+    /// What is known of some PEs, in reply to [`Down::Explain`].
+    Found(SurveyResult),
     /// A wait has lasted longer than [`Down::Watch`] allows.
     Overdue(WaitId),
     /// All PEs below this daemon have ended.

@@ -36,7 +36,7 @@ fn nothing_overlaps() {
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
         ends.push((a.progress(), WORD));
-        ends.push((a.status(), PLACE_BYTES));
+        ends.extend([(a.status(), PLACE_BYTES), (a.writes(), RING_BYTES)]);
         ends.sort();
         for pair in ends.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");

@@ -1,0 +1,163 @@
+//! The last writes of a PE to memory of other PEs, in the shared memory of its node, for those that
+//! wait for a word: who wrote it last, and when.
+//!
+//! The writes are in a ring after the place of the status. It consists of words of 8 bytes in
+//! native byte order: a word that is 1 if the PE records its writes, then [`ENTRIES`] entries of
+//! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1, and 0
+//! while the PE writes the entry.
+//!
+//! A writer stores 0 there, the other words after a release fence, and the number by a release
+//! store. A reader takes an entry from a copy between two others that have the same number, as
+//! [`place`](crate::place) explains: the number of a write never comes back.
+
+use crate::status::Place;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{Ordering, fence};
+
+/// Entries of the ring.
+pub const ENTRIES: usize = 32;
+
+/// Words of an entry: its number, the time, the PE and the kind of the place, where it is there,
+/// how many bytes, and the name of the call.
+pub const ENTRY_WORDS: usize = 5 + NAME_WORDS;
+
+const NAME_WORDS: usize = 4;
+
+/// Size of a word.
+const WORD: usize = size_of::<u64>();
+
+/// Bytes of the ring, which begins at a multiple of 64.
+pub const RING_BYTES: usize = (WORD * (1 + ENTRIES * ENTRY_WORDS)).next_multiple_of(64);
+
+/// The kind of a place in static data.
+const STATIC: u64 = 1 << 32;
+
+/// A write to memory of another PE: a put or an atomic operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastWrite {
+    /// When the call began: nanoseconds of `CLOCK_MONOTONIC` of the host.
+    pub at: u64,
+    /// The PE that has the memory.
+    pub pe: u32,
+    /// Where the first byte is.
+    pub place: Place,
+    /// How many bytes from the first to the last one.
+    pub nbytes: u64,
+    /// The function as the user called it; the end of a long name is missing.
+    pub call: String,
+}
+
+/// The words of an entry after the first one, from what a [`LastWrite`] consists of; nothing for a
+/// place that is not symmetric.
+pub fn encode(
+    at: u64,
+    pe: u32,
+    place: &Place,
+    nbytes: u64,
+    call: &str,
+) -> Option<[u64; ENTRY_WORDS - 1]> {
+    let (kind, offset) = match place {
+        Place::Heap { offset, .. } => (0, *offset),
+        Place::Static { address } => (STATIC, *address),
+        Place::Other { .. } => return None,
+    };
+    let mut words = [0; ENTRY_WORDS - 1];
+    words[..4].copy_from_slice(&[at, u64::from(pe) | kind, offset, nbytes]);
+    for (word, name) in words[4..].iter_mut().zip(call.as_bytes().chunks(WORD)) {
+        let mut bytes = [0; WORD];
+        bytes[..name.len()].copy_from_slice(name);
+        *word = u64::from_ne_bytes(bytes);
+    }
+    Some(words)
+}
+
+impl LastWrite {
+    fn decode(words: &[u64]) -> Option<LastWrite> {
+        let &[at, target, offset, nbytes, ref name @ ..] = words else { return None };
+        let place = match target & STATIC {
+            0 => Place::Heap { offset, block: None },
+            _ => Place::Static { address: offset },
+        };
+        let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let call = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
+        Some(LastWrite { at, pe: target as u32, place, nbytes, call })
+    }
+
+    /// Whether a word of `nbytes` bytes of a PE is among the bytes.
+    pub fn is_of(&self, pe: u32, place: &Place, nbytes: u64) -> bool {
+        let (ours, theirs) = match (&self.place, place) {
+            (Place::Heap { offset: a, .. }, Place::Heap { offset: b, .. }) => (*a, *b),
+            (Place::Static { address: a }, Place::Static { address: b }) => (*a, *b),
+            _ => return false,
+        };
+        let is_before = |start: u64, nbytes: u64, other: u64| other.wrapping_sub(start) < nbytes;
+        self.pe == pe && (is_before(ours, self.nbytes, theirs) || is_before(theirs, nbytes, ours))
+    }
+}
+
+/// The writes in a ring that its PE may be writing, of which `copy` makes copies; `None` if it
+/// records none.
+pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
+    let mut words = || -> Option<Vec<u64>> {
+        let bytes = copy()?;
+        fence(Ordering::Acquire);
+        let words = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+        Some(words.collect())
+    };
+    let (before, ring, after) = (words()?, words()?, words()?);
+    if ring.first() != Some(&1) {
+        return None;
+    }
+    let entries = ring.get(1..)?.chunks_exact(ENTRY_WORDS).take(ENTRIES).enumerate();
+    let whole = entries.filter(|(index, _)| {
+        let number = |words: &[u64]| words.get(1 + index * ENTRY_WORDS).copied();
+        number(&before) != Some(0) && number(&before) == number(&after)
+    });
+    whole.map(|(_, entry)| LastWrite::decode(&entry[1..])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(pe: u32, place: Place) -> LastWrite {
+        LastWrite { at: 5, pe, place, nbytes: 16, call: "shmem_uint64_atomic_compare_swap".into() }
+    }
+
+    /// A ring with these entries, by their numbers.
+    fn ring(entries: &[(u64, &LastWrite)]) -> Vec<u8> {
+        let mut words = vec![0; RING_BYTES / WORD];
+        words[0] = 1;
+        for (index, (number, write)) in entries.iter().enumerate() {
+            let at = 1 + index * ENTRY_WORDS;
+            words[at] = *number;
+            let LastWrite { at: time, pe, place, nbytes, call } = write;
+            let entry = encode(*time, *pe, place, *nbytes, call).expect("a symmetric place");
+            words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
+        }
+        words.into_iter().flat_map(u64::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn whole_entries_come_back() {
+        let heap = write(3, Place::Heap { offset: 64, block: None });
+        let variable = write(0, Place::Static { address: 0x4040 });
+        assert_eq!(encode(5, 0, &Place::Other { address: 1 }, 8, "shmem_putmem"), None);
+        let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
+        assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
+        let mut copies = [old, new.clone(), new].into_iter();
+        assert_eq!(read(|| copies.next()), Some(vec![heap]));
+        assert_eq!(read(|| Some(vec![0; RING_BYTES])), None);
+        assert_eq!(read(|| Some(Vec::new())), None);
+    }
+
+    #[test]
+    fn a_write_is_of_the_words_that_it_overlaps() {
+        let write = write(3, Place::Heap { offset: 64, block: None });
+        let at = |offset| Place::Heap { offset, block: Some((0, 8)) };
+        let is_of = |pe, offset| write.is_of(pe, &at(offset), 8);
+        assert!([57, 64, 72, 79].into_iter().all(|offset| is_of(3, offset)));
+        assert!(![56, 80].into_iter().any(|offset| is_of(3, offset)) && !is_of(2, 64));
+        assert!(!write.is_of(3, &Place::Static { address: 64 }, 8));
+    }
+}

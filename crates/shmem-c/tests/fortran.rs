@@ -107,7 +107,7 @@ fn lines_leave_as_they_are_printed() {
     assert_eq!(outcome.stdout, "before\n", "{outcome}");
 }
 
-/// A message names the routine as programs do, and the argument.
+/// A message names the routine as programs do, the argument, and the line.
 fn misuse_is_reported_in_the_words_of_fortran() {
     let cases = [
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
@@ -124,7 +124,9 @@ fn misuse_is_reported_in_the_words_of_fortran() {
              call shpalloc(at, 4, code, 1)\n{statement}\nend\n"
         );
         let program = text(&format!("misuse_{at}.f90"), &program);
-        Job::new(program).n(1).run().assert_fails(words);
+        let outcome = Job::new(program).n(1).run();
+        let message = outcome.assert_fails(words);
+        assert!(message.ends_with(&format!("misuse_{at}.f90:6)")), "{outcome}");
     }
 }
 

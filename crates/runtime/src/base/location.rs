@@ -61,13 +61,16 @@ fn first_outside(stack: &str) -> Option<String> {
         let rest = folder.and_then(|folder| place.strip_prefix(folder));
         rest.is_some_and(|rest| rest.contains("/src/"))
     };
-    let is_ours = |(name, place): &&(&str, Option<&str>)| {
+    let is_ours = |(name, place): &(&str, Option<&str>)| {
         let name = name.trim_start_matches(['<', '&', '[']);
         let by_place = |place: &str| is_source(place) || place.starts_with(OF_RUST);
         OURS.iter().any(|start| name.starts_with(start)) || place.is_some_and(by_place)
     };
-    let (name, place) = *frames.iter().find(|frame| !is_ours(frame))?;
-    let place = place.filter(|_| !OUTERMOST.contains(&name))?;
+    // A frame without a place is ours if we are behind it, too.
+    let outside = frames.iter().position(|frame| frame.1.is_some() && !is_ours(frame))?;
+    let (name, place) = frames[outside];
+    let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);
+    let place = place.filter(|_| follows_ours && !OUTERMOST.contains(&name))?;
     Some(without_column(place).to_owned())
 }
 
@@ -110,12 +113,13 @@ mod tests {
              at /a/crates/runtime/src/base/location.rs:20:9
    1:     0x7f02 - put
              at /a/crates/librushmem/../shmem-c/src/export.rs:30:9
-   2:     0x7f03 - pshmem_int_put
-   3:     0x5501 - write_all
+   2:     0x7f03 - poll
+   3:     0x7f03 - pshmem_int_put
+   4:     0x5501 - write_all
              at /b/write.c:42:9
-   4:     0x5502 - main
+   5:     0x5502 - main
              at /b/program.c:12:5
-   5:     0x7f04 - __libc_start_call_main
+   6:     0x7f04 - __libc_start_call_main
              at ./nptl/libc_start_call_main.h:58:16
 ";
         assert_eq!(first_outside(in_c).as_deref(), Some("/b/write.c:42"));
@@ -139,7 +143,9 @@ mod tests {
         let stripped = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - main\n";
         assert_eq!(first_outside(stripped), None);
         assert_eq!(first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"), None);
-        let thread = "   0:     0x01 - start_thread\n             at ./nptl/pthread.c:442:8\n";
+        let partly = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - f\n   2:     0x03 - main\n    at /a.c:3\n";
+        assert_eq!(first_outside(partly), None);
+        let thread = "   0:     0x01 - std::f\n   1:     0x02 - start_thread\n             at ./nptl/pthread.c:442:8\n";
         assert_eq!(first_outside(thread), None);
         assert_eq!(first_outside("disabled backtrace"), None);
         assert_eq!(first_outside(""), None);

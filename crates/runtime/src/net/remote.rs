@@ -57,14 +57,6 @@ pub(crate) fn record_writes(record: RecordWrite) {
     let _ = RECORD.set(record);
 }
 
-/// Whether an access writes to symmetric memory. A signal counts for its data.
-fn writes(call: Call, counted: Counted) -> bool {
-    use AccessKind::{G, Get, GetNbi, GetStrided};
-    let is_fetch = call.0.ends_with("fetch") || call.0.ends_with("fetch_nbi");
-    let is_get = matches!(counted, Some((Get | GetNbi | G | GetStrided, _)));
-    !is_fetch && !is_get
-}
-
 /// As what an access counts, with how many bytes, unless it is a part of another one.
 pub(super) type Counted = Option<(AccessKind, usize)>;
 
@@ -492,7 +484,7 @@ fn other_target(
     if let (Some(counters), Some((kind, nbytes))) = (counters::get(), counted) {
         counters.access(kind, ctx, network::pe(pe).index(), nbytes);
     }
-    if let Some(record) = RECORD.get().filter(|_| writes(call, counted)) {
+    if let Some(record) = RECORD.get().filter(|_| argument != "source") {
         record(call, addr, nbytes, pe);
     }
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {

@@ -1,11 +1,12 @@
 //! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
 #![allow(unsafe_code)]
 
-use super::{connect, finalize, join, leave, statistics, threads, watchdog};
+use super::{connect, finalize, join, leave, statistics, threads, trace, watchdog};
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::base::job::{self, Job};
+use crate::base::observe::{self, Observer};
 use crate::base::process;
 use crate::base::settings::Statistics;
 use crate::coll::collectives::barrier_all;
@@ -59,13 +60,18 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
-    address::open(heap, heap_bytes, job.settings.check || counted);
+    if job.settings.check {
+        observe::add(Observer::Check);
+    }
+    let traced = job.settings.trace.is_some();
+    address::open(heap, heap_bytes, job.settings.check || counted || traced);
     caller::initialized_here();
     process::increment_inits();
     // Other PEs may enter by another routine.
     barrier_all(Call(&"shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
+    trace::start(call, job);
     job
 }
 

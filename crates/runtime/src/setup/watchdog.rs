@@ -7,8 +7,9 @@
 #![allow(unsafe_code)]
 
 use crate::base::job::Job;
+use crate::base::time::nanoseconds;
 use crate::memory::statics;
-use crate::sync::{flags, status};
+use crate::sync::flags;
 use rushmem_bootstrap::NodeMap;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_explain::report::{PeReport, ProcessState};
@@ -71,7 +72,7 @@ impl Watchdog {
 
     /// The waits that have lasted longer than the limit, the longest first.
     fn long_waits(&self) -> Vec<WaitId> {
-        let (now, limit) = (status::now(), self.limit.as_nanos() as u64);
+        let (now, limit) = (nanoseconds(), self.limit.as_nanos() as u64);
         let mut waits: Vec<WaitId> = Vec::new();
         for pe in self.pes() {
             let status = self.status(pe);
@@ -131,7 +132,7 @@ impl Watchdog {
     }
 
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {
-        let read_at = status::now();
+        let read_at = nanoseconds();
         let now = self.look(status.as_ref());
         let waiting: Vec<u32> =
             status.iter().flat_map(|status| &status.waits).map(|wait| wait.thread).collect();

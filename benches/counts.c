@@ -65,6 +65,8 @@ static void *calls(void *unused)
         CALL(shmem_ctx_putmem_nbi(ctx, word, &local, sizeof local, pe));
     } else if (strcmp(routine, "shmem_ctx_getmem") == 0) {
         CALL(shmem_ctx_getmem(ctx, &local, word, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_barrier_all") == 0) {
+        CALL(shmem_barrier_all());
     } else {
         fprintf(stderr, "counts: it knows no routine %s\n", routine);
         shmem_global_exit(2);

@@ -175,6 +175,7 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
     for (name, what) in [
         ("SHMEM_CHECK", "makes checks that cost time"),
         ("SHMEM_STATS", "counts each operation, which costs time"),
+        ("SHMEM_TRACE", "records each operation, which costs time"),
     ] {
         let value = std::env::var(name).unwrap_or_default();
         if !value.is_empty() && value != "0" {

@@ -30,6 +30,8 @@ const ROUTINES: &[(&str, &str)] = &[
     ("shmem_long_g", "rust_g"),
     ("shmem_long_atomic_fetch_add", "rust_fetch_add"),
 ];
+/// A call that may wait, of a job of one PE; it checks more in Rust.
+const BARRIER: &str = "shmem_barrier_all";
 const SOURCE: &str = "benches/counts.c";
 /// Packages that are built for the counts, besides the release.
 const PACKAGES: [&str; 2] = ["counts", "strict-fabric"];
@@ -96,6 +98,7 @@ fn counted(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<Ve
         counts.push(on_node(workspace, &program, in_c)?);
         counts.push(on_node(workspace, &rust, in_rust)?);
     }
+    counts.push(on_node(workspace, &program, BARRIER)?);
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {

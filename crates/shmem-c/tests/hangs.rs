@@ -136,7 +136,8 @@ const HEALTHY: &[(&str, &[&str])] = &[
 /// What no explanation of a healthy job says.
 const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", "ended"];
 
-/// Between two requests for an explanation.
+/// Until the first request for an explanation, and half of the time until the next one: gdb stops
+/// PEs that are not in the library yet.
 const PAUSE: Duration = Duration::from_millis(1500);
 
 /// How the PEs reach each other.
@@ -156,26 +157,24 @@ fn start(program: PathBuf, words: &[&str], n: usize, network: &Network) -> Runni
 }
 
 /// Requests explanations until they have all `words`: PEs may not have come to the hang, and a
-/// busy machine may be too late for one. Returns what was printed.
+/// busy machine may be too late for one.
 #[track_caller]
-fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
+fn explained(job: &mut Running, words: &[&str], n: usize) {
     let last = (n - 1).to_string();
     let rest = if n == 4 { "0 and 2-3".to_owned() } else { format!("0 and 2-{last}") };
     let words: Vec<String> =
         words.iter().map(|word| word.replace("{rest}", &rest).replace("{last}", &last)).collect();
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
-    let requested = Cell::new(Instant::now());
+    let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
     job.wait_for(|lines| {
         let text = lines.join("\n");
-        if words.iter().all(|word| text.contains(word)) {
-            return Some(text);
-        }
-        if requested.get().elapsed() >= PAUSE {
+        let (at, pause) = next.get();
+        if Instant::now() >= at {
             kill_process(oshrun, Signal::QUIT).expect("own");
-            requested.set(Instant::now());
+            next.set((Instant::now() + pause, 2 * pause));
         }
-        None
-    })
+        words.iter().all(|word| text.contains(word)).then_some(())
+    });
 }
 
 fn hangs<'a>(
@@ -185,8 +184,7 @@ fn hangs<'a>(
 ) {
     for (way, words) in ways {
         let mut job = start(program!("hangs.c"), &[way], n, network);
-        let text = explained(&mut job, words, n);
-        assert!(text.lines().count() < 60, "{text}");
+        explained(&mut job, words, n);
         kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
         let outcome = job.finish();
         assert_eq!(outcome.code(), 143, "{way}: {outcome}");

@@ -7,8 +7,9 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::base::counters::{CallKind, stay};
+use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
+use crate::base::observe;
 use crate::memory::address::require_aligned;
 use crate::memory::place;
 use crate::memory::range::symmetric;
@@ -79,7 +80,9 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     if job.settings.check {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
-    let _stay = stay(CallKind::Wait);
+    let _observed = observe::call(call, CallKind::Wait, || {
+        [place::in_trace(ivar.addr()), size_of::<T>() as u64]
+    });
     let mut value = cmp_value;
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
@@ -213,6 +216,11 @@ impl<T: WaitWord> WaitSet<T> {
         (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
+    /// The place of the words and their bytes.
+    fn in_trace(&self) -> [u64; 2] {
+        [place::in_trace(self.ivars.addr()), (self.nelems * size_of::<T>()) as u64]
+    }
+
     /// # Safety
     /// The arrays are valid as the calls ask.
     unsafe fn is_empty(&self) -> bool {
@@ -310,7 +318,7 @@ macro_rules! sets {
 sets! {
     /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
     fn wait_until_all() -> () = |job, set| {
-        let _stay = stay(CallKind::Wait);
+        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
         // SAFETY: the same contract.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
     };
@@ -318,7 +326,7 @@ sets! {
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
     /// `SIZE_MAX` when no word is in the set.
     fn wait_until_any() -> usize = |job, set| {
-        let _stay = stay(CallKind::Wait);
+        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return usize::MAX;
@@ -337,7 +345,7 @@ sets! {
     /// `shmem_wait_until_some` (§9.11.4, §9.11.7): how many words satisfied the comparison, their
     /// indices in `indices`; 0 when no word is in the set.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
-        let _stay = stay(CallKind::Wait);
+        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return 0;

@@ -1,14 +1,15 @@
 //! What this PE sends to whom, and how long it stays in calls that wait, while `SHMEM_STATS` asks
 //! for it.
 //!
-//! Without counters nothing is allocated. Accesses are counted on their cold path, which all of
-//! them take while there are counters (`memory::address`); other calls look whether there are any.
+//! Without counters nothing is allocated. `base::observe` counts what it sees.
 
 use crate::base::handle::ContextHandle;
+use crate::base::observe::{self, Observer};
+use rushmem_trace::layout::Kind;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::Duration;
 
 macro_rules! kinds {
     ($(#[$doc:meta])* $name:ident: $($kind:ident = $text:literal),* $(,)?) => {
@@ -54,6 +55,18 @@ kinds! {
 }
 
 impl AccessKind {
+    /// As what a trace has it, and whether a quiet completes it.
+    pub(crate) fn traced(self) -> (Kind, bool) {
+        use AccessKind::*;
+        let kind = match self {
+            Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
+            Get | GetNbi | G | GetStrided => Kind::Get,
+            Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
+            Collective => Kind::Move,
+        };
+        (kind, matches!(self, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi))
+    }
+
     /// Those that write there, and those that bring something back: the two sides of SOS's
     /// counters.
     const WRITES: [AccessKind; 7] = [
@@ -73,6 +86,19 @@ impl AccessKind {
         AccessKind::AmoFetch,
         AccessKind::AmoFetchNbi,
     ];
+}
+
+impl CallKind {
+    /// As what a trace has it.
+    pub(crate) fn traced(self) -> Kind {
+        match self {
+            CallKind::Collective => Kind::Collective,
+            CallKind::Wait => Kind::Wait,
+            CallKind::Lock => Kind::Lock,
+            CallKind::Fence => Kind::Fence,
+            CallKind::Quiet => Kind::Quiet,
+        }
+    }
 }
 
 /// A number of events, and the sum of their bytes or nanoseconds.
@@ -144,7 +170,6 @@ pub(crate) struct Counters {
 static COUNTERS: OnceLock<Counters> = OnceLock::new();
 
 /// The counters, if there are any.
-#[inline(always)]
 pub(crate) fn get() -> Option<&'static Counters> {
     COUNTERS.get()
 }
@@ -152,6 +177,7 @@ pub(crate) fn get() -> Option<&'static Counters> {
 /// Counts from now on, for the life of the process; for each PE of the job whether it is on this
 /// node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
+    observe::add(Observer::Counters);
     COUNTERS.get_or_init(|| Counters {
         peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),
         calls: Default::default(),
@@ -161,11 +187,16 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 }
 
 impl Counters {
-    /// Counts an access to `pe`, which is a PE of the job.
+    /// Counts an access to `pe`. If there is no such PE the access itself reports that.
     pub(crate) fn access(&self, kind: AccessKind, ctx: ContextHandle, pe: usize, nbytes: usize) {
-        let (peer, nbytes) = (&self.peers[pe], nbytes as u64);
+        let (Some(peer), nbytes) = (self.peers.get(pe), nbytes as u64) else { return };
         peer.traffic.add(nbytes);
         self.context(ctx).accesses[kind as usize][usize::from(!peer.on_node)].add(nbytes);
+    }
+
+    /// Counts a call that lasted so long.
+    pub(crate) fn stayed(&self, kind: CallKind, time: Duration) {
+        self.calls[kind as usize].add(time.as_nanos() as u64);
     }
 
     /// The counters of a context. Contexts that have a place one after another share them.
@@ -187,48 +218,6 @@ impl Counters {
         let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
         let others = others.iter().map(|(place, counters)| (*place, *counters));
         [(0, &self.default_context)].into_iter().chain(others).collect()
-    }
-}
-
-/// Counts what a collective moves between this PE and `pe`.
-#[inline]
-pub(crate) fn moved(pe: usize, nbytes: usize) {
-    if let Some(counters) = get().filter(|_| nbytes > 0) {
-        counters.access(AccessKind::Collective, ContextHandle::DEFAULT, pe, nbytes);
-    }
-}
-
-/// The stay of a thread in a call, counted when it ends. Without counters it is a word that is
-/// empty.
-pub(crate) struct Stay(Option<Box<(CallKind, Instant)>>);
-
-/// Begins a stay, if there are counters.
-#[inline(always)]
-pub(crate) fn stay(kind: CallKind) -> Stay {
-    if get().is_some() { begin_stay(kind) } else { Stay(None) }
-}
-
-#[cold]
-#[inline(never)]
-fn begin_stay(kind: CallKind) -> Stay {
-    Stay(Some(Box::new((kind, Instant::now()))))
-}
-
-impl Drop for Stay {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.0.is_some() {
-            end_stay(self);
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn end_stay(stay: &mut Stay) {
-    if let (Some(counters), Some(begun)) = (get(), stay.0.take()) {
-        let (kind, since) = *begun;
-        counters.calls[kind as usize].add(since.elapsed().as_nanos() as u64);
     }
 }
 

@@ -97,6 +97,16 @@ settings! {
          table with the least, the median and the greatest value of all PEs; json:FILE: write the counters of every PE, by context \
          and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
         |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
+    /// A folder for the trace.
+    trace: Option<String> = "SHMEM_TRACE", &[], None;
+        "a folder into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
+         trace.json, which Perfetto opens; what a PE has recorded survives it: shmem-info trace makes the trace of a job that \
+         has died; it must be set on all PEs or on none";
+        |value| Some(value.map(str::to_owned)), "the name of a folder";
+    /// Bytes of the trace of a PE.
+    trace_size: u64 = "SHMEM_TRACE_SIZE", &[], Some("8m");
+        "bytes of the trace of each PE with SHMEM_TRACE, 64 for each call or access; later records replace the oldest ones";
+        |value| size(value?).filter(|&nbytes| nbytes <= 1 << 40), "a number of bytes of at most 1t, such as 8m";
     /// Bytes of the symmetric heap.
     symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512m");
         "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \

@@ -1,6 +1,12 @@
-//! The clock for measurements of programs.
+//! The clock of this machine, for measurements, statuses and traces.
 
 use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of that clock.
+pub(crate) fn nanoseconds() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
 
 /// `shmemx_wtime`: seconds since some moment that is the same for all PEs of a machine. The clock
 /// never goes back; the library need not be initialized.

@@ -30,9 +30,9 @@ pub fn barrier_all(call: Call) {
 
 /// The barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
-    order::complete_on(call, World);
     let job = job::require(call);
-    let mut entered = EnteredCollective::new(call, teams().world());
+    order::complete_on(call, World);
+    let mut entered = EnteredCollective::of(call, job, teams().world(), None);
     if job.settings.check {
         blocks::require_some_guards(call, job);
         entered.agree(arguments);
@@ -50,8 +50,8 @@ pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
 
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
-    job::require(call);
-    let mut entered = EnteredCollective::new(call, teams().world());
+    let job = job::require(call);
+    let mut entered = EnteredCollective::of(call, job, teams().world(), None);
     entered.agree(&[]);
     entered.sync();
 }

@@ -6,10 +6,12 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
-use crate::base::counters::{self, CallKind, Stay};
+use crate::base::counters::CallKind;
+use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
+use crate::base::observe::{self, ObservedCall};
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
@@ -83,7 +85,7 @@ pub(crate) struct EnteredCollective<'a> {
     pub(crate) job: &'static Job,
     channels: std::sync::MutexGuard<'a, Channels>,
     /// Until it is left.
-    _stay: Stay,
+    _observed: ObservedCall,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -91,21 +93,23 @@ impl<'a> EnteredCollective<'a> {
         match group {
             Participants::Team(team) => EnteredCollective::new(call, team),
             Participants::ActiveSet(set) => {
-                let mut entered = EnteredCollective::new(call, set.team());
-                if set.shares_channels() {
-                    entered.channels.mark(set.mark());
-                    entered.entry.nth = entered.channels.enter_set(set.triplet());
-                }
-                entered.entry.set = Some(set);
-                entered
+                EnteredCollective::of(call, job::require(call), set.team(), Some(set))
             }
         }
     }
 
     pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
-        let job = job::require(call);
-        let stay = counters::stay(CallKind::Collective);
-        caller::check(call, job);
+        EnteredCollective::of(call, job::require(call), team, None)
+    }
+
+    /// By a caller that has the job; over `set`, if it is one that uses the team's channels.
+    #[inline(always)]
+    pub(crate) fn of(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+        set: Option<&'a ActiveSet>,
+    ) -> EnteredCollective<'a> {
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -121,13 +125,14 @@ impl<'a> EnteredCollective<'a> {
         if network::is_open() {
             calling::note(call);
         }
-        let nth = channels.enter();
-        EnteredCollective {
-            entry: CollectiveCall { call, team, set: None, nth },
-            job,
-            channels,
-            _stay: stay,
+        let mut nth = channels.enter();
+        if let Some(set) = set.filter(|set| set.shares_channels()) {
+            channels.mark(set.mark());
+            nth = channels.enter_set(set.triplet());
         }
+        let entry = CollectiveCall { call, team, set, nth };
+        let observed = if observe::any() { observed(&entry, job) } else { ObservedCall::default() };
+        EnteredCollective { entry, job, channels, _observed: observed }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -541,6 +546,17 @@ impl<'a> EnteredCollective<'a> {
             _ => unreachable!("a sync moves nothing"),
         });
     }
+}
+
+/// A collective begins that observers see.
+#[cold]
+#[inline(never)]
+fn observed(entry: &CollectiveCall<'_>, job: &Job) -> ObservedCall {
+    caller::check(entry.call, job);
+    // Teams of one split have the same number, but others members.
+    let first = u64::from(entry.members().world_pe(0).0);
+    let members = digest(&[entry.number(), first]);
+    observe::call(entry.call, CallKind::Collective, || [members, entry.nth])
 }
 
 impl Drop for EnteredCollective<'_> {

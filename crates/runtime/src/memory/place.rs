@@ -28,6 +28,13 @@ pub(crate) fn of_bytes(address: usize, nbytes: usize) -> Place {
     }
 }
 
+/// The place of a symmetric word in a trace: its segment and offset, so that it is the same on all
+/// PEs. A word that is not symmetric has the last place.
+pub(crate) fn in_trace(address: usize) -> u64 {
+    let place = address::place(address, 1);
+    place.map_or(u64::MAX, |(segment, offset)| (segment as u64) << 60 | offset as u64)
+}
+
 /// The offset and size of the block around an address in the heap, unless a thread of this PE uses
 /// the allocator.
 fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {

@@ -1,8 +1,8 @@
 //! Copies of symmetric ranges to other PEs, mapped here or not.
 #![allow(unsafe_code)]
 
-use crate::base::counters;
 use crate::base::handle::ContextHandle;
+use crate::base::observe;
 use crate::memory::range::SymmetricRange;
 use crate::net::{cma, endpoints, network};
 use core::ffi::c_int;
@@ -13,7 +13,7 @@ impl SymmetricRange {
     /// Copy the bytes to `dest` on `pe`, which may be this PE.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        counters::moved(pe.index(), self.nbytes());
+        observe::moved(pe.index(), self.nbytes());
         match dest.on(pe) {
             // SAFETY: symmetric memory of this PE and of a mapped one.
             Some(to) => unsafe {
@@ -28,7 +28,7 @@ impl SymmetricRange {
     pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
-        counters::moved(pe.index(), nbytes);
+        observe::moved(pe.index(), nbytes);
         if let Some(from) = source.on(pe) {
             // SAFETY: symmetric memory of a mapped PE and of this one.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
@@ -62,7 +62,7 @@ impl SymmetricRange {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        counters::moved(pe.index(), self.nbytes());
+        observe::moved(pe.index(), self.nbytes());
         // It stays mapped, so it exists until the copy is complete.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
@@ -78,7 +78,7 @@ impl SymmetricRange {
         let several = pes.len() > 1;
         let completion = if several { Completion::AtQuiet } else { Completion::Now };
         for (i, &pe) in pes.iter().enumerate() {
-            counters::moved(pe.index(), nbytes);
+            observe::moved(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
                 // SAFETY: there is room for that many bytes, as was just found.
@@ -112,7 +112,7 @@ impl SymmetricRange {
             return;
         }
         assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
-        counters::moved(pe.index(), nelems * elem_bytes);
+        observe::moved(pe.index(), nelems * elem_bytes);
         let from = self.start().cast_const();
         let Some(start) = dest.on(pe) else {
             for i in 0..nelems {

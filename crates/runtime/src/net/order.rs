@@ -8,9 +8,10 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::base::counters::{self, CallKind, Counters};
+use crate::base::counters::{self, CallKind};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
+use crate::base::observe;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
@@ -22,16 +23,16 @@ use rushmem_transport::{Endpoint, Error};
 /// towards each PE.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
-    if counters::get().is_some() {
-        return counted_fence(call, ctx.handle());
+    if observe::any() {
+        return observed_fence(call, ctx.handle());
     }
     order(call, ctx);
 }
 
 #[cold]
 #[inline(never)]
-fn counted_fence(call: Call, ctx: ContextHandle) {
-    let _stay = counters::stay(CallKind::Fence);
+fn observed_fence(call: Call, ctx: ContextHandle) {
+    let _observed = observe::call(call, CallKind::Fence, || [0; 2]);
     order(call, ctx);
 }
 
@@ -54,26 +55,25 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    if counters::get().is_some() {
-        return counted_quiet(call, ctx.handle());
+    if observe::any() {
+        return observed_quiet(call, ctx.handle());
     }
     complete_issued(call, ctx);
 }
 
 #[cold]
 #[inline(never)]
-fn counted_quiet(call: Call, ctx: ContextHandle) {
-    let _stay = counters::stay(CallKind::Quiet);
-    complete_on(call, ctx);
+fn observed_quiet(call: Call, ctx: ContextHandle) {
+    complete_observed(call, ctx, false);
 }
 
 /// A quiet as a part of another call.
 #[inline]
 pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
-    match counters::get() {
-        None => complete_issued(call, ctx),
-        Some(counters) => complete_counted(call, ctx.handle(), counters),
+    if observe::any() {
+        return complete_observed(call, ctx.handle(), true);
     }
+    complete_issued(call, ctx);
 }
 
 #[inline(always)]
@@ -86,14 +86,15 @@ fn complete_issued<C: Context>(call: Call, ctx: C) {
 
 #[cold]
 #[inline(never)]
-fn complete_counted(call: Call, ctx: ContextHandle, counters: &Counters) {
-    if ctx == ContextHandle::INVALID {
-        return complete();
-    }
-    let counters = counters.context(ctx);
-    let issued = counters.issued();
+fn complete_observed(call: Call, ctx: ContextHandle, is_part: bool) {
+    let _observed = observe::quiet(call, ctx, is_part);
+    let counters = counters::get().filter(|_| ctx != ContextHandle::INVALID);
+    let counted = counters.map(|counters| counters.context(ctx));
+    let counted = counted.map(|counters| (counters, counters.issued()));
     complete_issued(call, ctx);
-    counters.complete(issued);
+    if let Some((counters, issued)) = counted {
+        counters.complete(issued);
+    }
 }
 
 /// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered

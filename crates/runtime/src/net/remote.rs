@@ -1,16 +1,17 @@
-//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, where
-//! accesses are observed, this CPU after the access was checked, counted and recorded.
+//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, if
+//! accesses are observed, this CPU.
 //!
 //! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
 //! few hundred instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::base::counters::{self, AccessKind};
+use crate::base::counters::AccessKind;
 use crate::base::handle::ContextHandle;
 use crate::base::job;
+use crate::base::observe::{self, ObservedAccess};
 use crate::base::visibility::release;
-use crate::memory::address;
+use crate::memory::{address, place};
 use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
@@ -57,17 +58,6 @@ pub(crate) fn record_writes(record: RecordWrite) {
     let _ = RECORD.set(record);
 }
 
-/// Whether an access writes to symmetric memory. A signal counts for its data.
-fn writes(call: Call, counted: Counted) -> bool {
-    use AccessKind::{G, Get, GetNbi, GetStrided};
-    let is_fetch = call.0.ends_with("fetch") || call.0.ends_with("fetch_nbi");
-    let is_get = matches!(counted, Some((Get | GetNbi | G | GetStrided, _)));
-    !is_fetch && !is_get
-}
-
-/// As what an access counts, with how many bytes, unless it is a part of another one.
-pub(super) type Counted = Option<(AccessKind, usize)>;
-
 /// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
 /// that they stay in their registers.
 ///
@@ -85,8 +75,15 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
     let kind = if AT_QUIET { AccessKind::PutNbi } else { AccessKind::Put };
+    if observe::any() {
+        // SAFETY: the same contract.
+        let again = move || unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
+        if observe::access(move || access.observed(kind, dest, nbytes), again).is_some() {
+            return;
+        }
+    }
     // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>(), Some((kind, nbytes))) }
+    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
 /// One element of `nbytes` bytes, as [`put`].
@@ -104,8 +101,15 @@ pub(crate) unsafe fn p<C: Context>(
     call: Call,
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+    if observe::any() {
+        // SAFETY: the same contract.
+        let again = move || unsafe { p(ctx, dest, source, nbytes, pe, call) };
+        if observe::access(move || access.observed(AccessKind::P, dest, nbytes), again).is_some() {
+            return;
+        }
+    }
     // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, Completion::Now, Some((AccessKind::P, nbytes))) }
+    unsafe { access.put(dest, source, nbytes, Completion::Now) }
 }
 
 /// `nbytes` bytes from `source`, with its arguments as those of [`put`].
@@ -124,8 +128,15 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
     let kind = if AT_QUIET { AccessKind::GetNbi } else { AccessKind::Get };
+    if observe::any() {
+        // SAFETY: the same contract.
+        let again = move || unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
+        if observe::access(move || access.observed(kind, source, nbytes), again).is_some() {
+            return;
+        }
+    }
     // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>(), Some((kind, nbytes))) }
+    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
 /// One element of `nbytes` bytes, as [`get`].
@@ -143,8 +154,16 @@ pub(crate) unsafe fn g<C: Context>(
     call: Call,
 ) {
     let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+    if observe::any() {
+        // SAFETY: the same contract.
+        let again = move || unsafe { g(ctx, dest, source, nbytes, pe, call) };
+        if observe::access(move || access.observed(AccessKind::G, source, nbytes), again).is_some()
+        {
+            return;
+        }
+    }
     // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, Completion::Now, Some((AccessKind::G, nbytes))) }
+    unsafe { access.get(dest, source, nbytes, Completion::Now) }
 }
 
 #[inline(always)]
@@ -153,6 +172,12 @@ fn completion<const AT_QUIET: bool>() -> Completion {
 }
 
 impl Access {
+    /// What observers see of it. The word that the target may wait for is at `at`.
+    pub(super) fn observed(self, kind: AccessKind, at: usize, nbytes: usize) -> ObservedAccess {
+        let Access { call, ctx, pe, .. } = self;
+        ObservedAccess { call, kind, ctx, pe, nbytes, place: place::in_trace(at) }
+    }
+
     /// `nbytes` bytes to `dest`.
     ///
     /// # Safety
@@ -164,9 +189,8 @@ impl Access {
         source: *const u8,
         nbytes: usize,
         completion: Completion,
-        counted: Counted,
     ) {
-        let target = self.target(dest, nbytes, (source, nbytes), counted);
+        let target = self.target(dest, nbytes, (source, nbytes));
         // SAFETY: the same contract.
         unsafe { self.put_to(target, source, nbytes, completion) }
     }
@@ -215,9 +239,8 @@ impl Access {
         source: usize,
         nbytes: usize,
         completion: Completion,
-        counted: Counted,
     ) {
-        match self.target(source, nbytes, (dest, nbytes), counted) {
+        match self.target(source, nbytes, (dest, nbytes)) {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
@@ -249,8 +272,14 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let counted = Some((AccessKind::AmoFetch, width.nbytes()));
-        let dest = match self.word(dest, width.nbytes(), counted) {
+        if observe::any() {
+            let describe = move || self.observed(AccessKind::AmoFetch, dest, width.nbytes());
+            let again = move || self.fetch(dest, width, op, operand, condition);
+            if let Some(old) = observe::access(describe, again) {
+                return old;
+            }
+        }
+        let dest = match self.word(dest, width.nbytes()) {
             RemoteBytes::Cpu(at) => {
                 // SAFETY: mapped and aligned.
                 return unsafe { mem::apply(op, width, at, operand, condition) };
@@ -292,9 +321,17 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
+        if observe::any() {
+            let describe = move || self.observed(AccessKind::AmoFetchNbi, dest, width.nbytes());
+            // SAFETY: the same contract.
+            let again =
+                move || unsafe { self.fetch_nbi(fetched, dest, width, op, operand, condition) };
+            if observe::access(describe, again).is_some() {
+                return;
+            }
+        }
         let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
-        let counted = Some((AccessKind::AmoFetchNbi, width.nbytes()));
-        let old = match self.word(dest, width.nbytes(), counted) {
+        let old = match self.word(dest, width.nbytes()) {
             // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
             // SAFETY: the old value is returned.
@@ -315,8 +352,14 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let counted = Some((AccessKind::Amo, width.nbytes()));
-        self.update_at(self.word(dest, width.nbytes(), counted), width, op, operand);
+        if observe::any() {
+            let describe = move || self.observed(AccessKind::Amo, dest, width.nbytes());
+            let again = move || self.update(dest, width, op, operand);
+            if observe::access(describe, again).is_some() {
+                return;
+            }
+        }
+        self.update_at(self.word(dest, width.nbytes()), width, op, operand);
     }
 
     /// As [`update`](Access::update), of a word whose place is known.
@@ -355,13 +398,23 @@ impl Access {
         op: AmoOp,
         completion: Completion,
     ) {
-        let signaling = Access { argument: "sig_addr", ..self };
         let kind = match completion {
             Completion::Now => AccessKind::PutSignal,
             Completion::AtQuiet => AccessKind::PutSignalNbi,
         };
         // The put and its signal count once, by the bytes of the data.
-        let word = signaling.word(sig_addr, 8, Some((kind, nbytes)));
+        if observe::any() {
+            let describe = move || self.observed(kind, sig_addr, nbytes);
+            // SAFETY: the same contract.
+            let again = move || unsafe {
+                self.put_signal(dest, source, nbytes, sig_addr, signal, op, completion)
+            };
+            if observe::access(describe, again).is_some() {
+                return;
+            }
+        }
+        let signaling = Access { argument: "sig_addr", ..self };
+        let word = signaling.word(sig_addr, 8);
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
@@ -382,7 +435,7 @@ impl Access {
                 // SAFETY: mapped, and valid by contract.
                 Some(to) => unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) },
                 // SAFETY: valid by contract.
-                None => unsafe { self.put(dest, source, nbytes, completion, None) },
+                None => unsafe { self.put(dest, source, nbytes, completion) },
             }
             return match self.mapped(sig_addr, 8) {
                 // SAFETY: mapped; the caller's signal is aligned.
@@ -392,7 +445,7 @@ impl Access {
                 _ => signaling.update_at(word, AmoWidth::Eight, op, signal),
             };
         }
-        let target = self.target(dest, nbytes, (source, nbytes), None);
+        let target = self.target(dest, nbytes, (source, nbytes));
         if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
             let put = Put { dest, source, completion };
@@ -429,20 +482,13 @@ impl Access {
     /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
     /// they cannot be reached.
     #[inline(always)]
-    pub(super) fn target(
-        self,
-        addr: usize,
-        nbytes: usize,
-        local: Local,
-        counted: Counted,
-    ) -> RemoteBytes {
+    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
-                let Access { call, ctx, argument, pe } = self;
-                let how = (is_open, true, ctx, counted);
-                other_target(call, argument, addr, nbytes, pe, local, how)
+                let Access { call, argument, pe, .. } = self;
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, true))
             }
         }
     }
@@ -450,7 +496,7 @@ impl Access {
     /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
     /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
-    fn word(self, addr: usize, nbytes: usize, counted: Counted) -> RemoteBytes {
+    fn word(self, addr: usize, nbytes: usize) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         let is_of_shared = contexts::is_of_shared(self.ctx);
         if is_of_shared
@@ -463,11 +509,10 @@ impl Access {
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
-                let Access { call, ctx, argument, pe } = self;
+                let Access { call, argument, pe, .. } = self;
                 let by_cpu = is_of_shared || !address::are_atomics_by_network();
                 let local = (std::ptr::null(), 0);
-                let how = (is_open, by_cpu, ctx, counted);
-                other_target(call, argument, addr, nbytes, pe, local, how)
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu))
             }
         }
     }
@@ -478,7 +523,7 @@ impl Access {
 }
 
 /// As [`Access::target`], of bytes that are not in the heap, cannot be reached, or whose accesses
-/// are checked or counted. It takes the parts of an access, which otherwise is in memory on the hot
+/// are observed. It takes the parts of an access, which otherwise is in memory on the hot
 /// path too.
 #[cold]
 #[inline(never)]
@@ -489,15 +534,12 @@ fn other_target(
     nbytes: usize,
     pe: c_int,
     local: Local,
-    (is_open, by_cpu, ctx, counted): (bool, bool, ContextHandle, Counted),
+    (is_open, by_cpu): (bool, bool),
 ) -> RemoteBytes {
     let access = if argument == "dest" { LocalAccess::Read } else { LocalAccess::Write };
     address::check_local(call, access, LocalBuf::source(local.0, local.1));
     let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
-    if let (Some(counters), Some((kind, nbytes))) = (counters::get(), counted) {
-        counters.access(kind, ctx, network::pe(pe).index(), nbytes);
-    }
-    if let Some(record) = RECORD.get().filter(|_| writes(call, counted)) {
+    if let Some(record) = RECORD.get().filter(|_| argument != "source") {
         record(call, addr, nbytes, pe);
     }
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::counters::AccessKind;
+use crate::base::observe;
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
@@ -29,13 +30,22 @@ impl Access {
         block: usize,
         nblocks: usize,
     ) {
+        let nbytes = span(block, block, nblocks);
+        if observe::any() {
+            let describe = move || self.observed(AccessKind::PutStrided, dest, nbytes);
+            // SAFETY: the same contract.
+            let again =
+                move || unsafe { self.put_strided(dest, source, (dst, sst), block, nblocks) };
+            if observe::access(describe, again).is_some() {
+                return;
+            }
+        }
         if dst == block && is_packed(sst, block) {
             // SAFETY: the same contract.
             return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
         }
         let local = (source, span(sst, block, nblocks));
-        let counted = Some((AccessKind::PutStrided, span(block, block, nblocks)));
-        let target = self.target(dest, span(dst, block, nblocks), local, counted);
+        let target = self.target(dest, span(dst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
         let dest = match target {
             RemoteBytes::Network(at) => at,
@@ -84,13 +94,22 @@ impl Access {
         block: usize,
         nblocks: usize,
     ) {
+        let nbytes = span(block, block, nblocks);
+        if observe::any() {
+            let describe = move || self.observed(AccessKind::GetStrided, source, nbytes);
+            // SAFETY: the same contract.
+            let again =
+                move || unsafe { self.get_strided(dest, source, (dst, sst), block, nblocks) };
+            if observe::access(describe, again).is_some() {
+                return;
+            }
+        }
         if sst == block && is_packed(dst, block) {
             // SAFETY: the same contract.
             return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
         }
         let local = (dest.cast_const(), span(dst, block, nblocks));
-        let counted = Some((AccessKind::GetStrided, span(block, block, nblocks)));
-        let target = self.target(source, span(sst, block, nblocks), local, counted);
+        let target = self.target(source, span(sst, block, nblocks), local);
         let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
         let source = match target {
             RemoteBytes::Network(at) => at,
@@ -138,13 +157,12 @@ impl Access {
         nblocks: usize,
     ) {
         let whole = span(block, block, nblocks);
-        let counted = Some((AccessKind::PutStrided, whole));
         if sst == block {
             // SAFETY: the blocks are one piece.
-            return unsafe { self.put(dest, source, whole, Completion::Now, counted) };
+            return unsafe { self.put(dest, source, whole, Completion::Now) };
         }
         // Before the first piece goes.
-        self.target(dest, whole, (source, span(sst, block, nblocks)), counted);
+        self.target(dest, whole, (source, span(sst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
@@ -156,7 +174,7 @@ impl Access {
                 };
             }
             // SAFETY: written above, and reusable when the put returns.
-            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now, None) };
+            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now) };
         }
     }
 
@@ -173,18 +191,17 @@ impl Access {
         nblocks: usize,
     ) {
         let whole = span(block, block, nblocks);
-        let counted = Some((AccessKind::GetStrided, whole));
         if dst == block {
             // SAFETY: the blocks are one piece.
-            return unsafe { self.get(dest, source, whole, Completion::Now, counted) };
+            return unsafe { self.get(dest, source, whole, Completion::Now) };
         }
         // Before the first piece comes.
-        self.target(source, whole, (dest, span(dst, block, nblocks)), counted);
+        self.target(source, whole, (dest, span(dst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
             // SAFETY: the pack has room for `n` blocks.
-            unsafe { self.get(pack, source + first * block, n * block, Completion::Now, None) };
+            unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
             for i in 0..n {
                 let to = dest.wrapping_add((first + i) * dst);
                 // SAFETY: a block of the destination, and one of the `n` that the get has written.

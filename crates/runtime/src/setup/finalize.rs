@@ -1,7 +1,7 @@
 //! Finalization and global exit (OpenSHMEM 1.6, §9.1.4 and §9.1.6).
 #![allow(unsafe_code)]
 
-use super::{leave, statistics};
+use super::{leave, statistics, trace};
 use crate::api::ctx;
 use crate::api::lock;
 use crate::base::call::{self, Call, fail};
@@ -10,6 +10,7 @@ use crate::base::job;
 use crate::base::process;
 use crate::base::stdio;
 use crate::base::warning::warning;
+use crate::base::time::nanoseconds;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
 use crate::memory::blocks;
@@ -63,13 +64,14 @@ pub(super) fn close(call: Call) {
     if let Some(counted) = counted {
         statistics::put_out(call, job, counted);
     }
+    trace::put_out(call, job);
     ctx::destroy_of(call, None);
     rushmem_log::debug!("every PE finalizes");
     if network::is_open() {
         // No PE leaves while others still complete operations on its memory, including the flags of
         // the barrier.
         endpoints::complete(call);
-        let waits = status::show(status::now(), (call, Subject::Exit));
+        let waits = status::show(nanoseconds(), (call, Subject::Exit));
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }

@@ -1,11 +1,12 @@
 //! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
 #![allow(unsafe_code)]
 
-use super::{connect, finalize, join, leave, statistics, threads, watchdog};
+use super::{connect, finalize, join, leave, statistics, threads, trace, watchdog};
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::base::job::{self, Job};
+use crate::base::observe::{self, Observer};
 use crate::base::process;
 use crate::base::settings::Statistics;
 use crate::coll::collectives::barrier_all;
@@ -59,7 +60,11 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
-    let observed = job.settings.check || counted || writes::are_wanted(&job.settings);
+    if job.settings.check {
+        observe::add(Observer::Check);
+    }
+    let traced = job.settings.trace.is_some();
+    let observed = job.settings.check || counted || traced || writes::are_wanted(&job.settings);
     if observed {
         writes::begin();
     }
@@ -70,6 +75,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     barrier_all(Call(&"shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
+    trace::start(call, job);
     job
 }
 

@@ -127,6 +127,7 @@ impl Identified {
             symmetric_size: self.settings.symmetric_size,
             check: self.settings.check,
             statistics: self.settings.statistics != Statistics::No,
+            traced: self.settings.trace.is_some(),
             forced: algorithms::forced(&self.algorithms),
             tuned: algorithms::tuned(&self.algorithms),
             stack: record::stack(),
@@ -195,15 +196,19 @@ impl Exchanged {
                 "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
             );
         }
-        if let Some(pe) = records.iter().position(|r| r.statistics != own.statistics) {
-            let is_set = |statistics| if statistics { "set" } else { "not set" };
-            // Cause: the launcher does not pass the variable to all PEs.
-            fail!(
-                call,
-                "SHMEM_STATS is {} here and {} on PE {pe}; it must be the same on all",
-                is_set(own.statistics),
-                is_set(!own.statistics)
-            );
+        let observers = |record: &StartupRecord| {
+            [("SHMEM_STATS", record.statistics), ("SHMEM_TRACE", record.traced)]
+        };
+        for (i, (name, here)) in observers(own).into_iter().enumerate() {
+            if let Some(pe) = records.iter().position(|r| observers(r)[i].1 != here) {
+                let [here, there] =
+                    [here, !here].map(|is_set| if is_set { "set" } else { "not set" });
+                // Cause: the launcher does not pass the variable to all PEs.
+                fail!(
+                    call,
+                    "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
+                );
+            }
         }
         if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
             // Cause: the launcher does not pass the variables to all PEs.

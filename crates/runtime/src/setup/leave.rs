@@ -16,6 +16,7 @@ use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
 use crate::base::warning::warning;
+use crate::base::time::nanoseconds;
 use crate::net::{endpoints, network};
 use crate::sync::flags;
 use crate::sync::status::{self, Shown};
@@ -143,7 +144,7 @@ fn give_up(job: &Job, status: c_int) {
 
 /// Shows in the status that this PE waits at its exit.
 fn shows_exit() -> Shown {
-    status::show(status::now(), (Call(&"exit"), Subject::Exit))
+    status::show(nanoseconds(), (Call(&"exit"), Subject::Exit))
 }
 
 /// Whether every PE has come to its exit or to finalize within [`grace`].

@@ -24,6 +24,7 @@ mod queries;
 mod record;
 mod statistics;
 mod threads;
+mod trace;
 mod transport_choice;
 mod warnings;
 mod watchdog;

@@ -17,6 +17,8 @@ pub(super) struct StartupRecord {
     pub(super) check: bool,
     /// Whether it counts what it sends, for which all meet at the last finalize.
     pub(super) statistics: bool,
+    /// Whether it records a trace, for which all compare their clocks.
+    pub(super) traced: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
     /// A digest of the rows for collectives that the user's file has.

@@ -7,8 +7,9 @@
 #![allow(unsafe_code)]
 
 use crate::base::job::Job;
+use crate::base::time::nanoseconds;
 use crate::memory::statics;
-use crate::sync::{flags, status};
+use crate::sync::flags;
 use rushmem_bootstrap::NodeMap;
 use rushmem_bootstrap::process_state::{self, Look};
 use rushmem_explain::report::{PeReport, ProcessState};
@@ -72,7 +73,7 @@ impl Watchdog {
 
     /// The waits that have lasted longer than the limit, the longest first.
     fn long_waits(&self) -> Vec<WaitId> {
-        let (now, limit) = (status::now(), self.limit.as_nanos() as u64);
+        let (now, limit) = (nanoseconds(), self.limit.as_nanos() as u64);
         let mut waits: Vec<WaitId> = Vec::new();
         for pe in self.pes() {
             let status = self.status(pe);
@@ -138,7 +139,7 @@ impl Watchdog {
     }
 
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {
-        let read_at = status::now();
+        let read_at = nanoseconds();
         let now = self.look(status.as_ref());
         let (before, now) = (before.as_ref(), now.as_ref());
         let pid = status.as_ref().map_or(0, |status| status.pid);

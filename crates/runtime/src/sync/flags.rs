@@ -5,7 +5,7 @@
 //! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
-use crate::base::counters;
+use crate::base::observe;
 use crate::base::primitive::AtomicU32;
 use crate::memory::address;
 use crate::memory::areas::Areas;
@@ -326,7 +326,7 @@ fn put_signal_remote(
 ) {
     let nbytes = source.nbytes();
     assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-    counters::moved(pe.index(), nbytes);
+    observe::moved(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: memory of this PE that stays as it is during the call.

@@ -8,6 +8,7 @@
 use crate::base::call::Call;
 use crate::base::primitive::AtomicU32;
 use crate::base::process;
+use crate::base::time::nanoseconds;
 use crate::net::calling;
 use crate::sync::flags;
 use rushmem_bootstrap::process_state;
@@ -16,7 +17,6 @@ use rushmem_explain::status::{MAX_LISTED, Place, Stage, Status, Subject, Wait};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -76,12 +76,6 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
     result
 }
 
-/// Nanoseconds of the clock of statuses.
-pub(crate) fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 /// A wait that the status shows until this is dropped.
 pub(crate) struct Shown(u64);
 
@@ -129,7 +123,7 @@ impl<D: Fn() -> Described> LongWait<D> {
 
     /// How long it has lasted since the clock was first read.
     pub(crate) fn lasted(&self) -> Duration {
-        let lasted = self.since.map_or(0, |since| now().saturating_sub(since));
+        let lasted = self.since.map_or(0, |since| nanoseconds().saturating_sub(since));
         Duration::from_nanos(lasted)
     }
 
@@ -139,7 +133,7 @@ impl<D: Fn() -> Described> LongWait<D> {
             return;
         }
         if self.since.is_none() {
-            self.since = Some(now());
+            self.since = Some(nanoseconds());
         } else if self.lasted() >= LONG {
             self.show();
         }
@@ -157,13 +151,13 @@ impl<D: Fn() -> Described> LongWait<D> {
         // Whether it was interrupted or the word has changed, the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, limit);
         if slept == Err(Errno::TIMEDOUT) {
-            self.since.get_or_insert_with(|| now() - LONG.as_nanos() as u64);
+            self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();
         }
     }
 
     fn show(&mut self) {
-        let since = self.since.unwrap_or_else(now);
+        let since = self.since.unwrap_or_else(nanoseconds);
         let describe = &self.describe;
         self.shown.get_or_insert_with(|| show(since, describe()));
     }
@@ -181,7 +175,7 @@ pub(crate) fn waits_for_operations(peers: &[Pe]) {
     let subject = Subject::Operations { peers };
     match OPERATIONS.get() {
         0 => {
-            let since = now() - LONG.as_nanos() as u64;
+            let since = nanoseconds() - LONG.as_nanos() as u64;
             OPERATIONS.set(add(since, (calling::noted(), subject)));
         }
         number => change(|written| {

@@ -7,9 +7,10 @@
 
 use crate::base::call::Call;
 use crate::base::settings::Settings;
+use crate::base::time::nanoseconds;
 use crate::memory::place;
 use crate::net::remote;
-use crate::sync::{flags, status};
+use crate::sync::flags;
 use core::ffi::c_int;
 use rushmem_bootstrap::env;
 use rushmem_explain::writes;
@@ -31,7 +32,7 @@ pub(crate) fn begin() {
 
 fn record(call: Call, address: usize, nbytes: usize, pe: c_int) {
     let place = place::of_bytes(address, nbytes);
-    let words = writes::encode(status::now(), pe as u32, &place, nbytes as u64, call.0);
+    let words = writes::encode(nanoseconds(), pe as u32, &place, nbytes as u64, call.0);
     if let Some(words) = words {
         flags::area().record_write(COUNT.fetch_add(1, Relaxed) + 1, &words);
     }

@@ -26,9 +26,10 @@ pub use word::LockWord;
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
-use crate::base::counters::{CallKind, stay};
+use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
 use crate::base::warning::warning;
+use crate::base::observe;
 use crate::memory::address;
 use crate::memory::{place, range};
 use crate::net::contexts::World;
@@ -207,7 +208,7 @@ impl<T: LockWord> LockHandle<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
-    let _stay = stay(CallKind::Lock);
+    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
@@ -231,7 +232,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
-    let _stay = stay(CallKind::Lock);
+    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(false) != TurnResult::Yours {
         return 1;
@@ -249,7 +250,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
-    let _stay = stay(CallKind::Lock);
+    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
         // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.

@@ -1,0 +1,184 @@
+//! What observes the calls and accesses of this PE: the checks of `SHMEM_CHECK`, counters, and a
+//! trace.
+//!
+//! One word says whether anything does: a call that may wait loads it and branches to a cold path.
+//! Accesses take their cold path anyway, since the segments of the fast path are empty while
+//! something observes (`memory::address`).
+
+use crate::base::call::Call;
+use crate::base::counters::{self, AccessKind, CallKind};
+use crate::base::handle::ContextHandle;
+use crate::base::trace::{self, Described, Ring};
+use core::ffi::c_int;
+use rushmem_trace::layout::Kind;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Who observes.
+#[derive(Clone, Copy)]
+pub(crate) enum Observer {
+    /// `SHMEM_CHECK`
+    Check = 1,
+    /// `SHMEM_STATS`
+    Counters = 2,
+    /// `SHMEM_TRACE`
+    Trace = 4,
+}
+
+/// The observers of this process, as a sum. Written at init and finalize alone.
+static OBSERVERS: AtomicU32 = AtomicU32::new(0);
+
+/// Adds an observer.
+pub(crate) fn add(observer: Observer) {
+    OBSERVERS.fetch_or(observer as u32, Relaxed);
+}
+
+/// Removes an observer.
+pub(crate) fn remove(observer: Observer) {
+    OBSERVERS.fetch_and(!(observer as u32), Relaxed);
+}
+
+/// Whether anything observes.
+#[inline(always)]
+pub(crate) fn any() -> bool {
+    OBSERVERS.load(Relaxed) != 0
+}
+
+/// The ring, if there is a trace.
+fn ring() -> Option<&'static Ring> {
+    trace::get().filter(|_| OBSERVERS.load(Relaxed) & Observer::Trace as u32 != 0)
+}
+
+/// An access: as what it counts, and its arguments. `pe` is as the program gave it.
+#[derive(Clone, Copy)]
+pub(crate) struct ObservedAccess {
+    pub(crate) call: Call,
+    pub(crate) kind: AccessKind,
+    pub(crate) ctx: ContextHandle,
+    pub(crate) pe: c_int,
+    pub(crate) nbytes: usize,
+    /// The place of the word that the target may wait for.
+    pub(crate) place: u64,
+}
+
+/// Describes an access to those that observe, and then makes it by calling `again`; `None` if it is
+/// called again. Callers first ask whether anything observes: what is passed here would otherwise
+/// be prepared on the path to a network, which also gets longer where it is compiled twice.
+#[cold]
+#[inline(never)]
+pub(crate) fn access<R>(
+    describe: impl FnOnce() -> ObservedAccess,
+    again: impl FnOnce() -> R,
+) -> Option<R> {
+    thread_local! {
+        static CALLED_AGAIN: Cell<bool> = const { Cell::new(false) };
+    }
+    if CALLED_AGAIN.replace(true) {
+        return None;
+    }
+    let number = begin_access(describe());
+    let result = again();
+    CALLED_AGAIN.set(false);
+    if let (Some(ring), Some(number)) = (ring(), number) {
+        ring.end(number);
+    }
+    Some(result)
+}
+
+/// Counts an access, and returns the number of its record.
+fn begin_access(observed: ObservedAccess) -> Option<u64> {
+    let ObservedAccess { call, kind, ctx, pe, nbytes, place } = observed;
+    if let Some(counters) = counters::get() {
+        counters.access(kind, ctx, pe as u32 as usize, nbytes);
+    }
+    let (kind, in_flight) = kind.traced();
+    let (peer, subject) = (u32::try_from(pe).ok(), [place, 0]);
+    let described = Described { call, kind, in_flight, ctx, peer, nbytes, subject };
+    ring().map(|ring| ring.begin(&described))
+}
+
+/// Bytes that a collective moves between this PE and `pe`.
+#[inline]
+pub(crate) fn moved(pe: usize, nbytes: usize) {
+    if any() && nbytes > 0 {
+        observed_move(pe, nbytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn observed_move(pe: usize, nbytes: usize) {
+    let ctx = ContextHandle::DEFAULT;
+    if let Some(counters) = counters::get() {
+        counters.access(AccessKind::Collective, ctx, pe, nbytes);
+    }
+    if let Some(ring) = ring() {
+        let (call, (kind, in_flight)) = (Call(&"move"), AccessKind::Collective.traced());
+        let (peer, subject) = (Some(pe as u32), [0; 2]);
+        ring.end(ring.begin(&Described { call, kind, in_flight, ctx, peer, nbytes, subject }));
+    }
+}
+
+/// A call that may wait, until it ends. Without observers it is a word that is empty.
+#[derive(Default)]
+pub(crate) struct ObservedCall(Option<Box<BegunCall>>);
+
+/// As what it counts and since when, and its record.
+struct BegunCall {
+    counted: Option<(CallKind, Instant)>,
+    recorded: Option<u64>,
+}
+
+/// Begins a call that may wait. `describe` says on what: two words, as its kind has them in a
+/// trace.
+#[inline(always)]
+pub(crate) fn call(
+    call: Call,
+    kind: CallKind,
+    describe: impl FnOnce() -> [u64; 2],
+) -> ObservedCall {
+    if any() { begin(call, kind, describe()) } else { ObservedCall::default() }
+}
+
+#[cold]
+#[inline(never)]
+fn begin(call: Call, kind: CallKind, subject: [u64; 2]) -> ObservedCall {
+    let counted = counters::get().map(|_| (kind, Instant::now()));
+    let recorded = record(call, kind.traced(), ContextHandle::DEFAULT, subject);
+    ObservedCall(Some(Box::new(BegunCall { counted, recorded })))
+}
+
+/// Begins a quiet, which counts as a call unless it is a part of another one.
+pub(crate) fn quiet(call: Call, ctx: ContextHandle, is_part: bool) -> ObservedCall {
+    let counted = counters::get().filter(|_| !is_part).map(|_| (CallKind::Quiet, Instant::now()));
+    let recorded = record(call, Kind::Quiet, ctx, [0; 2]);
+    ObservedCall(Some(Box::new(BegunCall { counted, recorded })))
+}
+
+fn record(call: Call, kind: Kind, ctx: ContextHandle, subject: [u64; 2]) -> Option<u64> {
+    let (in_flight, peer, nbytes) = (false, None, 0);
+    let described = Described { call, kind, in_flight, ctx, peer, nbytes, subject };
+    ring().map(|ring| ring.begin(&described))
+}
+
+impl Drop for ObservedCall {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            end(self);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn end(call: &mut ObservedCall) {
+    let Some(begun) = call.0.take() else { return };
+    if let (Some(counters), Some((kind, since))) = (counters::get(), begun.counted) {
+        counters.stayed(kind, since.elapsed());
+    }
+    if let (Some(ring), Some(number)) = (ring(), begun.recorded) {
+        ring.end(number);
+    }
+}

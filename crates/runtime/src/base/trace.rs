@@ -1,0 +1,157 @@
+//! The trace of this PE: records of its calls and accesses in a ring in a mapped file, for
+//! `SHMEM_TRACE`. What is in the file outlives the process. `rushmem_trace::layout` describes it.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::base::handle::ContextHandle;
+use crate::base::time::nanoseconds;
+use rushmem_trace::layout::{
+    self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, Record, WORD, header,
+    record,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+static RING: OnceLock<Ring> = OnceLock::new();
+
+/// The file while it is mapped: for the life of the process.
+pub(crate) struct Ring {
+    words: &'static [AtomicU64],
+    capacity: u64,
+}
+
+/// What is recorded of a call or an access when it begins.
+pub(crate) struct Described {
+    pub(crate) call: Call,
+    pub(crate) kind: Kind,
+    pub(crate) in_flight: bool,
+    pub(crate) ctx: ContextHandle,
+    pub(crate) peer: Option<u32>,
+    pub(crate) nbytes: usize,
+    pub(crate) subject: [u64; 2],
+}
+
+/// The ring, if there is one.
+pub(crate) fn get() -> Option<&'static Ring> {
+    RING.get()
+}
+
+/// Records into a file with room for this number of records from now on. `words` are the first ones
+/// of its header from the second on.
+///
+/// # Errors
+/// When the file cannot be made or mapped.
+pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static Ring> {
+    let nbytes = layout::file_bytes(capacity);
+    // A hole in a full disk would end the process at a store.
+    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, nbytes as u64)
+        .or_else(|_| rustix::fs::ftruncate(file, nbytes as u64))?;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new range at an address of the kernel's choice.
+    let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
+    // SAFETY: the range has that many words, is aligned to a page and is never unmapped; other
+    // processes read the file when this one has ended.
+    let all = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), nbytes / WORD) };
+    let ring = Ring { words: all, capacity: capacity as u64 };
+    for (at, word) in (header::JOB..).zip(words) {
+        ring.words[at].store(*word, Relaxed);
+    }
+    ring.words[header::CAPACITY].store(capacity as u64, Relaxed);
+    ring.words[header::MAGIC].store(MAGIC, Release);
+    Ok(RING.get_or_init(|| ring))
+}
+
+impl Ring {
+    /// Writes what is to be added to times of this PE from now on, at the begin or the end of the
+    /// job.
+    pub(crate) fn set_clock(&self, at_end: bool, offset: i64) {
+        let at = header::CLOCKS + 2 * usize::from(at_end);
+        self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
+        self.words[at].store(nanoseconds(), Release);
+    }
+
+    /// Begins a record, and returns its number.
+    pub(crate) fn begin(&self, described: &Described) -> u64 {
+        let number = self.words[header::BEGUN].fetch_add(1, AcqRel) + 1;
+        let record = Record {
+            kind: described.kind,
+            in_flight: described.in_flight,
+            name: self.name(described.call),
+            peer: described.peer,
+            thread: thread(),
+            context: described.ctx.place() as u32,
+            begin: nanoseconds(),
+            end: None,
+            nbytes: described.nbytes as u64,
+            subject: described.subject,
+        };
+        let place = self.place(number);
+        for (word, value) in place.iter().zip(record.words()) {
+            word.store(value, Relaxed);
+        }
+        place[record::NUMBER].store(number, Release);
+        number
+    }
+
+    /// Ends a record, unless others have taken its place.
+    pub(crate) fn end(&self, number: u64) {
+        let place = self.place(number);
+        if place[record::NUMBER].load(Acquire) == number {
+            place[record::END].store(nanoseconds(), Relaxed);
+        }
+    }
+
+    fn place(&self, number: u64) -> &[AtomicU64] {
+        let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
+        &self.words[at..at + RECORD_WORDS]
+    }
+
+    /// The place of the name of a function, which is written at its first call. Where there is no
+    /// room for it, the last place, which stays empty.
+    fn name(&self, call: Call) -> u16 {
+        static FUNCTIONS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
+        let address = std::ptr::from_ref(call.0).addr();
+        for probe in 0..N_NAMES - 1 {
+            let i = (address / size_of::<&str>() + probe) % (N_NAMES - 1);
+            match FUNCTIONS[i].compare_exchange(0, address, AcqRel, Acquire) {
+                Ok(_) => {
+                    self.write_name(i, call.0);
+                    return i as u16;
+                }
+                Err(other) if other == address => return i as u16,
+                Err(_) => {}
+            }
+        }
+        N_NAMES as u16 - 1
+    }
+
+    fn write_name(&self, i: usize, name: &str) {
+        let words = &self.words[NAMES + i * NAME_WORDS..][..NAME_WORDS];
+        for (word, bytes) in words.iter().zip(name.as_bytes().chunks(WORD)) {
+            let mut letters = [0; WORD];
+            letters[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_ne_bytes(letters), Relaxed);
+        }
+    }
+}
+
+/// The number of this thread among those that were recorded.
+fn thread() -> u32 {
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    NUMBER.get().unwrap_or_else(|| {
+        let number = THREADS.fetch_add(1, Relaxed);
+        NUMBER.set(Some(number));
+        number
+    })
+}

@@ -1,0 +1,134 @@
+//! The trace of the job, for `SHMEM_TRACE`: each PE makes its file and finds out how far its clock
+//! is from that of PE 0, and at the last finalize PE 0 makes one trace of all files.
+
+use crate::base::call::{Call, fail};
+use crate::base::job::Job;
+use crate::base::observe::{self, Observer};
+use crate::base::time::nanoseconds;
+use crate::base::trace::{self, Ring};
+use crate::coll::collectives::{barrier_all, words};
+use crate::sync::{backoff, flags};
+use crate::teams::team::teams;
+use rushmem_trace::chrome;
+use rushmem_trace::job::{FILE, JobTrace};
+use rushmem_trace::layout::{RECORD_WORDS, WORD, file_name};
+use rushmem_transport::Pe;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Records that a ring has at least.
+const MIN_RECORDS: usize = 16;
+/// How often a PE asks for the clock of PE 0.
+const CLOCK_READS: usize = 64;
+
+/// Records from the first init on, if the user asks for it.
+pub(super) fn start(call: Call, job: &Job) {
+    let Some(folder) = &job.settings.trace else { return };
+    // It distinguishes the files of this job from others in the folder.
+    let number =
+        words(call, teams().world(), u64::from(std::process::id()) << 40 ^ nanoseconds())[0];
+    let ring = trace::get().unwrap_or_else(|| {
+        let me = job.me.0;
+        let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
+        let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
+        make(Path::new(folder), me, capacity.max(MIN_RECORDS), &own).unwrap_or_else(|error| {
+            fail!(
+                call,
+                "SHMEM_TRACE: {folder} cannot be used: {error}; name a folder that each PE can \
+                 write to, with room for SHMEM_TRACE_SIZE bytes for each of its PEs"
+            )
+        })
+    });
+    ring.set_clock(false, clock_offset(call, job));
+    observe::add(Observer::Trace);
+}
+
+fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
+    fs::create_dir_all(folder)?;
+    let file = folder.join(file_name(me));
+    // A process that still has an older file mapped keeps it.
+    if let Err(error) = fs::remove_file(&file)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let file = File::options().read(true).write(true).create_new(true).open(file)?;
+    trace::start(&file, capacity, own)
+}
+
+/// Ends the trace of this PE, of which all are here; PE 0 writes that of the job.
+pub(super) fn put_out(call: Call, job: &Job) {
+    let (Some(folder), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
+    observe::remove(Observer::Trace);
+    ring.set_clock(true, clock_offset(call, job));
+    barrier_all(call);
+    if job.me != Pe(0) {
+        return;
+    }
+    // The program has done its work: what fails now is a warning.
+    let file = Path::new(folder).join(FILE);
+    let warning = match write(Path::new(folder), &file) {
+        Ok(0) => return,
+        Ok(n) => format!(
+            "the files of {n} PEs on other hosts are not in {folder} here; copy them into it, and \
+             run shmem-info trace {folder}"
+        ),
+        Err(why) => format!("{} cannot be written: {why}", file.display()),
+    };
+    // Without a stderr there is no place for the warning.
+    let _ = writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}");
+}
+
+/// Writes the trace of the job, and returns how many PEs are missing in it.
+fn write(folder: &Path, file: &Path) -> Result<usize, String> {
+    let job = JobTrace::of_folder(folder)?;
+    let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
+        chrome::write(&job, &mut out)?;
+        out.flush()
+    });
+    written.map_err(|error| error.to_string())?;
+    Ok(job.missing.len())
+}
+
+/// What is to be added to times of this PE for the clock of PE 0: 0 on its node. On each other node
+/// the first PE reads it many times, of which the latest reading bounds the clock from below; the
+/// clock is ahead of it by the way back, half the time of the fastest reading.
+fn clock_offset(call: Call, job: &Job) -> i64 {
+    let n_readers = job.nodes.n_nodes() - 1;
+    if n_readers == 0 {
+        return 0;
+    }
+    let area = flags::area();
+    // A landing that nothing uses outside collectives: the clock, and who has read it, counted by
+    // CPUs or by a network.
+    let at = area.areas().packed();
+    let [clock, by_cpu, by_network] = [0, 1, 2].map(|i| at + i * WORD);
+    area.write_own(at, &[nanoseconds(), 0, 0]);
+    barrier_all(call);
+    let node = job.nodes.node_of(job.me.0);
+    let first = |node| job.nodes.members(node).next();
+    let mut offset = 0;
+    if job.me == Pe(0) {
+        let mut have_read = || {
+            area.write_own(clock, &[nanoseconds()]);
+            area.flag(by_cpu) + area.flag(by_network) >= n_readers.into()
+        };
+        while !backoff::is_seen(&mut have_read) {}
+    } else if node != job.nodes.node_of(0) && first(node) == Some(job.me.0) {
+        let readings = [(); CLOCK_READS].map(|()| {
+            let before = nanoseconds();
+            let there = area.range(clock, WORD).read(Pe(0));
+            let there = u64::from_ne_bytes(there.try_into().expect("a word"));
+            let after = nanoseconds();
+            (there.wrapping_sub(after).cast_signed(), after - before)
+        });
+        let latest = readings.iter().map(|(ahead, _)| *ahead).max().unwrap_or(0);
+        let fastest = readings.iter().map(|(_, time)| *time).min().unwrap_or(0);
+        offset = latest + (fastest / 2).cast_signed();
+        area.count(Pe(0), by_cpu, by_network);
+    }
+    let offsets = words(call, teams().world(), offset.cast_unsigned());
+    let of_node = first(node).map_or(0, |pe| offsets[pe as usize]);
+    if node == job.nodes.node_of(0) { 0 } else { of_node.cast_signed() }
+}

@@ -1,0 +1,156 @@
+//! `SHMEM_TRACE`: the trace of a program whose operations are known, on a node and over TCP, of one
+//! that is killed, in a ring that is too small, and in a folder that cannot be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use testkit::{Job, program};
+
+/// Bytes that each PE of tests/programs/counted.c moves to or from the next one, and to itself.
+const TO_NEXT: u64 = 818;
+const TO_ITSELF: u64 = 8;
+/// Its operations that a quiet completes.
+const IN_FLIGHT: usize = 2 + 1 + 1 + 1 + 7;
+
+fn job(n: usize, folder: &Path) -> Job {
+    Job::new(program!("counted.c")).n(n).env("SHMEM_TRACE", folder.display())
+}
+
+/// The events of the trace in a folder.
+fn events(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("trace.json")).expect("PE 0 wrote the trace");
+    let Value::Object(mut trace) = serde_json::from_str(&text).expect("JSON") else {
+        panic!("no object: {text}")
+    };
+    match trace.remove("traceEvents") {
+        Some(Value::Array(events)) => events,
+        other => panic!("no events: {other:?}"),
+    }
+}
+
+fn of_phase<'a>(events: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event["ph"] == phase)
+}
+
+/// The PE of an event, from the number of its track.
+fn pe(event: &Value) -> u64 {
+    event["tid"].as_u64().expect("a track") / 1000
+}
+
+fn text<'a>(event: &'a Value, key: &str) -> &'a str {
+    event[key].as_str().unwrap_or_else(|| panic!("no {key} in {event}"))
+}
+
+fn number(event: &Value, key: &str) -> f64 {
+    event[key].as_f64().unwrap_or_else(|| panic!("no {key} in {event}"))
+}
+
+/// Every call, access, message and operation in flight of the program is there, once.
+fn everything_is_there(nodes: (&str, &str), node_of: impl Fn(u64) -> u64) {
+    const N: u64 = 4;
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = job(N as usize, folder.path()).env("SHMEM_TRANSPORT", "tcp").env(nodes.0, nodes.1);
+    let outcome = job.run();
+    outcome.assert_ok(N as usize);
+    assert!(outcome.stderr.is_empty(), "{outcome}");
+    let events = events(folder.path());
+
+    let mut bytes = BTreeMap::new();
+    for slice in of_phase(&events, "X") {
+        assert_eq!(slice["pid"], node_of(pe(slice)) + 1, "{slice}");
+        assert!(number(slice, "dur") >= 0.0 && number(slice, "ts") >= 0.0, "{slice}");
+        if ["put", "get", "amo"].contains(&text(slice, "cat")) {
+            let args = &slice["args"];
+            let [peer, nbytes] = ["peer", "bytes"].map(|key| args[key].as_u64().expect("a number"));
+            *bytes.entry((pe(slice), peer)).or_insert(0) += nbytes;
+        }
+    }
+    let due = |me| [((me, me), TO_ITSELF), ((me, (me + 1) % N), TO_NEXT)];
+    assert_eq!(bytes, (0..N).flat_map(due).collect());
+
+    for me in 0..N {
+        let own = |phase, name| {
+            let of_phase = of_phase(&events, phase).filter(move |event| pe(event) == me);
+            of_phase.filter(move |event| event["name"] == name).count()
+        };
+        let named = |name| own("X", name);
+        let calls = ["shmem_putmem", "shmem_long_p", "shmem_long_g", "shmem_signal_wait_until"];
+        assert_eq!(calls.map(named), [4, 4, 3, 1], "PE {me}");
+        // One alone, and one of each barrier's.
+        assert_eq!(named("shmem_quiet"), 2, "PE {me}");
+        assert_eq!(own("M", "thread_name"), 1, "PE {me}");
+        let in_flight = |phase| of_phase(&events, phase).filter(|event| pe(event) == me).count();
+        assert_eq!([in_flight("b"), in_flight("e")], [IN_FLIGHT; 2], "PE {me}");
+        assert_eq!(in_flight("C"), 2 * IN_FLIGHT, "PE {me}");
+        let counter = of_phase(&events, "C").filter(|event| pe(event) == me);
+        let last = counter.max_by(|a, b| number(a, "ts").total_cmp(&number(b, "ts")));
+        assert_eq!(last.expect("a counter")["args"]["bytes"], 0, "PE {me}");
+    }
+    every_flow_goes_forward(&events, N);
+}
+
+/// Each begins and ends once, and the signal for which a PE waits comes from the PE before it.
+fn every_flow_goes_forward(events: &[Value], n: u64) {
+    let flows = |phase| -> BTreeMap<u64, &Value> {
+        of_phase(events, phase)
+            .map(|event| (event["id"].as_u64().expect("a number"), event))
+            .collect()
+    };
+    let (begins, ends) = (flows("s"), flows("f"));
+    assert_eq!(begins.keys().collect::<Vec<_>>(), ends.keys().collect::<Vec<_>>());
+    let signals = begins.iter().filter(|(_, begin)| text(begin, "name") == "put");
+    let signaled: Vec<(u64, u64)> = signals.map(|(id, from)| (pe(from), pe(ends[id]))).collect();
+    for me in 0..n {
+        assert!(signaled.contains(&(me, (me + 1) % n)), "PE {me}: {signaled:?}");
+    }
+    for (id, begin) in begins {
+        // Clocks of nodes are equal up to the time of a message.
+        assert!(number(begin, "ts") <= number(ends[&id], "ts") + 1000.0, "{begin} {}", ends[&id]);
+    }
+}
+
+#[test]
+fn everything_is_there_on_a_node() {
+    everything_is_there(("SHMEM_ONNODE", "on"), |_| 0);
+}
+
+#[test]
+fn everything_is_there_on_virtual_nodes() {
+    everything_is_there(("SHMEM_VIRTUAL_NODES", "2+2"), |pe| pe / 2);
+}
+
+#[test]
+fn the_oldest_records_are_dropped_and_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    job(2, folder.path()).env("SHMEM_TRACE_SIZE", "1k").run().assert_ok(2);
+    let events = events(folder.path());
+    for me in 0..2 {
+        let own = |phase| of_phase(&events, phase).filter(move |event| pe(event) == me);
+        assert_eq!(own("X").count(), 16, "PE {me}");
+        let said =
+            own("i").filter(|event| text(event, "name").ends_with("older records were dropped"));
+        assert_eq!(said.count(), 1, "PE {me}");
+    }
+}
+
+/// The files of all PEs are there, and that of the one that was killed has what it did before.
+#[test]
+fn what_a_killed_pe_did_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = Job::new(program!("death.c")).n(4).arg("kill");
+    job.env("SHMEM_TRACE", folder.path().display()).run().assert_fails(&["PE 1", "SIGKILL"]);
+    assert!(!folder.path().join("trace.json").exists(), "the job did not finalize");
+    let job = rushmem_trace::job::JobTrace::of_folder(folder.path()).expect("a trace");
+    assert!(job.missing.is_empty(), "{:?}", job.missing);
+    let begun = |pe: usize| job.pes[pe].records.iter().any(|record| record.end.is_none());
+    assert!([0, 2, 3].map(begun).contains(&true), "the others wait for PE 1");
+    assert!(!job.pes[1].records.is_empty(), "PE 1 did something");
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_an_error() {
+    let job = job(2, Path::new("/proc/no/such/folder"));
+    job.run().assert_fails(&["SHMEM_TRACE", "/proc/no/such/folder", "name a folder"]);
+}

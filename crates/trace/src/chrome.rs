@@ -1,0 +1,158 @@
+//! The trace of a job as JSON in the Trace Event Format, which Perfetto opens.
+//!
+//! Nodes are its processes and PEs its threads. Calls and accesses are slices, what is in flight is
+//! asynchronous slices, and bytes in flight are a counter.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::job::{JobTrace, Place};
+use crate::layout::Kind;
+
+/// Tracks that a PE has room for: one for each thread.
+const THREADS: u64 = 1000;
+
+/// Writes the trace.
+///
+/// # Errors
+/// When `out` fails.
+pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+    let mut events = Events { job, start: job.times().0, out, is_first: true };
+    for (pe, trace) in job.pes.iter().enumerate() {
+        events.name_tracks(pe)?;
+        for i in 0..trace.records.len() {
+            events.slice((pe, i))?;
+        }
+        events.in_flight(pe)?;
+    }
+    for (id, flow) in job.flows().into_iter().enumerate() {
+        let (from, to) = (job.record(flow.from), job.record(flow.to));
+        let Some(end) = to.end else { continue };
+        let (name, binding) = (from.kind.name(), json!({"id": id, "cat": "message"}));
+        events.put(flow.from, from.begin, name, "s", binding.clone())?;
+        let mut binding = binding;
+        binding["bp"] = "e".into();
+        // A slice ends before its end.
+        events.put(flow.to, end.saturating_sub(1).max(to.begin), name, "f", binding)?;
+    }
+    out.write_all(b"\n]}\n")
+}
+
+struct Events<'a, W> {
+    job: &'a JobTrace,
+    /// The time from which others are counted: numbers in JSON have 53 bits.
+    start: u64,
+    out: &'a mut W,
+    is_first: bool,
+}
+
+impl<W: Write> Events<'_, W> {
+    /// One event on the track of a record, with `more` members.
+    fn put(
+        &mut self,
+        place: Place,
+        time: u64,
+        name: &str,
+        phase: &str,
+        more: Value,
+    ) -> io::Result<()> {
+        let thread = self.job.record(place).thread;
+        let mut event = self.of_pe(place.0, thread, name, phase);
+        event["ts"] = self.microseconds(time.saturating_sub(self.start));
+        self.emit(event, more)
+    }
+
+    fn of_pe(&self, pe: usize, thread: u32, name: &str, phase: &str) -> Value {
+        let trace = &self.job.pes[pe];
+        let track = u64::from(trace.pe) * THREADS + u64::from(thread) + 1;
+        json!({"ph": phase, "name": name, "pid": trace.node + 1, "tid": track})
+    }
+
+    fn microseconds(&self, nanoseconds: u64) -> Value {
+        (nanoseconds as f64 / 1000.0).into()
+    }
+
+    fn emit(&mut self, mut event: Value, more: Value) -> io::Result<()> {
+        if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
+            event.extend(more);
+        }
+        if !std::mem::take(&mut self.is_first) {
+            self.out.write_all(b",\n")?;
+        }
+        serde_json::to_writer(&mut *self.out, &event).map_err(io::Error::from)
+    }
+
+    /// Names the node and the threads of a PE, and says what its ring dropped.
+    fn name_tracks(&mut self, pe: usize) -> io::Result<()> {
+        let trace = &self.job.pes[pe];
+        let node = format!("node {}", trace.node);
+        let named = |name: String| json!({"args": {"name": name}});
+        self.emit(self.of_pe(pe, 0, "process_name", "M"), named(node))?;
+        let threads = trace.records.iter().map(|record| record.thread).max().unwrap_or(0);
+        for thread in 0..=threads {
+            let name = match thread {
+                0 => format!("PE {}", trace.pe),
+                _ => format!("PE {}, thread {thread}", trace.pe),
+            };
+            self.emit(self.of_pe(pe, thread, "thread_name", "M"), named(name))?;
+        }
+        if trace.dropped > 0 && !trace.records.is_empty() {
+            let text = format!("{} older records were dropped", trace.dropped);
+            self.put((pe, 0), trace.records[0].begin, &text, "i", json!({"s": "t"}))?;
+        }
+        Ok(())
+    }
+
+    /// A call or access; one that did not end has a begin alone.
+    fn slice(&mut self, place: Place) -> io::Result<()> {
+        let job = self.job;
+        let record = job.record(place);
+        let args = match record.peer {
+            Some(peer) => json!({"peer": peer, "bytes": record.nbytes, "context": record.context}),
+            None if record.kind == Kind::Collective => {
+                json!({"members": format!("{:x}", record.subject[0]), "nth": record.subject[1]})
+            }
+            None => json!({}),
+        };
+        let mut more = json!({"cat": record.kind.name(), "args": args});
+        let phase = match record.end {
+            Some(end) => {
+                more["dur"] = self.microseconds(end - record.begin);
+                "X"
+            }
+            None => "B",
+        };
+        self.put(place, record.begin, job.name(place), phase, more)
+    }
+
+    /// The operations of a PE that were in flight, and their bytes.
+    fn in_flight(&mut self, pe: usize) -> io::Result<()> {
+        let job = self.job;
+        let mut changes = Vec::new();
+        for (i, end) in job.completions(pe).into_iter().enumerate() {
+            let (place, record) = ((pe, i), &job.pes[pe].records[i]);
+            if !record.in_flight {
+                continue;
+            }
+            let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
+            let more = json!({"cat": "in flight", "id": format!("{id:x}")});
+            self.put(place, record.begin, job.name(place), "b", more.clone())?;
+            changes.push((record.begin, place, record.nbytes.cast_signed()));
+            // One without an end was in flight when the PE ended.
+            if let Some(end) = end {
+                self.put(place, end, job.name(place), "e", more)?;
+                changes.push((end, place, -record.nbytes.cast_signed()));
+            }
+        }
+        changes.sort_unstable();
+        let name = format!("PE {}: bytes in flight", job.pes[pe].pe);
+        let mut bytes = 0;
+        for (time, place, change) in changes {
+            bytes += change;
+            self.put(place, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! The traces of all PEs of a job, and what connects them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use crate::layout::{Kind, Record, file_name};
+use crate::pe::PeTrace;
+
+/// The name of the trace of a job in its folder.
+pub const FILE: &str = "trace.json";
+
+/// The traces of the PEs of a job.
+#[derive(Debug)]
+pub struct JobTrace {
+    /// By PE; those without a trace are missing.
+    pub pes: Vec<PeTrace>,
+    /// PEs whose traces are not there.
+    pub missing: Vec<u32>,
+}
+
+/// A record: the place of its PE in [`JobTrace::pes`], and its own there.
+pub type Place = (usize, usize);
+
+/// Something that one PE did and another one received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Where it comes from.
+    pub from: Place,
+    /// Where it ends: at the end of that record.
+    pub to: Place,
+}
+
+/// How long a call waited, and for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct LongWait {
+    /// The call.
+    pub call: Place,
+    /// Its nanoseconds.
+    pub nanoseconds: u64,
+    /// What ended it on another PE, if that is known.
+    pub cause: Option<Place>,
+}
+
+impl JobTrace {
+    /// The traces in a folder: those of the job of PE 0's, or of the least PE's that has one.
+    ///
+    /// # Errors
+    /// A sentence, when there is none, or one cannot be read.
+    pub fn of_folder(folder: &Path) -> Result<JobTrace, String> {
+        let of = |pe: u32| {
+            let file = folder.join(file_name(pe));
+            let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+            PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
+        };
+        let first = numbers(folder)?.first().copied();
+        let first = first.ok_or_else(|| {
+            format!("{} has no traces of PEs; SHMEM_TRACE writes them", folder.display())
+        })?;
+        let first = of(first)?;
+        let (job, n_pes) = (first.job, first.n_pes);
+        let mut pes = vec![first];
+        for pe in pes[0].pe + 1..n_pes {
+            if folder.join(file_name(pe)).exists() {
+                pes.extend(Some(of(pe)?).filter(|trace| trace.job == job));
+            }
+        }
+        let has = |pe: &u32| pes.iter().any(|trace| trace.pe == *pe);
+        let missing = (0..n_pes).filter(|pe| !has(pe)).collect();
+        Ok(JobTrace { pes, missing })
+    }
+
+    /// The PEs of the job.
+    pub fn n_pes(&self) -> u32 {
+        self.pes[0].n_pes
+    }
+
+    /// A record.
+    pub fn record(&self, (pe, i): Place) -> &Record {
+        &self.pes[pe].records[i]
+    }
+
+    /// The function that a record names.
+    pub fn name(&self, place: Place) -> &str {
+        self.pes[place.0].name(self.record(place))
+    }
+
+    /// The PE of a record.
+    pub fn pe(&self, place: Place) -> u32 {
+        self.pes[place.0].pe
+    }
+
+    /// All records, by PE and begin.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.pes
+            .iter()
+            .enumerate()
+            .flat_map(|(pe, trace)| (0..trace.records.len()).map(move |i| (pe, i)))
+    }
+
+    /// The first and the last time.
+    pub fn times(&self) -> (u64, u64) {
+        let all = || self.places().map(|place| self.record(place));
+        let begin = all().map(|record| record.begin).min().unwrap_or(0);
+        let end = all().map(|record| record.end.unwrap_or(record.begin)).max().unwrap_or(0);
+        (begin, end)
+    }
+
+    /// The bytes that each PE moves to or from each other one.
+    pub fn matrix(&self) -> Vec<Vec<u64>> {
+        let n = self.n_pes() as usize;
+        let mut bytes = vec![vec![0; n]; n];
+        for place in self.places() {
+            let record = self.record(place);
+            if let Some(cell) =
+                record.peer.and_then(|peer| bytes[self.pe(place) as usize].get_mut(peer as usize))
+            {
+                *cell += record.nbytes;
+            }
+        }
+        bytes
+    }
+
+    /// For each record of a PE when what it left in flight was complete: at the end of the next quiet
+    /// of its context.
+    pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
+        let mut quiets: HashMap<u32, u64> = HashMap::new();
+        let mut completion = |record: &Record| {
+            if let (Kind::Quiet, Some(end)) = (record.kind, record.end) {
+                quiets.insert(record.context, end);
+            }
+            quiets.get(&record.context).copied()
+        };
+        let records = self.pes[pe].records.iter().rev();
+        let mut completions: Vec<_> = records.map(&mut completion).collect();
+        completions.reverse();
+        completions
+    }
+
+    /// What PEs did for others that waited: the last change of a word before a wait for it ended,
+    /// the last PE that entered a collective, and what collectives move.
+    pub fn flows(&self) -> Vec<Flow> {
+        let mut flows: Vec<Flow> =
+            self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
+        flows.sort_by_key(|flow| self.record(flow.from).begin);
+        flows.extend(self.moves());
+        flows
+    }
+
+    /// The longest waits, the longest first.
+    pub fn longest_waits(&self, n: usize) -> Vec<LongWait> {
+        let (causes, (_, last)) = (self.causes(), self.times());
+        let mut waits: Vec<LongWait> = self
+            .places()
+            .filter_map(|call| {
+                let record = self.record(call);
+                if record.peer.is_some() {
+                    return None;
+                }
+                let nanoseconds = record.end.unwrap_or(last).saturating_sub(record.begin);
+                Some(LongWait { call, nanoseconds, cause: causes.get(&call).copied() })
+            })
+            .collect();
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.nanoseconds));
+        waits.truncate(n);
+        waits
+    }
+
+    /// What ended each wait that another PE ended.
+    fn causes(&self) -> HashMap<Place, Place> {
+        let mut causes = HashMap::new();
+        let changes = self.changes();
+        for to in self.places() {
+            let record = self.record(to);
+            let (Kind::Wait, Some(end)) = (record.kind, record.end) else { continue };
+            let [first, nbytes] = record.subject;
+            let words = changes.range((self.pe(to), first)..(self.pe(to), first + nbytes.max(1)));
+            let before = words.filter_map(|(_, changes)| {
+                let n = changes.partition_point(|(begin, _)| *begin <= end);
+                changes[..n].last()
+            });
+            if let Some((_, from)) = before.max_by_key(|(begin, _)| *begin) {
+                causes.insert(to, *from);
+            }
+        }
+        for members in self.collectives().into_values() {
+            let Some(last) = members.iter().copied().max_by_key(|place| self.record(*place).begin)
+            else {
+                continue;
+            };
+            let others = members.into_iter().filter(|place| *place != last);
+            causes.extend(others.map(|place| (place, last)));
+        }
+        causes
+    }
+
+    /// The changes of each word of each PE, by time.
+    fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, Place)>> {
+        let mut changes: BTreeMap<(u32, u64), Vec<(u64, Place)>> = BTreeMap::new();
+        for place in self.places() {
+            let record = self.record(place);
+            if let (Kind::Put | Kind::Amo, Some(peer)) = (record.kind, record.peer) {
+                let word = (peer, record.subject[0]);
+                changes.entry(word).or_default().push((record.begin, place));
+            }
+        }
+        changes.values_mut().for_each(|changes| changes.sort_unstable());
+        changes
+    }
+
+    /// The members of each collective.
+    fn collectives(&self) -> HashMap<[u64; 2], Vec<Place>> {
+        let mut collectives: HashMap<[u64; 2], Vec<Place>> = HashMap::new();
+        for place in self.places().filter(|place| self.record(*place).kind == Kind::Collective) {
+            collectives.entry(self.record(place).subject).or_default().push(place);
+        }
+        collectives
+    }
+
+    /// Each move, to the same collective on the other PE.
+    fn moves(&self) -> Vec<Flow> {
+        let collectives = self.collectives();
+        let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
+        let mut flows = Vec::new();
+        for from in self.places() {
+            let record = self.record(from);
+            let thread = (from.0, record.thread);
+            match (record.kind, record.peer) {
+                (Kind::Collective, _) => {
+                    around.insert(thread, record.subject);
+                }
+                (Kind::Move, Some(peer)) if peer != self.pe(from) => {
+                    let members = around.get(&thread).and_then(|subject| collectives.get(subject));
+                    let to = members.into_iter().flatten().find(|to| self.pe(**to) == peer);
+                    flows.extend(to.map(|to| Flow { from, to: *to }));
+                }
+                _ => {}
+            }
+        }
+        flows
+    }
+}
+
+/// The PEs that have a file in a folder.
+fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let number = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("pe-")?.strip_suffix(".ring")?.parse().ok()
+    };
+    let mut numbers: Vec<u32> = entries.filter_map(Result::ok).filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}

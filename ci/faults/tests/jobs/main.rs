@@ -15,7 +15,7 @@ use testkit::{Job, LIMIT, Outcome, Test, Traces, absent, patient};
 
 const N_PES: usize = 4;
 
-/// At most so many calls of one kind fail in the whole test, one in each job.
+/// How many calls of one kind fail in the whole test at most, one in each job.
 const TURNS: u64 = 24;
 
 /// Where the PEs run, and which program a call fails in.
@@ -124,7 +124,7 @@ fn program() -> PathBuf {
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
 }
 
-/// Starts a daemon of the host that it is told on this one.
+/// An agent that starts the daemon of any host on this one.
 fn agent(folder: &Path) -> String {
     let file = folder.join("agent");
     fs::write(&file, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").expect("it can be written");

@@ -85,7 +85,7 @@ const FULL: &[TestStep] = &[
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
-    step("fuzz", fuzz::wire),
+    step("fuzz", fuzz::decoders),
     step("verbs", steps::verbs),
     step("oldest-rust", steps::oldest_rust),
 ];

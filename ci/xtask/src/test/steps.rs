@@ -177,7 +177,7 @@ pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     Ok(outcome)
 }
 
-/// Jobs in which one system call fails, each call once.
+/// Jobs in which one system call fails, each call in one.
 pub fn faults_sample(session: &TestSession) -> Result<StepOutcome> {
     faulty(session, "faults_sample::")
 }

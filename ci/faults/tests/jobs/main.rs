@@ -2,6 +2,7 @@
 //! message says what is wrong. Nothing hangs, and nothing is left behind.
 
 mod faults;
+mod signals;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,6 +18,14 @@ const N_PES: usize = 4;
 
 /// How many calls of one kind fail in the whole test at most, one in each job.
 const TURNS: u64 = 24;
+
+const SAMPLE: &str = "the step faults-sample";
+
+const SIGNALS: &[(&str, fn())] = &[
+    ("interrupted_pes", signals::interrupted_pes),
+    ("interrupted_oshrun", signals::interrupted_oshrun),
+    ("stopped_pe", signals::stopped_pe),
+];
 
 /// Where the PEs run, and which program a call fails in.
 #[derive(Clone, Copy)]
@@ -48,12 +57,17 @@ const fn on_node(
 }
 
 fn main() -> ExitCode {
-    let mut tests = Vec::new();
+    let mut tests: Vec<Test> = SIGNALS
+        .iter()
+        .map(|&(name, test)| {
+            Test::new(format!("faults_sample::signals::{name}"), test).ignored(SAMPLE)
+        })
+        .collect();
     for setting in SETTINGS {
         for &(call, number, errors) in setting.faults {
             let name = |tier| format!("{tier}::{}::{call}", setting.name);
             let sample = move || one_turn(setting, number, errors);
-            tests.push(Test::new(name("faults_sample"), sample).ignored("the step faults-sample"));
+            tests.push(Test::new(name("faults_sample"), sample).ignored(SAMPLE));
             let all = move || every_turn(setting, number, errors);
             tests.push(Test::new(name("faults_at_every_turn"), all).ignored("the step faults"));
         }

@@ -1,7 +1,33 @@
-/* A little of everything that makes system calls: memory, contexts, teams, large and small transfers, waits, collectives. */
+/* A little of everything that makes system calls: memory, contexts, teams, large and small transfers, waits, collectives.
+ *
+ *     exchange interrupted     a signal a millisecond, which restarts no call
+ *     exchange stopped         PE 1 is stopped for 3 s
+ */
 #include "../../../../crates/shmem-c/tests/programs/check.h"
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 enum { LARGE = 1 << 20 };
+
+static void nothing(int signal) { (void)signal; }
+
+static void interrupt_always(void) {
+    struct sigaction action = {.sa_handler = nothing};
+    struct itimerval millisecond = {{0, 1000}, {0, 1000}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &millisecond, NULL);
+}
+
+static void stop(void) {
+    pid_t parent = getpid();
+    if (fork() == 0) {
+        sleep(3);
+        kill(parent, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+}
 
 /* What fails with a status, as the standard has it, ends the job with one message. */
 static void need(int holds, const char *what) {
@@ -11,7 +37,11 @@ static void need(int holds, const char *what) {
     shmem_global_exit(3);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    const char *trouble = argc > 1 ? argv[1] : "";
+    int turns = *trouble ? 100 : 3;
+    if (strcmp(trouble, "interrupted") == 0)
+        interrupt_always();
     check_begin();
     unsigned char *block = shmem_malloc(LARGE), *local = malloc(LARGE);
     long *words = shmem_calloc(8, sizeof *words);
@@ -20,7 +50,9 @@ int main(void) {
     shmem_ctx_t ctx;
     shmem_team_t team;
     need(shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) == 0, "shmem_ctx_create");
-    for (int turn = 1; turn <= 3; turn++) {
+    for (int turn = 1; turn <= turns; turn++) {
+        if (turn == 2 && check_me == 1 && strcmp(trouble, "stopped") == 0)
+            stop();
         memset(local, turn + check_me, LARGE);
         shmem_ctx_putmem_nbi(ctx, block, local, LARGE, right);
         shmem_ctx_quiet(ctx);

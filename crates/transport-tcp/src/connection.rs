@@ -10,6 +10,7 @@ use crate::heartbeat::PeerHeartbeat;
 use crate::origin::Origin;
 use crate::proto::{Addressed, Frame, Reader, ReplyFrame, RequestFrame, Violation};
 use crate::send_queue::UpTo;
+use crate::settings::DESCRIPTORS;
 use crate::socket::is_of_peer;
 use crate::sys;
 use crate::target::{Target, range};
@@ -64,7 +65,10 @@ fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEn
     match error.raw_os_error() {
         Some(libc::EFAULT) => ConnectionEnd::Fault(Fault::new(access, memory)),
         _ if is_of_peer(error) => ConnectionEnd::Broken(error.to_string()),
-        _ => ConnectionEnd::Own(format!("the kernel refused to send or receive: {error}")),
+        _ => {
+            let why = DESCRIPTORS.explain(error);
+            ConnectionEnd::Own(format!("the kernel refused to send or receive: {why}"))
+        }
     }
 }
 

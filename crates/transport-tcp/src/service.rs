@@ -329,7 +329,8 @@ fn is_waiting(listener: &TcpListener) -> bool {
 /// it: the peer would report a loss.
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
-        shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {error}"));
+        let why = DESCRIPTORS.explain(error);
+        shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {why}"));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::events::Events;
 use crate::proto::{Address, HandshakeAnswer};
-use crate::settings::{LIMITS, Tuning};
+use crate::settings::{DESCRIPTORS, LIMITS, Tuning};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, damaged};
@@ -21,6 +21,7 @@ use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{Error, Host, Open, Pe, PeRecord, Segment};
 use rustix::event::epoll::{self, EventFlags};
+use rustix::io::Errno;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -165,8 +166,7 @@ impl SharedState {
             Ok(Some(socket)) => {
                 let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
                 if let Err(e) = epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
-                    let why = format!("the kernel refused to watch the connection to PE {pe}: {e}");
-                    return Err(self.loss.of_self(&why));
+                    return Err(self.unwatched(e));
                 }
                 self.open(&mut link, socket);
                 Ok(true)
@@ -287,8 +287,14 @@ impl SharedState {
         let data = epoll::EventData::new_u64(token.into());
         if let Err(error) = epoll::modify(&self.epoll, socket, data, flags) {
             // No thread would serve the connection.
-            self.loss.of_self(&format!("the kernel refused to watch a connection: {error}"));
+            self.unwatched(error);
         }
+    }
+
+    /// This PE is lost, since the kernel does not watch one of its connections.
+    fn unwatched(&self, error: Errno) -> Error {
+        let why = DESCRIPTORS.explain(&error.into());
+        self.loss.of_self(&format!("the kernel refused to watch a connection: {why}"))
     }
 
     /// Hears no more of a socket.

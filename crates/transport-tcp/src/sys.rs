@@ -91,7 +91,8 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
 /// Whether something can be received, which is not taken: `None` if nothing came, `false` at the
 /// end.
 pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
-    match rustix::net::recv(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+    let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+    match rustix::io::retry_on_intr(peek) {
         Ok((_, nbytes)) => Ok(Some(nbytes > 0)),
         Err(rustix::io::Errno::AGAIN) => Ok(None),
         Err(e) => Err(e.into()),

@@ -40,19 +40,26 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let chosen = open.host.variable(INTERFACE);
     let near = open.host.nic().and_then(|nic| nic.interface);
     let ips = found::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
-    let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a socket: {e}"));
-    let mut listeners = Vec::new();
+    let refused = |error: io::Error| {
+        let why = DESCRIPTORS.explain(&error);
+        Error::Unavailable(format!("the kernel refused what a socket needs: {why}"))
+    };
+    let (mut listeners, mut failed) = (Vec::new(), None);
     let mut sockets: Vec<SocketAddr> = Vec::new();
     for ip in &ips {
         // An address may have gone since it was listed; one that works is enough.
-        if let Ok(listener) = TcpListener::bind((*ip, 0)) {
-            listener.set_nonblocking(true).map_err(refused)?;
-            sockets.push(listener.local_addr().map_err(refused)?);
-            listeners.push(listener);
+        match TcpListener::bind((*ip, 0)) {
+            Ok(listener) => {
+                listener.set_nonblocking(true).map_err(refused)?;
+                sockets.push(listener.local_addr().map_err(refused)?);
+                listeners.push(listener);
+            }
+            Err(error) => failed = Some(error),
         }
     }
-    if listeners.is_empty() {
-        return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}")));
+    if let ([], Some(error)) = (&listeners[..], failed) {
+        let why = DESCRIPTORS.explain(&error);
+        return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}: {why}")));
     }
     rushmem_log::debug!("listens on {sockets:?}");
     let address = Address { host: host_name(), sockets };

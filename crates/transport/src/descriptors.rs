@@ -81,12 +81,21 @@ impl PerPeer {
         )
     }
 
-    /// The message for an error of the kernel, with the remedy if descriptors have run out.
+    /// The message for an error of the kernel, with the remedy if descriptors or memory have run
+    /// out.
     pub fn explain(self, error: &io::Error) -> String {
         match error.raw_os_error() {
             Some(libc::EMFILE) => self.exhausted(),
             Some(libc::ENFILE) => {
                 "this machine has no file descriptor left; raise the sysctl fs.file-max".to_owned()
+            }
+            Some(libc::ENOMEM | libc::ENOBUFS) => {
+                format!("{error}; the host is short of memory: free some, or start fewer PEs on it")
+            }
+            // Of epoll, which needs no disk.
+            Some(libc::ENOSPC) => {
+                "too many descriptors are watched; raise the sysctl fs.epoll.max_user_watches"
+                    .into()
             }
             _ => error.to_string(),
         }
@@ -149,6 +158,8 @@ mod tests {
         assert!(text.contains("ulimit -n") && text.contains("2 per PE"), "{text}");
         let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ECONNREFUSED));
         assert!(text.contains("refused"), "{text}");
+        let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ENOBUFS));
+        assert!(text.contains("fewer PEs"), "{text}");
         let why = PerPeer(6).require(2, u64::MAX).expect_err("nobody has as many");
         assert!(why.contains("ulimit -n"), "{why}");
         assert_eq!(PerPeer(6).require(2, 1), Ok(()));

@@ -20,6 +20,14 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
+/// The message that the kernel refused a thread, with the remedy.
+pub fn refused(error: &io::Error) -> String {
+    format!(
+        "the kernel refused a thread: {error}; raise `ulimit -u` or pids.max of the control group, \
+         or start fewer PEs on this host"
+    )
+}
+
 /// Starts a service thread: it takes no signals, and its sleeps end without the usual timer slack.
 ///
 /// # Errors

@@ -387,6 +387,7 @@ fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn parsed(line: &str) -> Result<Options, StartFailure> {
         let words = std::iter::once("oshrun").chain(line.split_whitespace()).map(OsString::from);
@@ -481,6 +482,8 @@ mod tests {
         assert_eq!(options.export, exported);
         assert_eq!(default_host_limit(None), Ok(Duration::from_secs(10)));
         assert_eq!(default_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
+        let longest = default_host_limit(Some("1e19".into())).expect("it is a number");
+        assert!(Instant::now().checked_add(3 * longest).is_some());
         let failure = default_host_limit(Some("long".into())).expect_err("no number");
         let sentence = "SHMEM_HOST_LIMIT is long, but it must be a time above 0 such as 30s or 5m";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));

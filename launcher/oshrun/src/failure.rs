@@ -34,8 +34,18 @@ pub fn cannot(what: &str, error: &std::io::Error) -> StartFailure {
     StartFailure::general(format!("cannot {what}: {}", reason(error)))
 }
 
-/// The error without its number.
+/// The error without its number, with the remedy if a limit is the cause.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_string()
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let remedy = match error.raw_os_error() {
+        Some(libc::EMFILE) => " (raise ulimit -n)",
+        Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
+        Some(libc::EAGAIN) => {
+            " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
+        }
+        Some(libc::ENOMEM | libc::ENOBUFS) => " (the host is short of memory)",
+        _ => "",
+    };
+    format!("{text}{remedy}")
 }

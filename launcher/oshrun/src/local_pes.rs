@@ -202,9 +202,6 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
     let (file, reason) = (launch.file.display(), reason(error));
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
-        io::ErrorKind::WouldBlock => {
-            " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
-        }
         _ => "",
     };
     StartFailure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}") }

@@ -62,6 +62,7 @@ const PROVIDERS: &[TestStep] = &[
     step("miri", steps::miri),
     step("install", steps::install),
     installed("counts", steps::counts),
+    installed("faults-sample", steps::faults_sample),
     installed("tcp-sample", steps::tcp_sample),
     installed("launchers", steps::launchers),
     step("ucx", steps::ucx),
@@ -76,6 +77,7 @@ const PROVIDERS: &[TestStep] = &[
 const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
     installed("hosts", hosts::over_ssh),
+    installed("faults", steps::faults),
     installed("tcp-programs", steps::tcp_programs),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
@@ -83,7 +85,7 @@ const FULL: &[TestStep] = &[
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
-    step("fuzz", fuzz::wire),
+    step("fuzz", fuzz::decoders),
     step("verbs", steps::verbs),
     step("oldest-rust", steps::oldest_rust),
 ];

@@ -95,6 +95,7 @@ const SHMEM: &str = "crates/shmem";
 const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
+const FAULTS: &str = "ci/faults";
 
 /// Those whose suites take minutes and have steps of their own in `--providers`; here their unit
 /// tests run.
@@ -174,6 +175,20 @@ pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
             run.env("UCX_MODULE_DIR", folder.join("ucx")).env("LD_LIBRARY_PATH", folder).run()?;
     }
     Ok(outcome)
+}
+
+/// Jobs in which one system call fails, each call in one.
+pub fn faults_sample(session: &TestSession) -> Result<StepOutcome> {
+    faulty(session, "faults_sample::")
+}
+
+/// Jobs in which one system call fails, each call with each of its errors at many turns.
+pub fn faults(session: &TestSession) -> Result<StepOutcome> {
+    faulty(session, "faults_at_every_turn::")
+}
+
+fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
+    suites(session, |program| program.folder == FAULTS)?.args([which, "--ignored"]).run()
 }
 
 /// The programs over TCP, each in one of several jobs.

@@ -69,6 +69,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/verbs", &["ci/workbench"]),
     ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),
     ("ci/testkit", &[]),
+    ("ci/faults", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/strict-fabric", &["sys/libfabric-sys"]),
     ("ci/loom", &[]),

@@ -6,7 +6,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::memory::areas::Areas;
-use rushmem_transport::thread::without_signals;
+use rushmem_transport::thread::{self, without_signals};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr, Segment, Transport,
@@ -54,7 +54,7 @@ pub(super) fn limited(
         let watching = without_signals(|| {
             Builder::new().name("rushmem-probe".to_owned()).spawn_scoped(scope, watch)
         });
-        watching.map_err(|error| format!("the kernel refused a thread: {error}"))?;
+        watching.map_err(|error| thread::refused(&error))?;
         let tested = test();
         drop::<mpsc::Sender<()>>(over);
         tested

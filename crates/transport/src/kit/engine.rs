@@ -10,7 +10,7 @@
 use super::backoff::{FLUSH_DELAY, ServiceBackoff, WaitLimits};
 use super::progress_state::ProgressState;
 use crate::Error;
-use crate::thread::spawn_service;
+use crate::thread::{self, spawn_service};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -182,9 +182,8 @@ impl<D: Driver> ServiceThread<D> {
         let driver = Arc::clone(driver);
         let its = Arc::clone(&driver);
         let thread = spawn_service(name, move || run(&*its));
-        let why =
-            |error| Error::Unavailable(format!("the service thread cannot be started: {error}"));
-        Ok(ServiceThread { driver, thread: Some(thread.map_err(why)?) })
+        let thread = thread.map_err(|error| Error::Unavailable(thread::refused(&error)))?;
+        Ok(ServiceThread { driver, thread: Some(thread) })
     }
 
     /// Ends the thread and waits for its end.

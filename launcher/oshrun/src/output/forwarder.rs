@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::{read, retry_on_intr};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
@@ -43,7 +44,7 @@ pub async fn forward(mut forwarder: Forwarder) {
     // Reads the rest, but not endlessly what a leftover process continues to write.
     let mut left = MAX_PIPE_SIZE;
     while left > 0
-        && let Ok(nbytes @ 1..) = rustix::io::read(&forwarder.pipe, &mut bytes)
+        && let Ok(nbytes @ 1..) = retry_on_intr(|| read(&forwarder.pipe, &mut bytes))
     {
         if !forwarder.push(&bytes[..nbytes]).await {
             return;
@@ -62,6 +63,7 @@ impl Forwarder {
             match self.pipe.try_read(bytes) {
                 Ok(0) => return None,
                 Ok(nbytes) => return Some(nbytes),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }

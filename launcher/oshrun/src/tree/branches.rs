@@ -201,7 +201,8 @@ impl Branches {
 
     /// Records the exit of a child's agent.
     pub fn exited(&mut self, number: usize, exit: Exit, processes: &Processes) -> Option<Up> {
-        self.list[number].exit = Some(exit);
+        // A daemon whose pipes could not be used has no entry, and the job ends for that.
+        self.list.get_mut(number)?.exit = Some(exit);
         self.check_end(number, processes)
     }
 

@@ -1,0 +1,107 @@
+//! A seccomp filter that hands every call of one system call to this process, which answers it: the
+//! kernel performs it, or it fails. Raw system calls of a library are caught too, which a
+//! preloaded library would miss, and no other call is slower.
+//!
+//! Neither rustix nor a crate without a C library does this.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Where the calls of all processes with the filter arrive.
+pub struct Listener(OwnedFd);
+
+/// A call that waits for its answer.
+pub struct Call {
+    id: u64,
+    /// The thread that made it.
+    pub thread: u32,
+    /// The instruction after it.
+    pub instruction: u64,
+}
+
+/// Puts the filter on this thread and on all that it starts, and publishes the descriptor. Between
+/// the two it makes no system call: that could be one that waits for an answer.
+pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<()> {
+    // SAFETY: the call takes numbers only.
+    let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(status, 0, "every kernel has it");
+    let op = |code: u32, skip: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).expect("codes are short"),
+        jt: 0,
+        jf: skip,
+        k,
+    };
+    // The number of a call is the first word of what a filter sees.
+    let mut filter = [
+        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call),
+        op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF),
+        op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).expect("it is short"),
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program and its instructions outlive the call, which copies them.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+            &raw const program,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    listener.set(RawFd::try_from(fd).expect("a small number")).expect("it is published once");
+    Ok(())
+}
+
+impl Listener {
+    /// Takes over the descriptor that [`filter_this_thread`] published.
+    pub fn new(fd: RawFd) -> Self {
+        // SAFETY: the kernel made the descriptor for us and nothing else owns it.
+        Self(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// The next call; none when no process with the filter is left.
+    pub fn next(&self) -> Option<Call> {
+        loop {
+            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+            retry_on_intr(|| poll(&mut ready, None)).expect("it can be waited for");
+            if !ready[0].revents().contains(PollFlags::IN) {
+                return None;
+            }
+            // SAFETY: the kernel wants it zeroed, which is a valid value of its integers.
+            let mut seen: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+            // SAFETY: the request writes one value of this type.
+            let status = unsafe {
+                libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut seen)
+            };
+            // Else the caller was killed meanwhile.
+            if status == 0 {
+                let instruction = seen.data.instruction_pointer;
+                return Some(Call { id: seen.id, thread: seen.pid, instruction });
+            }
+        }
+    }
+
+    /// Lets the call fail with an error, or the kernel perform it. The caller may be dead by now.
+    pub fn answer(&self, call: Call, error: Option<Errno>) {
+        let continued = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).expect("a flag");
+        let mut answer = libc::seccomp_notif_resp {
+            id: call.id,
+            val: 0,
+            error: error.map_or(0, |error| -error.raw_os_error()),
+            flags: if error.is_none() { continued } else { 0 },
+        };
+        // SAFETY: the request reads one value of this type.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+    }
+}

@@ -1,0 +1,85 @@
+//! Runs a command in which one system call fails once.
+//!
+//! ```text
+//! inject CALL ERROR PROGRAM TURN REPORT COMMAND...
+//! ```
+//!
+//! CALL and ERROR are the kernel's numbers. Calls are counted over all processes and threads that
+//! run the executable named PROGRAM; the call number TURN fails. The file REPORT gets the number
+//! of calls.
+
+mod listener;
+
+use std::fs;
+use std::os::fd::RawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::OnceLock;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use rustix::io::Errno;
+
+use listener::{Call, Listener};
+
+fn main() -> Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [call, error, program, turn, report, command @ ..] = words.as_slice() else {
+        bail!("usage: inject CALL ERROR PROGRAM TURN REPORT COMMAND...");
+    };
+    let (call, error, turn) =
+        (call.parse()?, Errno::from_raw_os_error(error.parse()?), turn.parse()?);
+    let descriptor = OnceLock::new();
+    let (calls, status) = thread::scope(|scope| {
+        let job = scope.spawn(|| run(command, call, &descriptor));
+        let calls = loop {
+            match descriptor.get() {
+                Some(fd) => break answer_all(&Listener::new(*fd), program, turn, error),
+                None if job.is_finished() => break 0,
+                None => thread::yield_now(),
+            }
+        };
+        (calls, job.join().expect("it does not panic"))
+    });
+    fs::write(report, calls.to_string()).with_context(|| format!("writing {report}"))?;
+    let status = status?;
+    let code = status.code().unwrap_or(128 + status.signal().unwrap_or_default());
+    Ok(ExitCode::from(u8::try_from(code)?))
+}
+
+/// Runs the command with the filter, which the calling thread has from now on.
+fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<ExitStatus> {
+    let [program, arguments @ ..] = command else { bail!("there is no command") };
+    listener::filter_this_thread(call, descriptor).context("installing the filter")?;
+    Command::new(program).args(arguments).status().with_context(|| format!("running {program}"))
+}
+
+/// Answers all calls until no process of the job is left; returns how many `program` made.
+fn answer_all(listener: &Listener, program: &str, turn: u64, error: Errno) -> u64 {
+    let mut calls = 0;
+    while let Some(call) = listener.next() {
+        let counts = runs(&call, program) && !is_of_loader(&call);
+        calls += u64::from(counts);
+        listener.answer(call, (counts && calls == turn).then_some(error));
+    }
+    calls
+}
+
+fn runs(call: &Call, program: &str) -> bool {
+    let executable = fs::read_link(format!("/proc/{}/exe", call.thread)).unwrap_or_default();
+    executable.file_name() == Path::new(program).file_name()
+}
+
+/// Whether the dynamic loader made the call: what it cannot do it says itself, or it crashes.
+fn is_of_loader(call: &Call) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
+    let holds = |line: &&str| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
+        range.is_some_and(|range| range.contains(&call.instruction))
+    };
+    let file = maps.lines().find(holds).and_then(|line| line.rsplit('/').next());
+    file.is_some_and(|file| file.starts_with("ld-") || file.starts_with("ld."))
+}

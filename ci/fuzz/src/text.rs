@@ -1,0 +1,26 @@
+//! libFuzzer on what users and the kernel write as text: settings, tables of algorithms, sets of
+//! CPUs.
+#![no_main]
+
+use std::time::Instant;
+
+use libfuzzer_sys::fuzz_target;
+use rushmem_bootstrap::host_limit;
+use rushmem_collectives::choice::Table;
+use rushmem_log::Filter;
+use rushmem_topology::CpuSet;
+use rushmem_transport::NicName;
+
+fuzz_target!(|text: &str| {
+    if let Some(limit) = host_limit::parse(text) {
+        assert!(Instant::now().checked_add(3 * limit).is_some(), "a limit can be added to a time");
+    }
+    if let Some(name) = NicName::parse(text) {
+        assert_eq!(NicName::parse(&name.to_string()), Some(name));
+    }
+    if let Some(cpus) = CpuSet::parse(text) {
+        assert_eq!(CpuSet::parse(&cpus.to_string()), Some(cpus));
+    }
+    Filter::parse(text);
+    let _ = Table::default().read(text);
+});

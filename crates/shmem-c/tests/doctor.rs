@@ -1,9 +1,12 @@
 //! `oshrun --doctor` on this machine and on several hosts, all of which are this machine.
 
+mod namespaces;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use testkit::{Job, Outcome, prefix};
+use namespaces::Hosts;
+use testkit::{Job, Outcome, absent, prefix};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -35,6 +38,7 @@ fn assert_lines(outcome: &Outcome, status: i32, words: &[&str]) {
 fn a_job_of_this_machine_is_examined() {
     let outcome = doctor(&["-n", "3"], &[]);
     let words = [
+        "ok      all pairs: each PE wrote to 2 others in ",
         "ok      shared memory: ",
         "ok      start: 3 PEs, ",
         "ok      path: shared memory: all PEs are on one node",
@@ -70,6 +74,41 @@ fn several_hosts_are_examined() {
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
+/// Four hosts in namespaces, of which the last one has another build of this program.
+fn hosts_of_different_builds_are_examined() {
+    if !Job::direct("unshare").arg("-mu").arg("true").run().status.success() {
+        absent("no namespaces for mounts can be made here");
+    }
+    let hosts = Hosts::new("d", 4);
+    let this = prefix().join("bin/shmem-info");
+    let other = tmpdir().join("shmem-info-of-another-build");
+    let mut bytes = std::fs::read(&this).expect("it is installed");
+    bytes.extend(b"another build");
+    std::fs::write(&other, bytes).expect("a file");
+    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).expect("a file of ours");
+    let first = format!(
+        "host=$1; shift; [ $host = n3 ] && other='mount --bind {} {}'\n\
+         set -- x \"hostname uts-$host; ${{other:-:}}; $*\"\n\
+         exec ip netns exec {}${{host#n}} unshare -mu sh -c \"$2\"",
+        other.display(),
+        this.display(),
+        hosts.prefix()
+    );
+    let agent = agent("doctor-agent-of-namespaces", &first);
+    let agent = agent.to_str().expect("a plain path");
+    let outcome = doctor(&["-H", "n0,n1,n2,n3", "--launch-agent", agent, "--ppn", "2"], &[]);
+    let words = [
+        "n0 (uts-n0)",
+        "host n3 (uts-n3)",
+        " on n0 (uts-n0); install the same build on all hosts",
+        "ok      start: 8 PEs, ",
+        "PE 0 on n0 (uts-n0) to PE 6 on n3 (uts-n3): first put ",
+        "ok      all pairs: each PE wrote to 7 others in ",
+        "verdict: ok; use: oshrun --ppn 2 -H n0,n1,n2,n3",
+    ];
+    assert_lines(&outcome, 0, &words);
+}
+
 fn a_host_that_cannot_be_reached_is_named() {
     let agent = agent("doctor-agent-of-a", "[ \"$1\" = a ] || { echo no route >&2; exit 1; }");
     let agent = agent.to_str().expect("a plain path");
@@ -94,6 +133,7 @@ fn a_job_that_cannot_start_is_not_recommended() {
 testkit::tests! {
     a_job_of_this_machine_is_examined,
     several_hosts_are_examined,
+    hosts_of_different_builds_are_examined,
     a_host_that_cannot_be_reached_is_named,
     a_job_that_cannot_start_is_not_recommended,
 }

@@ -105,7 +105,7 @@ fn over_an_interface_without_a_usable_address() {
     let words = ["SHMEM_TCP_INTERFACE is nosuch0, but there is no nosuch0", "there are ", "lo"];
     fails(job(&absent), &words);
 
-    let hosts = Hosts::new("i");
+    let hosts = Hosts::new("i", 2);
     let host = hosts.host(0);
     ip(&["-n", &host, "addr", "flush", "dev", "w"]).expect("a device of ours");
     let none = "SHMEM_TCP_INTERFACE is w, but w has no address; there are lo, w";
@@ -129,7 +129,7 @@ fn across(hosts: &Hosts) -> Job {
 }
 
 fn between_hosts_of_which_one_cannot_be_reached() {
-    let hosts = Hosts::new("u");
+    let hosts = Hosts::new("u", 2);
     let [first, second] = [0, 1].map(|host| hosts.host(host));
     across(&hosts).run().assert_ok(2);
 
@@ -159,7 +159,7 @@ fn between_hosts_of_which_one_cannot_be_reached() {
 }
 
 fn on_a_host_that_does_not_answer() {
-    let hosts = Hosts::new("s");
+    let hosts = Hosts::new("s", 2);
     let host = hosts.host(0);
     let words = ["neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "w"];
     ip(&[&["-n", &host][..], &words, &["nud", "permanent"]].concat()).expect("a device of ours");

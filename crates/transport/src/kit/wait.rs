@@ -21,6 +21,9 @@ pub trait Waiter {
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
 
+    /// How many of its operations are in flight.
+    fn in_flight(&self) -> u64;
+
     /// The host, which learns of a wait that lasts long.
     fn host(&self) -> &dyn Host;
 
@@ -62,7 +65,7 @@ pub fn wait<W: Waiter, T>(
             Ok(Attempt::Idle) => false,
             Err(error) => break Err(error),
         };
-        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
+        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait(waiter.in_flight()));
         match waiter.poll(worked, backoff) {
             Ok(true) => backoff.renew(),
             Ok(false) => {

@@ -94,7 +94,7 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). So many operations of
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). `in_flight` operations of
     /// the waiter are in flight.
     pub fn begin_wait(&self, in_flight: u64) -> Backoff {
         if in_flight > self.most_in_flight.load(Ordering::Relaxed) {

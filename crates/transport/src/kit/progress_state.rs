@@ -94,8 +94,8 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). `in_flight` operations of
-    /// the waiter are in flight.
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). The waiter has
+    /// `in_flight` operations in flight.
     pub fn begin_wait(&self, in_flight: u64) -> Backoff {
         if in_flight > self.most_in_flight.load(Ordering::Relaxed) {
             self.most_in_flight.fetch_max(in_flight, Ordering::Relaxed);

@@ -1,5 +1,20 @@
 //! What the threads of a PE have done on its network, for statistics.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether operations in flight are counted, which takes a while in each wait.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Counts operations in flight from now on.
+pub fn want() {
+    WANTED.store(true, Ordering::Relaxed);
+}
+
+#[inline]
+pub(crate) fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
 /// Counts since the transport was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkActivity {

@@ -15,7 +15,7 @@
 //!
 //! This crate imports no other crate of this repository but `log`.
 
-mod activity;
+pub mod activity;
 mod amos;
 pub mod descriptors;
 pub mod device;

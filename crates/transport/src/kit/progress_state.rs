@@ -94,12 +94,8 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). The waiter has
-    /// `in_flight` operations in flight.
-    pub fn begin_wait(&self, in_flight: u64) -> Backoff {
-        if in_flight > self.most_in_flight.load(Ordering::Relaxed) {
-            self.most_in_flight.fetch_max(in_flight, Ordering::Relaxed);
-        }
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait).
+    pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
         Backoff::new(self.limits.spins, self.oversubscribed)
     }
@@ -123,6 +119,11 @@ impl ProgressState {
     /// Counts a sleep of the calling thread, which waits.
     pub fn count_sleep(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the operations of a thread that begins to wait.
+    pub(super) fn count_in_flight(&self, n: u64) {
+        self.most_in_flight.fetch_max(n, Ordering::Relaxed);
     }
 
     /// Counts an operation that has found no room, and is tried again.

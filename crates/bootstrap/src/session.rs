@@ -66,7 +66,8 @@ impl JobSession {
             (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
         } else if let Some(manager) = find_manager(protocol)? {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
-            rushmem_log::debug!(n_pes = manager.n_pes(), "the process manager answers");
+            let n_pes = manager.n_pes();
+            rushmem_log::debug!(n_pes, "the process manager answers");
             let session = JobSession::managed(Managed::join(manager)?);
             rushmem_log::debug!(n_nodes = session.nodes.n_nodes(), "the PEs of the node have met");
             return Ok(session);

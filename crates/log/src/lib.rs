@@ -76,12 +76,36 @@ const fn rank(level: Level) -> u8 {
     }
 }
 
-/// Gives an event to those who may want it; the macros call this.
+thread_local! {
+    /// It is gone as soon as those of `tracing` may be.
+    static LIVES: DropCheck = const { DropCheck };
+}
+
+/// What has a destructor is known to be gone.
+struct DropCheck;
+
+impl Drop for DropCheck {
+    fn drop(&mut self) {}
+}
+
+/// Gives an event to those who may want it; the macros call this. Handlers of `exit` run after the
+/// destructors of thread-local variables, without which `tracing` finds no subscriber: another
+/// thread reports for them.
 #[cold]
 #[inline(never)]
-pub fn report(event: impl Fn()) {
+pub fn report(event: impl Fn() + Sync) {
+    if LIVES.try_with(|_| ()).is_ok() {
+        return dispatch(&event);
+    }
+    std::thread::scope(|scope| {
+        // Without memory for a thread the event is lost.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || dispatch(&event));
+    });
+}
+
+fn dispatch(event: &impl Fn()) {
     if let Some(printer) = PRINTER.get() {
-        with_default(printer, &event);
+        with_default(printer, event);
     }
     if FOR_PROGRAM.load(Ordering::Acquire) {
         event();

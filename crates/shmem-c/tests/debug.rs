@@ -116,6 +116,25 @@ fn a_filter_that_names_no_module_is_refused() {
     ]);
 }
 
+/// After the destructors of thread-local variables.
+fn what_handlers_of_exit_do_is_reported() {
+    let text = r#"
+        #include <shmem.h>
+        #include <stdlib.h>
+        int main(void) {
+            shmem_init();
+            atexit(shmem_finalize);
+            return 0;
+        }
+    "#;
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = testkit::compile_text("finalizes_at_exit.c", text, folder, &[]);
+    let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
+    assert!(outcome.status.success(), "{outcome}");
+    let finalize = |pe| format!("runtime::setup::finalize: the library is closed pe={pe}");
+    has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
+}
+
 testkit::tests! {
     jobs_over_tcp_name_their_connections,
     jobs_over_ucx_name_its_transports,
@@ -123,4 +142,5 @@ testkit::tests! {
     a_filter_shows_its_modules_alone,
     nothing_is_reported_unless_it_is_wanted,
     a_filter_that_names_no_module_is_refused,
+    what_handlers_of_exit_do_is_reported,
 }

@@ -1,14 +1,12 @@
-//! `oshrun --doctor` on this machine and on several hosts, all of which are this machine; and jobs
-//! whose start fails: each names the cause and the remedy within seconds.
+//! `oshrun --doctor` on this machine and on several hosts, all of which are this machine.
+
+mod namespaces;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use testkit::{Job, Outcome, absent, patient, prefix, program};
-
-/// The limit of a start that fails.
-const SOON: Duration = Duration::from_secs(20);
+use namespaces::Hosts;
+use testkit::{Job, Outcome, absent, prefix};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -40,6 +38,7 @@ fn assert_lines(outcome: &Outcome, status: i32, words: &[&str]) {
 fn a_job_of_this_machine_is_examined() {
     let outcome = doctor(&["-n", "3"], &[]);
     let words = [
+        "ok      all pairs: each PE wrote to 2 others in ",
         "ok      shared memory: ",
         "ok      start: 3 PEs, ",
         "ok      path: shared memory: all PEs are on one node",
@@ -75,6 +74,41 @@ fn several_hosts_are_examined() {
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
+/// Four hosts in namespaces, of which the last one has another build of this program.
+fn hosts_of_different_builds_are_examined() {
+    if !Job::direct("unshare").arg("-mu").arg("true").run().status.success() {
+        absent("no namespaces for mounts can be made here");
+    }
+    let hosts = Hosts::new("d", 4);
+    let this = prefix().join("bin/shmem-info");
+    let other = tmpdir().join("shmem-info-of-another-build");
+    let mut bytes = std::fs::read(&this).expect("it is installed");
+    bytes.extend(b"another build");
+    std::fs::write(&other, bytes).expect("a file");
+    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).expect("a file of ours");
+    let first = format!(
+        "host=$1; shift; [ $host = n3 ] && other='mount --bind {} {}'\n\
+         set -- x \"hostname uts-$host; ${{other:-:}}; $*\"\n\
+         exec ip netns exec {}${{host#n}} unshare -mu sh -c \"$2\"",
+        other.display(),
+        this.display(),
+        hosts.prefix()
+    );
+    let agent = agent("doctor-agent-of-namespaces", &first);
+    let agent = agent.to_str().expect("a plain path");
+    let outcome = doctor(&["-H", "n0,n1,n2,n3", "--launch-agent", agent, "--ppn", "2"], &[]);
+    let words = [
+        "n0 (uts-n0)",
+        "host n3 (uts-n3)",
+        " on n0 (uts-n0); install the same build on all hosts",
+        "ok      start: 8 PEs, ",
+        "PE 0 on n0 (uts-n0) to PE 6 on n3 (uts-n3): first put ",
+        "ok      all pairs: each PE wrote to 7 others in ",
+        "verdict: ok; use: oshrun --ppn 2 -H n0,n1,n2,n3",
+    ];
+    assert_lines(&outcome, 0, &words);
+}
+
 fn a_host_that_cannot_be_reached_is_named() {
     let agent = agent("doctor-agent-of-a", "[ \"$1\" = a ] || { echo no route >&2; exit 1; }");
     let agent = agent.to_str().expect("a plain path");
@@ -96,74 +130,10 @@ fn a_job_that_cannot_start_is_not_recommended() {
     assert!(!outcome.stdout.contains("verdict: ok"), "{outcome}");
 }
 
-/// A job of two PEs that share no memory, whose start fails soon, with these words.
-#[track_caller]
-fn fails(variables: &[(&str, &str)], words: &[&str]) {
-    let job = Job::new(program!("heap_size.c")).n(2).arg(1 << 20).arg(0).timeout(patient(SOON));
-    let job = job.env("SHMEM_ONNODE", "off");
-    let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
-    let message = outcome.stderr.lines().find(|line| line.contains("shmem_init: "));
-    let message = message.unwrap_or_else(|| panic!("no message\n{outcome}"));
-    assert!(!outcome.status.success(), "{outcome}");
-    for word in words {
-        assert!(message.contains(word), "{word}\n{outcome}");
-    }
-}
-
-/// Without this library the test is ignored.
-fn needs(library: &str) {
-    let outcome = Job::direct(prefix().join("bin/shmem-info")).arg("--transports").run();
-    if outcome.stdout.contains(&format!("{library} cannot be opened")) {
-        absent(format!("{library} is not here"));
-    }
-}
-
-fn a_start_over_libfabric_that_fails_names_the_provider_and_what_it_refuses() {
-    needs("libfabric.so.1");
-    let ofi = ("SHMEM_TRANSPORT", "ofi");
-    let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
-    fails(&[ofi, ("SHMEM_OFI_PROVIDER", "udp")], &["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"]);
-    let none = "SHMEM_OFI_PROVIDER is nosuch, and there is no such provider: there are ";
-    fails(&[ofi, ("SHMEM_OFI_PROVIDER", "nosuch")], &[none, "tcp;ofi_rxm"]);
-    fails(&[ofi, ("FI_PROVIDER", "nosuch")], &["with FI_PROVIDER=nosuch"]);
-    let over_tcp = [ofi, ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_TCP_INTERFACE", "nosuch0")];
-    fails(&over_tcp, &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"]);
-    let folder = strict_fabric::folder(tmpdir()).expect("it is built");
-    let strict = [
-        ofi,
-        ("FI_PROVIDER_PATH", folder.to_str().expect("a plain path")),
-        ("SHMEM_AMOS", "network"),
-        ("SHMEM_OFI_PROVIDER", "strict"),
-        ("SHMEM_OFI_DOMAIN", "efa"),
-    ];
-    fails(&strict, &["strict: refuses FI_ATOMIC", "SHMEM_AMOS=network", "SHMEM_OFI_DOMAIN=efa"]);
-}
-
-fn a_start_over_ucx_that_fails_names_the_variable_in_the_way() {
-    needs("libucp.so.0");
-    let ucx = ("SHMEM_TRANSPORT", "ucx");
-    for (variable, value) in [
-        ("UCX_TLS", "nosuch"),
-        ("SHMEM_UCX_TLS", "nosuch"),
-        ("UCX_TLS", "self"),
-        ("UCX_NET_DEVICES", "nosuch0"),
-    ] {
-        let is = format!("{variable} is {value}, but UCX has ");
-        fails(&[ucx, (variable, value)], &["all PEs: UCX ", &is, "change or unset that"]);
-    }
-}
-
-fn a_start_over_sockets_that_fails_names_the_interfaces() {
-    let tcp = [("SHMEM_TRANSPORT", "tcp"), ("SHMEM_TCP_INTERFACE", "nosuch0")];
-    fails(&tcp, &["SHMEM_TCP_INTERFACE is nosuch0", "there are ", "lo"]);
-}
-
 testkit::tests! {
     a_job_of_this_machine_is_examined,
     several_hosts_are_examined,
+    hosts_of_different_builds_are_examined,
     a_host_that_cannot_be_reached_is_named,
     a_job_that_cannot_start_is_not_recommended,
-    a_start_over_libfabric_that_fails_names_the_provider_and_what_it_refuses,
-    a_start_over_ucx_that_fails_names_the_variable_in_the_way,
-    a_start_over_sockets_that_fails_names_the_interfaces,
 }

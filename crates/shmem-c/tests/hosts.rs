@@ -27,7 +27,7 @@ fn job(hosts: &Hosts, source: &str, n: usize) -> Job {
 }
 
 fn programs_run_across_two_hosts() {
-    let hosts = Hosts::new("p");
+    let hosts = Hosts::new("p", 2);
     for (n, source) in [
         (2, "rma.c"),
         (2, "amo.c"),
@@ -41,7 +41,7 @@ fn programs_run_across_two_hosts() {
 }
 
 fn a_link_that_loses_packets_slows_a_job_and_no_more() {
-    let hosts = Hosts::new("l");
+    let hosts = Hosts::new("l", 2);
     // The queue of a wire this narrow overflows, so packets are lost as on a busy network.
     let narrow = ["tbf", "rate", "40mbit", "burst", "16kb", "limit", "24kb"];
     for host in [0, 1] {
@@ -57,7 +57,7 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
 }
 
 fn a_partition_ends_the_job_with_a_message() {
-    let hosts = Hosts::new("x");
+    let hosts = Hosts::new("x", 2);
     let mut running = job(&hosts, "endless.c", 2).start();
     running.wait_for(|lines| lines.contains(&"n_pes 2").then_some(()));
     ip(&["-n", &hosts.host(1), "link", "set", "w", "down"]).expect("a device of ours");

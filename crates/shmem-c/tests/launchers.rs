@@ -346,7 +346,7 @@ mod hydra {
     /// The PEs of a host are either neighbors or every second one; the manager's values are short
     /// for such records.
     pub fn on_two_hosts() {
-        let hosts = Hosts::new("y");
+        let hosts = Hosts::new("y", 2);
         // What crosses the wire later is the same after either protocol.
         let jobs = [
             ("pmi1", "rma.c"),

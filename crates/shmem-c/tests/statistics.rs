@@ -163,8 +163,31 @@ fn the_table_has_the_known_numbers() {
         let more = if kind == ON_CONTEXT.0 { (ON_CONTEXT.1, ON_CONTEXT.2) } else { (0, 0) };
         row(kind, n + more.0, bytes + more.1);
     }
+    assert!(rows.iter().any(|row| row.first() == Some(&"polls") && row.len() == 5), "{outcome}");
+    let sent: u64 = TO_NEXT.iter().chain([&ON_CONTEXT]).map(|kind| kind.2).sum();
+    for (me, row) in [(0, [8, sent, 0]), (1, [0, 8, sent]), (2, [sent, 0, 8])] {
+        let row = row.map(|bytes| bytes.to_string());
+        let due = ["from", &me.to_string(), &row[0], &row[1], &row[2]];
+        assert!(rows.iter().any(|row| *row == due), "no row {due:?}\n{outcome}");
+    }
     let heads: Vec<&str> = rows.iter().filter_map(|row| row.first().copied()).collect();
     assert_eq!(heads.iter().filter(|head| **head == "put").count(), 2, "{outcome}");
+}
+
+/// What threads do on the network depends on time; some counts cannot be zero.
+#[test]
+fn what_threads_do_on_the_network_is_counted() {
+    let all = parsed(3, ("SHMEM_ONNODE", "off"), false);
+    for pe in all["pes"].as_array().expect("a list") {
+        let network = &pe["network"];
+        assert!(number(&network["polls"]) > 0, "{network}");
+        // The requests that the last wait was for, at least.
+        assert!(number(&network["most_in_flight"]) > 0, "{network}");
+    }
+    let on_node = parsed(2, ("SHMEM_ONNODE", "on"), false);
+    for pe in on_node["pes"].as_array().expect("a list") {
+        assert!(pe["network"].as_object().expect("counts").is_empty(), "{pe}");
+    }
 }
 
 #[test]

@@ -33,15 +33,6 @@ fn spoilt(library: &str) -> PathBuf {
     folder
 }
 
-fn a_library_that_is_missing_is_named_with_the_remedy() {
-    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
-        let outcome = job(2, &forced(transport)).env("LD_LIBRARY_PATH", spoilt(library).display());
-        let remedy =
-            ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
-        outcome.run().assert_fails(&remedy);
-    }
-}
-
 /// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel
 /// refuses to run what a child of another test still holds open for writing.
 fn for_pe_1(name: &str, variable: &str) -> PathBuf {
@@ -460,7 +451,6 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
 }
 
 testkit::tests! {
-    a_library_that_is_missing_is_named_with_the_remedy,
     who_saw_what_is_said_when_pes_differ,
     a_static_program_has_no_transport_that_opens_libraries,
     variables_of_ucx_and_ours_are_heard,

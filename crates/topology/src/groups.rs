@@ -6,8 +6,97 @@ use std::path::{Path, PathBuf};
 /// The controllers whose folders are of interest.
 const CONTROLLERS: [&str; 2] = ["pids", "memory"];
 
+/// A limit of a control group that contains this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupLimit {
+    /// The file of the limit.
+    pub file: PathBuf,
+    /// Processes and threads, or bytes.
+    pub limit: u64,
+    /// How much is in use, without memory that the kernel can reclaim.
+    pub used: u64,
+}
+
+/// The files of the memory controller in a version.
+struct MemoryFiles {
+    limit: &'static str,
+    used: &'static str,
+    /// The reclaimable part of the used memory, in memory.stat.
+    cached: [&'static str; 2],
+    /// The count of processes that were killed for lack of memory.
+    kills: &'static str,
+}
+
+const MEMORY: [MemoryFiles; 2] = [
+    MemoryFiles {
+        limit: "memory.max",
+        used: "memory.current",
+        cached: ["inactive_file", "active_file"],
+        kills: "memory.events",
+    },
+    MemoryFiles {
+        limit: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        cached: ["total_inactive_file", "total_active_file"],
+        kills: "memory.oom_control",
+    },
+];
+
+/// Version 1 writes no limit as a number above this.
+const NO_LIMIT: u64 = 1 << 60;
+
+impl GroupLimit {
+    /// The limits of processes and threads, the innermost group first.
+    pub fn of_tasks() -> Vec<GroupLimit> {
+        control_groups().iter().filter_map(|folder| tasks(folder)).collect()
+    }
+
+    /// The limits of memory, the innermost group first.
+    pub fn of_memory() -> Vec<GroupLimit> {
+        control_groups().iter().filter_map(|folder| memory(folder)).collect()
+    }
+
+    /// Of a limit of memory: how many processes the kernel has killed in the group since there was
+    /// no more.
+    pub fn n_killed(&self) -> u64 {
+        let number = |names: &MemoryFiles| {
+            let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;
+            Some(sum(&text, &["oom_kill"]))
+        };
+        MEMORY.iter().find_map(number).unwrap_or(0)
+    }
+}
+
+fn tasks(folder: &Path) -> Option<GroupLimit> {
+    let file = folder.join("pids.max");
+    Some(GroupLimit { limit: number(&file)?, used: number(&folder.join("pids.current"))?, file })
+}
+
+fn memory(folder: &Path) -> Option<GroupLimit> {
+    MEMORY.iter().find_map(|names| {
+        let file = folder.join(names.limit);
+        let limit = number(&file).filter(|limit| *limit < NO_LIMIT)?;
+        let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+        let used = number(&folder.join(names.used))?;
+        Some(GroupLimit { file, limit, used: used.saturating_sub(sum(&stat, &names.cached)) })
+    })
+}
+
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// The sum of these values in lines of a name and a number.
+fn sum(text: &str, names: &[&str]) -> u64 {
+    let figure = |line: &str| {
+        let (name, figure) = line.split_once(' ')?;
+        names.contains(&name).then(|| figure.trim().parse::<u64>().ok())?
+    };
+    text.lines().filter_map(figure).sum()
+}
+
 /// The folders of the groups that contain this process, in each hierarchy the innermost first.
-pub fn control_groups() -> Vec<PathBuf> {
+fn control_groups() -> Vec<PathBuf> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     folders(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
 }
@@ -83,5 +172,26 @@ mod tests {
             "{found:?}"
         );
         assert!(folders("", mounts).is_empty() && folders("0::/a", "").is_empty());
+    }
+
+    #[test]
+    fn the_values_of_a_group_are_read() {
+        let folder = std::env::temp_dir().join(format!("topology-group-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
+        let read = || [tasks(&folder), memory(&folder)].map(|it| it.map(|it| (it.limit, it.used)));
+        assert_eq!(read(), [None, None]);
+        write("pids.max", "max\n");
+        write("pids.current", "7\n");
+        write("memory.max", "max\n");
+        write("memory.current", "5000\n");
+        assert_eq!(read(), [None, None]);
+        write("pids.max", "50\n");
+        write("memory.max", "9000\n");
+        write("memory.stat", "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n");
+        write("memory.events", "oom 4\noom_kill 3\n");
+        assert_eq!(read(), [Some((50, 7)), Some((9000, 4500))]);
+        assert_eq!(memory(&folder).expect("a limit").n_killed(), 3);
+        fs::remove_dir_all(folder).expect("own folder");
     }
 }

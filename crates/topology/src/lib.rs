@@ -20,7 +20,7 @@ mod place;
 mod sysfs;
 
 pub use cpus::CpuSet;
-pub use groups::control_groups;
+pub use groups::GroupLimit;
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;

@@ -13,10 +13,7 @@ use rushmem_transport::{Diagnosis, Open, Verdict};
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let library = match fabric::library() {
         Ok(library) => library,
-        Err(why) => {
-            let remedy = "install libfabric 1.11 or newer, or name its folder in LD_LIBRARY_PATH";
-            return vec![Diagnosis::new("libfabric", Verdict::Absent, why).remedy(remedy)];
-        }
+        Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Absent, why)],
     };
     let wish = Wish::of(&*with.host, with.amos, with.one_machine);
     let mut found: Vec<Diagnosis> = Vec::new();

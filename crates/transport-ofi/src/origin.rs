@@ -171,6 +171,7 @@ impl OfiEndpoint {
         awaited: bool,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<Post, Error> {
+        self.shared().state.count_retry();
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait_for(Some(pe), |this| {
             let polled = this.poll_ep()?;

@@ -15,6 +15,11 @@ pub(crate) struct Relaxation {
     instead: fn(&Hints, &Hints) -> String,
 }
 
+/// A capability, instead of which a provider has none.
+const fn capability(name: &'static str, drop: fn(&mut Hints)) -> Relaxation {
+    Relaxation { name, drop, instead: |_, _| String::new() }
+}
+
 /// All that can be dropped, in the order in which it is tried.
 pub(crate) const ALL: &[Relaxation] = &[
     Relaxation {
@@ -22,26 +27,14 @@ pub(crate) const ALL: &[Relaxation] = &[
         drop: |hints| hints.type_ = fi::FI_EP_UNSPEC,
         instead: |_, offer| named(ENDPOINTS, offer.type_),
     },
-    Relaxation {
-        name: "FI_REMOTE_COMM (peers on other machines)",
-        drop: |hints| hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM),
-        instead: |_, _| String::new(),
-    },
-    Relaxation {
-        name: "FI_RMA (remote memory access)",
-        drop: |hints| hints.caps &= !fi::FI_RMA,
-        instead: |_, _| String::new(),
-    },
-    Relaxation {
-        name: "FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)",
-        drop: |hints| hints.caps &= !fi::FI_ATOMIC,
-        instead: |_, _| String::new(),
-    },
-    Relaxation {
-        name: "FI_MSG (messages)",
-        drop: |hints| hints.caps &= !fi::FI_MSG,
-        instead: |_, _| String::new(),
-    },
+    capability("FI_REMOTE_COMM (peers on other machines)", |hints| {
+        hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM)
+    }),
+    capability("FI_RMA (remote memory access)", |hints| hints.caps &= !fi::FI_RMA),
+    capability("FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)", |hints| {
+        hints.caps &= !fi::FI_ATOMIC
+    }),
+    capability("FI_MSG (messages)", |hints| hints.caps &= !fi::FI_MSG),
     Relaxation {
         name: "FI_THREAD_SAFE",
         drop: |hints| hints.threading = fi::FI_THREAD_UNSPEC,

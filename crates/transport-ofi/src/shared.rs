@@ -354,10 +354,12 @@ impl SharedState {
         match self.fabric.wait_object(&self.cq) {
             WaitObject::Ready => true,
             WaitObject::Absent => {
+                self.state.count_sleep();
                 thread::sleep(at_most);
                 false
             }
             WaitObject::Descriptor(queue) => {
+                self.state.count_sleep();
                 let mut fds = [PollFd::from_borrowed_fd(queue, PollFlags::IN)];
                 sleep_on(&mut fds, at_most);
                 !fds[0].revents().is_empty()

@@ -21,7 +21,8 @@ use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::{
-    Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+    Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe,
+    Segment, Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -233,6 +234,10 @@ impl Transport for Ofi {
 
     fn wait(&self, at_most: Duration) -> Result<bool, Error> {
         self.progress.wait(at_most)
+    }
+
+    fn activity(&self) -> NetworkActivity {
+        self.shared().state.activity()
     }
 
     fn hand_over(&self) {

@@ -1,9 +1,9 @@
 //! Connecting to a peer: to which of its addresses, how often, and for how long.
 
-use crate::found;
 use crate::proto::{Address, CLAIM, Connector, GREETING, HandshakeAnswer, Violation, WELCOME};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
+use crate::{found, no_address};
 use rushmem_transport::Pe;
 use rushmem_transport::descriptors::ran_out;
 use std::fmt;
@@ -78,10 +78,29 @@ impl fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             hang_up if hang_up.is_hang_up() => f.write_str("it hung up during the handshake"),
-            ConnectFailure::Socket(error) => f.write_str(&DESCRIPTORS.explain(error)),
+            ConnectFailure::Socket(error) => f.write_str(&explained(error)),
             ConnectFailure::Peer(violation) => violation.fmt(f),
             ConnectFailure::Silent => f.write_str("it is silent"),
         }
+    }
+}
+
+/// An error of connecting, with its cause where the kernel names it.
+fn explained(error: &io::Error) -> String {
+    match error.kind() {
+        // The last one is a route that the administrator has blocked.
+        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput => {
+            let down = no_address::down();
+            let of_own = match down.is_empty() {
+                true => String::new(),
+                false => format!(", and of this host's interfaces {} is down", down.join(", ")),
+            };
+            format!("no route leads there ({error}){of_own}")
+        }
+        ErrorKind::TimedOut => {
+            "nothing answers there: its host is down, or a firewall drops what is sent".to_owned()
+        }
+        _ => DESCRIPTORS.explain(error),
     }
 }
 

@@ -148,6 +148,7 @@ impl TcpEndpoint {
         let tuning = self.shared().tuning;
         let (seq, unsent) = self.until(pe, |connection, shared| {
             if !connection.origin.has_room(&tuning) {
+                shared.state.count_retry();
                 connection.flush()?;
                 connection.receive(&shared.segments, &shared.buffers)?;
                 if !connection.origin.has_room(&tuning) {
@@ -279,6 +280,10 @@ impl Waiter for TcpEndpoint {
 
     fn sleep(&mut self, at_most: Duration) {
         self.shared().sleep(self.seen, at_most);
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.towards.map_or(0, |pe| self.shared().unacked(pe))
     }
 
     fn host(&self) -> &dyn Host {

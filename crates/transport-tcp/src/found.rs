@@ -1,6 +1,7 @@
 //! Which addresses this machine has: on which of them a PE listens, and in which order a peer tries
 //! them.
 
+use crate::no_address;
 use if_addrs::Interface;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::ran_out;
@@ -29,20 +30,22 @@ pub(crate) fn own(
     match (addresses.is_empty(), chosen) {
         (false, _) => Ok(addresses),
         (true, Some(names)) => {
-            let mut known: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
-            known.sort_unstable();
-            known.dedup();
+            let whys = names.split(',').map(|name| no_address::why(&all, name.trim()));
             unavailable(format!(
-                "SHMEM_TCP_INTERFACE is {names}, but no such interface has an address here; there \
-                 are {}",
-                known.join(", ")
+                "SHMEM_TCP_INTERFACE is {names}, but {}; there are {}",
+                whys.collect::<Vec<_>>().join(", "),
+                no_address::names(&all).join(", ")
             ))
         }
-        (true, None) => unavailable(
-            "no network interface has an address that another machine could reach; set \
-             SHMEM_TCP_INTERFACE to one that has"
-                .to_owned(),
-        ),
+        (true, None) => {
+            let others = no_address::names(&all).into_iter().filter(|name| name != "lo");
+            let whys: Vec<String> = others.map(|name| no_address::why(&all, &name)).collect();
+            let whys =
+                if whys.is_empty() { "there is only lo".to_owned() } else { whys.join(", ") };
+            unavailable(format!(
+                "no network interface has an address that another machine could reach: {whys}"
+            ))
+        }
     }
 }
 

@@ -16,9 +16,9 @@
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
 //!   sets the options of all of them;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` finds the addresses of this machine, `diagnosis` says which of them a job uses,
-//!   `settings` has the limits and variables, `sys` the system calls, and `order` states what they
-//!   order.
+//! - `found` finds the addresses of this machine, `no_address` says why an interface has none, and
+//!   `diagnosis` which of them a job uses; `settings` has the limits and variables, `sys` the
+//!   system calls, and `order` states what they order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not use the kernel's zero-copy sends. A child
@@ -39,6 +39,7 @@ mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heartbeat;
+mod no_address;
 mod order;
 mod origin;
 mod own;

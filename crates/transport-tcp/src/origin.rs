@@ -53,6 +53,11 @@ impl Origin {
         self.ledger.acked()
     }
 
+    /// How many requests are not known to be done.
+    pub(crate) fn unacked(&self) -> u64 {
+        self.ledger.unacked()
+    }
+
     /// Position of the stream up to which everything was appended, and up to which the kernel has
     /// it.
     pub(crate) fn positions(&self) -> (u64, u64) {

@@ -87,7 +87,8 @@ impl Default for Tuning {
 impl Tuning {
     /// For a job that has to have ended within `limit` after a host fell silent.
     pub fn within(limit: Duration) -> Tuning {
-        Tuning { silence_limit: limit * 3 / 5, round: limit / 20, ..Tuning::default() }
+        let silence_limit = limit * 3 / 5;
+        Tuning { silence_limit, connect_limit: limit, round: limit / 20, ..Tuning::default() }
     }
 
     /// So small that everything waits for everything, for tests.

@@ -218,6 +218,14 @@ impl SharedState {
         }
     }
 
+    /// How many requests to a PE are not known to be done.
+    pub(crate) fn unacked(&self, pe: Pe) -> u64 {
+        match self.peers.get(pe).map(|peer| lock(&peer.link)).as_deref() {
+            Ok(PeerLink::Open(connection)) => connection.origin.unacked(),
+            _ => 0,
+        }
+    }
+
     /// Works on the link to a PE that was [reached](SharedState::reach).
     pub(crate) fn with_link<T>(
         &self,

@@ -12,7 +12,7 @@ use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::{
-    Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+    Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment, Transport,
 };
 use std::cell::Cell;
 use std::io;
@@ -127,6 +127,10 @@ impl Transport for Tcp {
         let worked = self.progress.poll();
         SEEN.set(self.shared().events());
         worked
+    }
+
+    fn activity(&self) -> NetworkActivity {
+        self.shared().state.activity()
     }
 
     fn hand_over(&self) {

@@ -26,10 +26,7 @@ const ITSELF: &str = "self";
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let version = match library() {
         Ok(ucp) => ucx_sys::version(ucp),
-        Err(why) => {
-            let remedy = "install UCX 1.10 or newer, or name its folder in LD_LIBRARY_PATH";
-            return vec![Diagnosis::new("UCX", Verdict::Absent, why).remedy(remedy)];
-        }
+        Err(why) => return vec![Diagnosis::new("UCX", Verdict::Absent, why)],
     };
     let (major, minor, release) = version;
     let name = format!("UCX {major}.{minor}.{release}");
@@ -62,6 +59,7 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
 /// # Errors
 /// Why UCX cannot be initialized, and without which restriction it could.
 pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<UcpContext, String> {
+    library()?;
     let changes = changes(host, one_machine);
     let reaches = |context: &UcpContext| context.resources().iter().any(|(name, _)| name != ITSELF);
     let refused = match UcpContext::open(n_pes, &changes) {

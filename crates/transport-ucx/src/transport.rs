@@ -17,7 +17,8 @@ use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
+    Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::sync::Arc;
@@ -142,6 +143,10 @@ impl Transport for Ucx {
         }
         self.progress.shared.sleep(None, at_most);
         self.progress.poll()
+    }
+
+    fn activity(&self) -> NetworkActivity {
+        self.progress.shared.state.activity()
     }
 
     fn hand_over(&self) {

@@ -15,6 +15,7 @@
 //!
 //! This crate imports no other crate of this repository but `log`.
 
+pub mod activity;
 mod amos;
 pub mod descriptors;
 pub mod device;
@@ -33,6 +34,7 @@ pub mod setting;
 pub mod thread;
 mod verbs;
 
+pub use activity::NetworkActivity;
 pub use amos::Amos;
 pub use diagnosis::{Diagnosis, Verdict};
 pub use directory::{Directory, PeRecord};

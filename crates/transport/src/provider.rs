@@ -3,7 +3,10 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
-use crate::{Amos, Diagnosis, Directory, Endpoint, Error, Key, NicName, Pe, Segment, Setting};
+use crate::{
+    Amos, Diagnosis, Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment,
+    Setting,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,6 +222,11 @@ pub trait Transport: Send + Sync {
             std::thread::sleep(at_most);
         }
         Ok(worked)
+    }
+
+    /// What threads have done on the network, for statistics.
+    fn activity(&self) -> NetworkActivity {
+        NetworkActivity::default()
     }
 
     /// The calling thread, which has polled so far, will sleep elsewhere: the service thread takes

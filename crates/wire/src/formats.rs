@@ -25,7 +25,7 @@ pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 3);
 /// What each PE has counted, for PE 0.
-pub const STATISTICS: Format = format("statistics of a PE", 1);
+pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
 /// Where a PE listens.

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::explain::memory::NodeStatuses;
 use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
+use crate::memory_kills::MemoryKills;
 use crate::output::Output;
 use crate::pe_socket::PeSocket;
 use crate::processes::{Child, Processes};
@@ -37,6 +38,7 @@ pub struct LocalPes {
     first_of_node: u32,
     /// The shared memory of the node.
     memory: Option<Arc<OwnedFd>>,
+    kills: MemoryKills,
 }
 
 impl LocalPes {
@@ -49,6 +51,7 @@ impl LocalPes {
             input: None,
             first_of_node: 0,
             memory: None,
+            kills: MemoryKills::until_now(),
         }
     }
 
@@ -174,6 +177,15 @@ impl LocalPes {
         }
         if let Some(socket) = self.sockets.get_mut((pe - self.first) as usize) {
             *socket = None;
+        }
+        if exit == Exit::Signal(libc::SIGKILL)
+            && let Some(limit) = self.kills.since()
+        {
+            let why = format!(
+                "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
+                 this job, or start fewer PEs"
+            );
+            events.push_back(Up::Notice(why));
         }
         events.push_back(Up::Exited { pe, exit });
     }

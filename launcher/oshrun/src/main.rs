@@ -4,7 +4,8 @@
 //! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
 //! - Checks before the start: `prepare`, `capacity`; what they report: `failure`. Start: `aslr`,
 //!   `limits`, `spawn`.
-//! - PEs of this process: `local_pes`, `processes`. Other processes and hosts: `tree`.
+//! - PEs of this process: `local_pes`, `processes`, `memory_kills`. Other processes and hosts:
+//!   `tree`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
 //! - Examination of the hosts before a job: `doctor`.
@@ -36,6 +37,7 @@ mod limits;
 mod liveness;
 mod local_pes;
 mod mark;
+mod memory_kills;
 mod output;
 mod pe_socket;
 mod placement;

@@ -64,7 +64,10 @@ impl Libfabric {
         let library = unsafe { libloading::os::unix::Library::new("libfabric.so.1") };
         let library = library.map_err(|error| {
             let source = std::error::Error::source(&error).map(ToString::to_string);
-            format!("libfabric.so.1 cannot be opened: {}", source.unwrap_or(error.to_string()))
+            let why = source.unwrap_or(error.to_string());
+            format!(
+                "libfabric.so.1 cannot be opened: {why}; install libfabric 1.11 or newer, or name its folder in LD_LIBRARY_PATH"
+            )
         })?;
         let handle = library.into_raw();
         Ok(Libfabric {

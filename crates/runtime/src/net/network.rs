@@ -8,7 +8,7 @@ use crate::base::call::{Call, fail};
 use crate::base::job;
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{
-    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NicName, Pe, Transport,
+    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NetworkActivity, NicName, Pe, Transport,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -71,6 +71,12 @@ pub(crate) fn progress() -> bool {
 /// As [`progress`], but sleeps for at most this time if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
+}
+
+/// What threads have done on the network, if there is one.
+pub(crate) fn activity() -> Option<NetworkActivity> {
+    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    transport.as_ref().map(|transport| transport.activity())
 }
 
 /// Reports that this thread no longer makes the network progress, but sleeps until the bell rings.

@@ -310,10 +310,11 @@ impl Mapped {
         if let Some(why) = statics::refusal() {
             rushmem_log::debug!("the static data of this PE are not in shared memory: {why}");
         }
+        let usable_cpus = pe.usable_cpus(pe.machine, &records);
         rushmem_log::debug!(
             n_pes = pe.n_pes,
             n_local = pe.n_local,
-            usable_cpus = pe.usable_cpus(pe.machine, &records),
+            usable_cpus,
             heap_bytes = memory.layout().heap_bytes(),
             n_nodes = nodes.n_nodes(),
             static_bytes = statics::own().nbytes(),

@@ -11,7 +11,7 @@ use crate::memory::areas::LANDING;
 use crate::sync::flags;
 use crate::teams::team;
 use form::{JobStatistics, PeStatistics};
-use rushmem_transport::Pe;
+use rushmem_transport::{Pe, activity};
 use rushmem_wire::STATISTICS;
 use std::fs::File;
 use std::io::Write;
@@ -36,6 +36,7 @@ pub(super) fn start(call: Call, job: &Job) {
         }
         Statistics::Json(_) | Statistics::Table => {}
     }
+    activity::want();
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
 }

@@ -1,55 +1,62 @@
-//! Two hosts on one machine, for tests of any launcher.
+//! Several hosts on one machine, for tests of any launcher.
 
 use std::process::Command;
 
-/// Two network namespaces with a wire between them.
+/// Network namespaces whose interfaces `w` are on one network: host N has the address 10.77.0.N+1.
 pub struct Hosts {
     name: String,
+    n: u32,
 }
 
 impl Hosts {
-    /// Where they cannot be had the test is ignored.
-    pub fn new(test: &str) -> Hosts {
-        let hosts = Hosts { name: format!("rm{}{test}", std::process::id()) };
-        let [a, b] = [0, 1].map(|host| hosts.host(host));
-        let first = ip(&["netns", "add", &a]);
-        if let Err(why) = first {
+    /// `n` hosts. Where they cannot be had the test is ignored.
+    pub fn new(test: &str, n: u32) -> Hosts {
+        let hosts = Hosts { name: format!("rm{}{test}", std::process::id()), n };
+        let network = hosts.network();
+        if let Err(why) = ip(&["netns", "add", &network]) {
             // Nothing was made.
             std::mem::forget(hosts);
             testkit::absent(format!("there are no network namespaces: {why}"));
         }
-        for words in [
-            vec!["netns", "add", &b],
-            vec!["-n", &a, "link", "add", "w", "type", "veth", "peer", "name", "w", "netns", &b],
-            vec!["-n", &a, "addr", "add", "10.77.0.1/24", "dev", "w"],
-            vec!["-n", &b, "addr", "add", "10.77.0.2/24", "dev", "w"],
-        ] {
+        let made = |words: &str| {
+            let words: Vec<&str> = words.split(' ').collect();
             ip(&words).expect("the first namespace could be made");
-        }
-        for host in [&a, &b] {
-            for device in ["lo", "w"] {
-                ip(&["-n", host, "link", "set", device, "up"]).expect("a device of ours");
-            }
+        };
+        made(&format!("-n {network} link add bridge type bridge"));
+        made(&format!("-n {network} link set bridge up"));
+        for number in 0..n {
+            let (host, address) = (hosts.host(number), number + 1);
+            made(&format!("netns add {host}"));
+            made(&format!("-n {host} link add w type veth peer name w{number} netns {network}"));
+            made(&format!("-n {network} link set w{number} master bridge up"));
+            made(&format!("-n {host} addr add 10.77.0.{address}/24 dev w"));
+            made(&format!("-n {host} link set lo up"));
+            made(&format!("-n {host} link set w up"));
         }
         hosts
     }
 
-    /// What the names of both namespaces begin with; 0 or 1 follows.
+    /// What the names of all namespaces of hosts begin with; the number follows.
     pub fn prefix(&self) -> String {
         format!("{}h", self.name)
     }
 
-    /// The namespace of host 0 or 1.
-    pub fn host(&self, host: u32) -> String {
-        format!("{}h{host}", self.name)
+    /// The namespace of a host.
+    pub fn host(&self, number: u32) -> String {
+        format!("{}{number}", self.prefix())
+    }
+
+    fn network(&self) -> String {
+        format!("{}n", self.name)
     }
 }
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for host in [0, 1] {
-            // The wire goes with the first of its ends.
-            let _ = ip(&["netns", "del", &self.host(host)]);
+        // A wire goes with the first of its ends.
+        let hosts = (0..self.n).map(|number| self.host(number));
+        for namespace in hosts.chain([self.network()]) {
+            let _ = ip(&["netns", "del", &namespace]);
         }
     }
 }

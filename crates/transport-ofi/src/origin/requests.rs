@@ -139,7 +139,8 @@ impl OfiEndpoint {
         slot: Option<u32>,
         How { ordered, asks, awaited }: How,
     ) -> Result<(), Error> {
-        if !asks {
+        if !asks && self.issued.is_full(pe) {
+            self.shared().state.count_retry();
             self.await_ack(pe, |this| !this.issued.is_full(pe))?;
         }
         let shared = &self.progress.shared;

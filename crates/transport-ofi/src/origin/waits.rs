@@ -4,6 +4,7 @@
 use super::OfiEndpoint;
 use crate::ep::{EpFailure, FiEndpoint};
 use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{Error, Host, Pe};
@@ -42,6 +43,11 @@ impl Waiter for OfiEndpoint {
 
     fn sleep(&mut self, at_most: Duration) {
         self.shared().sleep(at_most);
+    }
+
+    fn in_flight(&self) -> u64 {
+        let of_ep = lock(&self.ep.ep).as_ref().map_or(0, FiEndpoint::in_flight);
+        u64::from(of_ep) + self.due.len() as u64
     }
 
     fn host(&self) -> &dyn Host {

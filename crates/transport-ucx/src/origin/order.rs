@@ -75,10 +75,11 @@ impl Origin {
     /// Waits until the window has room for one more request to a PE.
     #[inline]
     pub(super) fn room_in_window(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        match self.issued.is_full(pe) {
-            false => Ok(()),
-            true => self.until(shared, Some(pe), |origin| !origin.issued.is_full(pe)),
+        if !self.issued.is_full(pe) {
+            return Ok(());
         }
+        shared.state.count_retry();
+        self.until(shared, Some(pe), |origin| !origin.issued.is_full(pe))
     }
 
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.

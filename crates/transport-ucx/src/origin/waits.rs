@@ -35,6 +35,10 @@ impl Waiter for Waiting<'_> {
         self.shared.sleep(Some(&self.origin.worker), at_most);
     }
 
+    fn in_flight(&self) -> u64 {
+        self.origin.pending.in_flight() as u64
+    }
+
     fn host(&self) -> &dyn Host {
         &*self.shared.host
     }
@@ -91,6 +95,7 @@ impl Origin {
         if self.pending.in_flight() < max {
             return Ok(());
         }
+        shared.state.count_retry();
         self.until(shared, None, |origin| origin.pending.in_flight() < max)
     }
 }

@@ -7,6 +7,7 @@
 use super::backoff::{Backoff, FLUSH_DELAY, WaitLimits};
 use super::timer::{Timer, sleep_on};
 use super::wakeup::Wakeup;
+use crate::NetworkActivity;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -29,6 +30,11 @@ pub struct ProgressState {
     sleeping_waiters: AtomicU32,
     /// The service thread should end.
     closing: AtomicBool,
+    // For statistics.
+    sleeps: AtomicU64,
+    service_sleeps: AtomicU64,
+    retries: AtomicU64,
+    most_in_flight: AtomicU64,
 }
 
 /// For threads that wait, and for calls that leave something unfinished.
@@ -48,6 +54,10 @@ impl ProgressState {
             waiters: AtomicU32::new(0),
             sleeping_waiters: AtomicU32::new(0),
             closing: AtomicBool::new(false),
+            sleeps: AtomicU64::new(0),
+            service_sleeps: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+            most_in_flight: AtomicU64::new(0),
         })
     }
 
@@ -102,7 +112,23 @@ impl ProgressState {
 
     /// The calling thread will sleep until an event of its network.
     pub fn begin_sleep(&self) {
+        self.count_sleep();
         self.sleeping_waiters.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a sleep of the calling thread, which waits.
+    pub fn count_sleep(&self) {
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the operations of a thread that begins to wait.
+    pub(super) fn count_in_flight(&self, n: u64) {
+        self.most_in_flight.fetch_max(n, Ordering::Relaxed);
+    }
+
+    /// Counts an operation that has found no room, and is tried again.
+    pub fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends a sleep. Returns whether no other thread sleeps.
@@ -136,6 +162,17 @@ impl ProgressState {
     pub fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
+
+    /// What was counted so far.
+    pub fn activity(&self) -> NetworkActivity {
+        NetworkActivity {
+            polls: self.polls(),
+            sleeps: self.sleeps.load(Ordering::Relaxed),
+            service_sleeps: self.service_sleeps.load(Ordering::Relaxed),
+            retries: self.retries.load(Ordering::Relaxed),
+            most_in_flight: self.most_in_flight.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// For the service thread.
@@ -161,6 +198,7 @@ impl ProgressState {
 
     /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
     pub(super) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        self.service_sleeps.fetch_add(1, Ordering::Relaxed);
         let descriptors = descriptors.iter().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timer = PollFd::new(&self.timer, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();

@@ -3,7 +3,7 @@
 
 use super::backoff::{Backoff, Pause};
 use super::progress_state::ProgressState;
-use crate::{Error, Host, Pe};
+use crate::{Error, Host, Pe, activity};
 use std::time::Duration;
 
 /// What waits for operations: an endpoint, or what it issues by.
@@ -20,6 +20,9 @@ pub trait Waiter {
 
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
+
+    /// How many of its operations are in flight.
+    fn in_flight(&self) -> u64;
 
     /// The host, which learns of a wait that lasts long.
     fn host(&self) -> &dyn Host;
@@ -62,7 +65,12 @@ pub fn wait<W: Waiter, T>(
             Ok(Attempt::Idle) => false,
             Err(error) => break Err(error),
         };
-        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
+        let backoff = wait.get_or_insert_with(|| {
+            if activity::is_wanted() {
+                waiter.state().count_in_flight(waiter.in_flight());
+            }
+            waiter.state().begin_wait()
+        });
         match waiter.poll(worked, backoff) {
             Ok(true) => backoff.renew(),
             Ok(false) => {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
-use rushmem_topology::{Level, NicKind, Topology, control_groups, cpus_at_once};
+use rushmem_topology::{GroupLimit, Level, NicKind, Topology, cpus_at_once};
 use rushmem_transport::device;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
 use rustix::process::{Resource, getrlimit};
@@ -263,20 +263,14 @@ fn other_limits() -> Vec<Finding> {
 }
 
 /// The limits of the control groups, of which the innermost ones come first.
-fn groups() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for folder in control_groups() {
-        let limit = |file: &str| Some((number(folder.join(file))?, folder.join(file)));
-        if let Some((limit, file)) = limit("pids.max") {
-            let text = format!("up to {limit} processes and threads ({})", file.display());
-            findings.push(Finding::ok("control group", text));
-        }
-        let memory = limit("memory.max").or_else(|| limit("memory.limit_in_bytes"));
-        // Version 1 writes no limit as a number.
-        if let Some((limit, file)) = memory.filter(|(limit, _)| *limit < 1 << 60) {
-            let text = format!("up to {} of memory ({})", size(limit), file.display());
-            findings.push(Finding::ok("control group", text));
-        }
-    }
-    findings
+fn groups() -> impl Iterator<Item = Finding> {
+    let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
+        let text = format!("up to {} processes and threads ({})", of.limit, of.file.display());
+        Finding::ok("control group", text)
+    });
+    let memory = GroupLimit::of_memory().into_iter().map(|of| {
+        let text = format!("up to {} of memory ({})", size(of.limit), of.file.display());
+        Finding::ok("control group", text)
+    });
+    tasks.chain(memory)
 }

@@ -2,15 +2,15 @@
 //! the user would start it, then one over each of the other transports. A job that hangs ends by
 //! its time limit.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use serde::de::DeserializeOwned;
-
 use super::finding::{Finding, Grade, Section};
-use super::pe::{HostReport, MARK, Pair, PairReport};
+use super::outcome::{Outcome, Tag};
+use super::pe::{HostReport, Pair, PairReport};
 
 /// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
 const HOSTS_LIMIT: u32 = 90;
@@ -33,6 +33,7 @@ pub struct Examined {
 /// Examines the job, prints what it finds, and returns whether it can run.
 pub fn examine(examined: &Examined) -> Result<bool, String> {
     let Some(hosts) = hosts(examined)? else { return Ok(false) };
+    let hosts: Vec<HostReport> = hosts.into_iter().map(|(_, host)| host).collect();
     let one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
     if layout.is_empty() && one_host && !names_hosts(examined) {
@@ -41,8 +42,8 @@ pub fn examine(examined: &Examined) -> Result<bool, String> {
     show("\nthe job\n")?;
     let outcome = examined.run(&layout, "pairs", JOB_LIMIT, &[])?;
     let chosen = report(&outcome)?;
-    let others = others(&hosts, chosen.as_deref());
-    for name in others {
+    let mut working = None;
+    for name in others(&hosts, chosen.as_deref()) {
         let title = if one_host { ", as between hosts" } else { "" };
         show(&format!("\ntransport {name}{title}\n"))?;
         let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
@@ -52,13 +53,20 @@ pub fn examine(examined: &Examined) -> Result<bool, String> {
             variables.push(("SHMEM_ONNODE", "off"));
         }
         few.extend(["--host-limit", OTHER_HOST_LIMIT].map(str::to_owned));
-        report(&examined.run(&few, "pairs", OTHER_LIMIT, &variables)?)?;
+        let other = examined.run(&few, "pairs", OTHER_LIMIT, &variables)?;
+        report(&other)?;
+        working = working.or(other.succeeded.then_some(name));
     }
     let verdict = match (outcome.succeeded, outcome.complaints().first()) {
         (true, _) => format!("ok; use: {}", examined.command_line(&layout)),
         (false, None) => "not ok: the job failed without a message".to_owned(),
         (false, Some(first)) => format!("not ok: repair first: {first}"),
     };
+    let until_then = working.filter(|_| !outcome.succeeded).map(|name| {
+        layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
+        format!("; until then use: {}", examined.command_line(&layout))
+    });
+    let verdict = verdict + &until_then.unwrap_or_default();
     show(&format!("\nverdict: {verdict}\n"))?;
     Ok(outcome.succeeded)
 }
@@ -73,22 +81,30 @@ fn names_hosts(examined: &Examined) -> bool {
     examined.oshrun.iter().any(|word| word == "-H" || word == "--hostfile")
 }
 
-/// What every host reports, which is printed; `None` after a verdict if one cannot run a PE.
-fn hosts(examined: &Examined) -> Result<Option<Vec<HostReport>>, String> {
+/// What every host reports, which is printed, after its name; `None` after a verdict if one cannot
+/// run a PE.
+fn hosts(examined: &Examined) -> Result<Option<Vec<(String, HostReport)>>, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
-    let hosts: Vec<HostReport> = outcome.reports();
+    let reports = outcome.reports::<HostReport>().into_iter();
+    let hosts: Vec<(String, HostReport)> =
+        reports.map(|(tag, host)| (tag.host_name(&host.host), host)).collect();
     for (number, host) in hosts.iter().enumerate() {
         match number {
-            0 => host.sections.iter().try_for_each(|section| show(&section.text()))?,
+            0 => {
+                if host.0 != host.1.host {
+                    show(&format!("{} is\n", host.0))?;
+                }
+                host.1.sections.iter().try_for_each(|section| show(&section.text()))?;
+            }
             _ => show(&different(&hosts[0], host).text())?,
         }
     }
     let complaints = outcome.complaints();
-    let bad = hosts.iter().find_map(|host| {
+    let bad = hosts.iter().find_map(|(name, host)| {
         let mut findings = host.sections.iter().flat_map(|section| &section.findings);
         let bad = findings.find(|finding| finding.grade == Grade::Bad)?;
-        Some(format!("on {}, {bad}", host.host))
+        Some(format!("on {name}, {bad}"))
     });
     let first = match outcome.succeeded && !hosts.is_empty() {
         false => complaints.first().cloned().or(Some("no host has reported".to_owned())),
@@ -104,7 +120,10 @@ fn hosts(examined: &Examined) -> Result<Option<Vec<HostReport>>, String> {
 }
 
 /// What differs on a host from the first one, and its warnings.
-fn different(first: &HostReport, host: &HostReport) -> Section {
+fn different(
+    (first_name, first): &(String, HostReport),
+    (name, host): &(String, HostReport),
+) -> Section {
     let is_same = |finding: &&Finding| {
         let mut known = first.sections.iter().flat_map(|section| &section.findings);
         known.any(|known| (&known.name, known.grade) == (&finding.name, finding.grade))
@@ -115,15 +134,15 @@ fn different(first: &HostReport, host: &HostReport) -> Section {
         .cloned()
         .collect();
     if host.build != first.build {
-        let text = format!("{} here, {} on {}", host.build, first.build, first.host);
+        let text = format!("{} here, {} on {first_name}", host.build, first.build);
         let finding = Finding::new("build of Rushmem", Grade::Warning, text)
             .remedy("install the same build on all hosts");
         findings.insert(0, finding);
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(host.host.clone(), format!("as {}", first.host)));
+        findings.push(Finding::ok(name.clone(), format!("as {first_name}")));
     }
-    Section { title: format!("host {}", host.host), findings }
+    Section { title: format!("host {name}"), findings }
 }
 
 /// The transports that all hosts can use, without the one that the job has used already.
@@ -148,9 +167,16 @@ fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
 
 /// Prints what a job reports, or why it failed; returns how its PEs reach each other.
 fn report(outcome: &Outcome) -> Result<Option<String>, String> {
+    let reports: Vec<(Tag, PairReport)> = outcome.reports();
+    let name = |(tag, report): &(Tag, PairReport)| match report {
+        PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
+        _ => None,
+    };
+    let names = reports.iter().filter_map(name).collect();
     let mut path = None;
-    for report in outcome.reports() {
+    for (_, report) in reports {
         match report {
+            PairReport::Host(_) => {}
             PairReport::Job { n_pes, path: how, init, clocks } => {
                 let started = format!(
                     "{n_pes} PEs, shmem_init took {} at most; clocks are within {}",
@@ -166,7 +192,15 @@ fn report(outcome: &Outcome) -> Result<Option<String>, String> {
                 show(&line(&Finding::ok("path", how.clone())))?;
                 path = Some(how);
             }
-            PairReport::Pair(pair) => show(&line(&finding(&pair)))?,
+            PairReport::Pair(pair) => show(&line(&finding(&pair, &names)))?,
+            PairReport::AllPairs { n_others, first, again } => {
+                let text = format!(
+                    "each PE wrote to {n_others} others in {} at most, and once more in {}: connections take the difference",
+                    seconds(first),
+                    seconds(again)
+                );
+                show(&line(&Finding::ok("all pairs", text)))?;
+            }
         }
     }
     if !outcome.succeeded {
@@ -182,8 +216,11 @@ fn line(finding: &Finding) -> String {
     one.text().trim_start_matches('\n').to_owned()
 }
 
-fn finding(pair: &Pair) -> Finding {
-    let (hosts, pes) = (&pair.hosts, pair.pes);
+/// `names` has the hosts of their first PEs.
+fn finding(pair: &Pair, names: &BTreeMap<u32, String>) -> Finding {
+    // A PE that is not the first of its host is measured only where there is one host.
+    let on = |pe| names.range(..=pe).next_back().map_or("", |(_, name)| name);
+    let pes = pair.pes;
     let socket = match pair.socket {
         Some((round_trip, bandwidth)) => {
             format!("a socket: round trip {}, {}", seconds(round_trip), rate(bandwidth))
@@ -198,7 +235,8 @@ fn finding(pair: &Pair) -> Finding {
         seconds(pair.amo),
         rate(pair.bandwidth)
     );
-    Finding::ok(format!("PE {} on {} to PE {} on {}", pes.0, hosts.0, pes.1, hosts.1), text)
+    let who = format!("PE {} on {} to PE {} on {}", pes.0, on(pes.0), pes.1, on(pes.1));
+    Finding::ok(who, text)
 }
 
 fn seconds(of: f64) -> String {
@@ -214,32 +252,6 @@ fn rate(of: f64) -> String {
     format!("{:.2} GB/s", of * 1e-9)
 }
 
-/// A job that has ended.
-struct Outcome {
-    succeeded: bool,
-    stdout: String,
-    stderr: String,
-}
-
-impl Outcome {
-    fn reports<T: DeserializeOwned>(&self) -> Vec<T> {
-        let lines = self.stdout.lines().filter_map(|line| line.strip_prefix(MARK));
-        lines.filter_map(|json| serde_json::from_str(json).ok()).collect()
-    }
-
-    /// Why it failed: the messages of PEs and of oshrun, or else what was printed last.
-    fn complaints(&self) -> Vec<String> {
-        let is_ours = |line: &&str| {
-            ["PE ", "oshrun: ", "shmem-info: "].iter().any(|start| line.starts_with(start))
-        };
-        let ours: Vec<String> = self.stderr.lines().filter(is_ours).map(str::to_owned).collect();
-        match ours.is_empty() {
-            false => ours,
-            true => self.stderr.lines().next_back().map(str::to_owned).into_iter().collect(),
-        }
-    }
-}
-
 impl Examined {
     /// Runs the doctor's PEs in this role.
     fn run(
@@ -252,7 +264,7 @@ impl Examined {
         let output = Command::new(&self.oshrun[0])
             .args(&self.oshrun[1..])
             .args(layout)
-            .args(["--timeout", &limit.to_string()])
+            .args(["--tag-output", "--timeout", &limit.to_string()])
             .arg(self.program()?)
             .args(["--doctor-pe", role])
             .envs(variables.iter().copied())
@@ -293,28 +305,28 @@ impl Examined {
 mod tests {
     use super::*;
 
-    fn host(name: &str, findings: Vec<Finding>) -> HostReport {
+    fn host(findings: Vec<Finding>) -> HostReport {
         let sections = vec![Section { title: "transport ucx: none".to_owned(), findings }];
-        HostReport { host: name.to_owned(), build: "1".to_owned(), cpus: 2, sections }
+        HostReport { host: "own".to_owned(), build: "1".to_owned(), cpus: 2, sections }
     }
 
     #[test]
     fn a_host_is_described_by_what_differs_from_the_first() {
         let ok = || Finding::ok("eth0", "10.0.0.1");
-        let first = host("a", vec![ok()]);
-        let same = host("b", vec![Finding::ok("eth0", "10.0.0.2")]);
+        let first = ("a".to_owned(), host(vec![ok()]));
+        let same = ("b".to_owned(), host(vec![Finding::ok("eth0", "10.0.0.2")]));
         assert_eq!(different(&first, &same).text(), "host b\n  ok      b: as a\n");
         let absent = Finding::new("UCX", Grade::Note, "absent");
-        let other = HostReport { build: "2".to_owned(), ..host("c", vec![ok(), absent]) };
-        let text = different(&first, &other).text();
+        let other = HostReport { build: "2".to_owned(), ..host(vec![ok(), absent]) };
+        let text = different(&first, &("c".to_owned(), other)).text();
         assert!(text.contains("warning build of Rushmem: 2 here, 1 on a; install"), "{text}");
         assert!(text.contains("note    UCX: absent") && !text.contains("eth0"), "{text}");
     }
 
     #[test]
     fn a_transport_is_tried_once_and_only_if_all_hosts_have_it() {
-        let usable = || host("a", vec![Finding::ok("tcp", "usable")]);
-        let without = host("b", vec![Finding::new("UCX", Grade::Note, "absent")]);
+        let usable = || host(vec![Finding::ok("tcp", "usable")]);
+        let without = host(vec![Finding::new("UCX", Grade::Note, "absent")]);
         assert_eq!(others(&[usable()], None), ["ucx"]);
         assert_eq!(others(&[usable()], Some("tcp: every PE has it")), ["ucx"]);
         assert!(others(&[usable(), without], None).is_empty());

@@ -2,14 +2,15 @@
 //! helps.
 //!
 //! `host` and `gids` look at the machine and `transports` at the providers, all as lists of
-//! `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`; it compares
-//! them with a `socket`.
+//! `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`, and shows
+//! their `outcome`; they compare transports with a `socket`.
 
 mod finding;
 mod gids;
 mod host;
 mod job;
 mod machine;
+mod outcome;
 mod pe;
 mod socket;
 mod timing;

@@ -1,17 +1,17 @@
 //! The program of the doctor's short jobs. As `host` a PE reports its machine and does not join a
-//! job; as `pairs` PEs move data between the first PEs of the hosts. Each report is a line that
-//! begins with [`MARK`].
+//! job; as `pairs` PEs move data between the first PEs of the hosts, and then each to all. Each
+//! report is a line that begins with [`MARK`].
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use rushmem_runtime::Call;
 use rushmem_runtime::setup::transport;
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
-use shmem::{Atomic, Max, Shmem, SymArray, SymBox};
+use shmem::{Atomic, Max, Min, Shmem, SymArray, SymBox};
 
 use super::finding::Section;
 use super::machine;
@@ -28,6 +28,9 @@ const PUTS: u32 = 256;
 /// Bytes of each of them.
 const PUT: usize = 64 << 10;
 
+/// How long a PE may write to one PE after the other.
+const ALL_PAIRS: Duration = Duration::from_secs(5);
+
 /// What a PE of the doctor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
@@ -38,8 +41,9 @@ pub enum Role {
 /// What a host reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostReport {
+    /// The name that the host has for itself.
     pub host: String,
-    /// The version, and a digest of the executable.
+    /// The version, and a digest of the executable and the library beside it.
     pub build: String,
     pub cpus: usize,
     pub sections: Vec<Section>,
@@ -59,15 +63,25 @@ pub enum PairReport {
         /// long as a barrier takes.
         clocks: f64,
     },
+    /// By the first PE of each host: the name that the host has for itself.
+    Host(String),
     /// By the first PE of each pair.
     Pair(Pair),
+    /// By PE 0: writes of each PE to all others, one after the other.
+    AllPairs {
+        /// To how many PEs one wrote until its time was over, at least.
+        n_others: u32,
+        /// The longest time for all, in seconds.
+        first: f64,
+        /// The same again, when all are connected.
+        again: f64,
+    },
 }
 
 /// Times between two PEs, in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pair {
     pub pes: (u32, u32),
-    pub hosts: (String, String),
     /// The first operation, which connects them.
     pub first: f64,
     pub put: f64,
@@ -95,9 +109,11 @@ fn host_name() -> String {
 }
 
 fn host() -> Result<HostReport, String> {
-    let executable = fs::read("/proc/self/exe").map_err(|error| error.to_string())?;
+    let executable = std::env::current_exe().map_err(|error| error.to_string())?;
+    let library = executable.join("../../lib/librushmem.so.1");
     let mut digest = DefaultHasher::new();
-    executable.hash(&mut digest);
+    fs::read(&executable).map_err(|error| error.to_string())?.hash(&mut digest);
+    fs::read(library).ok().hash(&mut digest);
     Ok(HostReport {
         host: host_name(),
         build: format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), digest.finish()),
@@ -121,10 +137,9 @@ fn pairs() -> Result<String, String> {
     let init = start.elapsed().as_secs_f64();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     // On one node the first and the last PE.
-    let ends = match leaders(&shmem) {
-        one if one.len() == 1 && n_pes > 1 => vec![0, n_pes - 1],
-        leaders => leaders,
-    };
+    let leaders = leaders(&shmem);
+    let is_leader = leaders.contains(&me);
+    let ends = if leaders.len() == 1 && n_pes > 1 { vec![0, n_pes - 1] } else { leaders };
     let one_host = is_one_host(&shmem);
     let objects = Objects {
         word: shmem.boxed(u64::from(me)),
@@ -140,6 +155,9 @@ fn pairs() -> Result<String, String> {
     let clocks = clocks(&shmem);
     let init = shmem.world().reduce_value(Max, init);
     let mut text = String::new();
+    if is_leader {
+        text += &line(&PairReport::Host(host_name()));
+    }
     if me == 0 {
         let path = transport(Call(&"shmem-info")).to_string_lossy().into_owned();
         text += &line(&PairReport::Job { n_pes, path, init, clocks });
@@ -150,8 +168,27 @@ fn pairs() -> Result<String, String> {
             text += &line(&PairReport::Pair(measured(&shmem, &objects, target)?));
         }
     }
-    shmem.barrier_all();
+    let first = written_to_all(&shmem, &objects.word);
+    let again = written_to_all(&shmem, &objects.word);
+    if me == 0 && n_pes > 2 {
+        let n_others = first.0.min(again.0);
+        text += &line(&PairReport::AllPairs { n_others, first: first.1, again: again.1 });
+    }
     Ok(text)
+}
+
+/// The longest time in which a PE writes to all others, and to how many the slowest one does.
+fn written_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (u32, f64) {
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    shmem.barrier_all();
+    let (start, mut n_others) = (Instant::now(), 0);
+    while n_others < n_pes - 1 && start.elapsed() < ALL_PAIRS {
+        n_others += 1;
+        shmem.p(word, 0, (me + n_others) % n_pes);
+        shmem.quiet();
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    (shmem.world().reduce_value(Min, n_others), shmem.world().reduce_value(Max, seconds))
 }
 
 /// The first PE of each node.
@@ -171,7 +208,9 @@ fn is_one_host(shmem: &Shmem) -> bool {
     host_name().hash(&mut digest);
     let own = digest.finish();
     let world = shmem.world();
-    world.reduce_value(Max, own) == own && world.reduce_value(Max, !own) == !own
+    // All PEs take part in both.
+    let (greatest, least) = (world.reduce_value(Max, own), !world.reduce_value(Max, !own));
+    greatest == least
 }
 
 /// How far clocks are apart after a barrier, in seconds.
@@ -229,7 +268,6 @@ fn measured(shmem: &Shmem, objects: &Objects<'_>, pe: u32) -> Result<Pair, Strin
     shmem.get(&mut there, place, pe);
     Ok(Pair {
         pes: (me, pe),
-        hosts: (host_name(), socket::host(&there)),
         first,
         put,
         get,

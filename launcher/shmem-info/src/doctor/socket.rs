@@ -8,11 +8,9 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use rustix::system::uname;
-
 use super::timing::each;
 
-/// Bytes of the text that names a host, its random number and its addresses.
+/// Bytes of the text with a random number and addresses.
 pub const PLACE: usize = 512;
 /// Bytes of a word that goes there and back.
 const WORD: usize = 8;
@@ -51,8 +49,7 @@ impl Listener {
 
     /// What peers need to connect.
     pub fn place(&self) -> [u8; PLACE] {
-        let name = uname().nodename().to_string_lossy().into_owned();
-        let mut text = format!("{name} {}", self.number);
+        let mut text = self.number.to_string();
         for address in &self.addresses {
             let more = format!(" {address}");
             if text.len() + more.len() <= PLACE {
@@ -108,15 +105,10 @@ fn text(place: &[u8; PLACE]) -> String {
     String::from_utf8_lossy(&place[..end]).into_owned()
 }
 
-/// The host of a place.
-pub fn host(place: &[u8; PLACE]) -> String {
-    text(place).split(' ').next().unwrap_or_default().to_owned()
-}
-
 /// Seconds of a round trip to a place, and bytes per second; `None` where none connects.
 pub fn measured(place: &[u8; PLACE]) -> Option<(f64, f64)> {
     let text = text(place);
-    let mut words = text.split(' ').skip(1);
+    let mut words = text.split(' ');
     let number: u64 = words.next()?.parse().ok()?;
     let connect = |address: SocketAddr| TcpStream::connect_timeout(&address, LIMIT).ok();
     let mut peer = words.filter_map(|address| address.parse().ok()).find_map(connect)?;

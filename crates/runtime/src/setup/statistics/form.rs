@@ -2,6 +2,8 @@
 
 use crate::base::counters::{AccessKind, CallKind, ContextCounters, Counters, Tally};
 use crate::base::job::Job;
+use crate::net::network;
+use rushmem_transport::NetworkActivity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,6 +51,8 @@ pub(super) struct PeStatistics {
     pub(super) calls: BTreeMap<String, CallTime>,
     pub(super) contexts: Vec<ContextStatistics>,
     pub(super) peers: Vec<PeerStatistics>,
+    /// What its threads have done on the network.
+    pub(super) network: BTreeMap<String, u64>,
 }
 
 /// The file.
@@ -73,12 +77,17 @@ impl PeStatistics {
             PeerStatistics { pe, operations, bytes }
         });
         let contexts = counters.contexts().into_iter();
+        let network = network::activity().into_iter().flat_map(NetworkActivity::by_name);
         PeStatistics {
             pe: job.me.0,
             node: job.nodes.node_of(job.me.0),
             calls: calls.filter(|(_, time)| time.calls > 0).collect(),
             contexts: contexts.map(|(place, of)| ContextStatistics::new(place, of)).collect(),
             peers: peers.filter(|peer| peer.operations > 0).collect(),
+            network: network
+                .map(|(name, n)| (name.to_owned(), n))
+                .filter(|(_, n)| *n > 0)
+                .collect(),
         }
     }
 }

@@ -1,9 +1,14 @@
-//! The statistics of a job as a table: of each counter that is not zero everywhere the least, the
-//! median and the greatest value, and on which PE that is.
+//! The statistics of a job as tables: of each counter that is not zero everywhere the least, the
+//! median and the greatest value, and on which PE that is; and for few PEs who has sent how much to
+//! whom.
 
 use super::form::{ContextStatistics, PeStatistics, TrafficByKind};
 use crate::base::counters::{AccessKind, CallKind};
+use rushmem_transport::NetworkActivity;
 use std::fmt::Write;
+
+/// The most PEs for which there is a matrix; the file has it for any number.
+const IN_MATRIX: usize = 16;
 
 /// The table, by kinds.
 pub(super) fn of(pes: &[PeStatistics]) -> String {
@@ -32,7 +37,46 @@ pub(super) fn of(pes: &[PeStatistics]) -> String {
         (*kind, pes.iter().map(of).collect())
     });
     section(&mut text, "calls", "calls", "microseconds", rows);
+    network(&mut text, pes);
+    matrix(&mut text, pes);
     text
+}
+
+/// Rows of what threads have done on the network, of one counter each.
+fn network(text: &mut String, pes: &[PeStatistics]) {
+    let mut head = Some(format!(
+        "{:<14} {:>13} {:>12} {:>12} {:>7}\n",
+        "network", "min", "median", "max", "PE"
+    ));
+    for (name, _) in NetworkActivity::default().by_name() {
+        let of_pes = pes.iter().map(|pe| pe.network.get(name).copied().unwrap_or(0));
+        let n = Spread::of(&of_pes.collect::<Vec<u64>>());
+        if n.max > 0 {
+            text.push_str(&head.take().unwrap_or_default());
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "  {name:<14} {:>11} {:>12} {:>12} {:>7}",
+                n.min, n.median, n.max, n.max_pe
+            );
+        }
+    }
+}
+
+/// The bytes that each PE has sent to each.
+fn matrix(text: &mut String, pes: &[PeStatistics]) {
+    if pes.len() > IN_MATRIX {
+        return;
+    }
+    text.push_str("bytes by PE    ");
+    let columns = (0..pes.len()).map(|to| format!(" {:>12}", format!("to {to}")));
+    text.extend(columns.chain(["\n".to_owned()]));
+    for pe in pes {
+        let sent = |to: usize| pe.peers.iter().find(|peer| peer.pe as usize == to);
+        let bytes = (0..pes.len()).map(|to| sent(to).map_or(0, |peer| peer.bytes));
+        let row: String = bytes.map(|bytes| format!(" {bytes:>12}")).collect();
+        let _ = writeln!(text, "  from {:<8}{row}", pe.pe);
+    }
 }
 
 /// Rows of two counters each, if any is not zero.

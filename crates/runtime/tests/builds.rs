@@ -1,0 +1,34 @@
+//! A job of PEs with different builds of the library: one of them joins as a PE of another version
+//! does.
+
+use rushmem_bootstrap::{JobSession, Protocol};
+use rushmem_runtime::{Call, setup};
+use rushmem_wire::RECORD;
+use testkit::Job;
+
+/// What the PEs of the job below are.
+#[test]
+fn a_pe() {
+    match std::env::var("SHMEM_LOCAL_ID").as_deref() {
+        Err(_) => {}
+        Ok("0") => setup::init(Call(&"shmem_init"), &[]),
+        Ok(_) => {
+            let session = JobSession::open(Protocol::Any, |_, _| ());
+            let mut session = session.expect("oshrun has started it");
+            let records = session.exchange(&[RECORD.version - 1, 0, 0, 0]);
+            records.expect("PE 0 has sent its record");
+            session.barrier().expect_err("PE 0 ends the job");
+            std::thread::sleep(testkit::LIMIT);
+        }
+    }
+}
+
+#[test]
+fn the_versions_are_named() {
+    let this = std::env::current_exe().expect("a test program knows its path");
+    let outcome = Job::new(this).n(2).arg("a_pe").arg("--exact").arg("--nocapture").run();
+    let (there, here) = (RECORD.version - 1, RECORD.version);
+    let differ = format!("the record of a PE has version {there} there and {here} here");
+    let remedy = "start all PEs with the same version of Rushmem";
+    outcome.assert_fails(&["PE 0: shmem_init: the record of PE 1 cannot be read", &differ, remedy]);
+}

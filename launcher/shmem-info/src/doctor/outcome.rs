@@ -1,0 +1,81 @@
+//! A job of the doctor's that has ended: what its PEs report, on which hosts, or why it failed.
+
+use serde::de::DeserializeOwned;
+
+use super::pe::MARK;
+
+/// Who has printed a line: what `oshrun --tag-output` writes before it, as `[2@host]`, or `[2]` on
+/// one host.
+pub struct Tag {
+    pub pe: u32,
+    /// As the user names it.
+    host: Option<String>,
+}
+
+impl Tag {
+    /// Takes it off a line.
+    fn split(line: &str) -> Option<(Tag, &str)> {
+        let (tag, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        let (pe, host) = match tag.split_once('@') {
+            Some((pe, host)) => (pe, Some(host.to_owned())),
+            None => (tag, None),
+        };
+        Some((Tag { pe: pe.parse().ok()?, host }, rest))
+    }
+
+    /// The host as the user names it, with the name that it has for itself if that is another.
+    pub fn host_name(&self, own: &str) -> String {
+        match &self.host {
+            Some(host) if host != own => format!("{host} ({own})"),
+            _ => own.to_owned(),
+        }
+    }
+}
+
+/// A job that has ended.
+pub struct Outcome {
+    pub succeeded: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The reports of its PEs, in the order of the PEs.
+    pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
+        let report = |line| {
+            let (tag, line) = Tag::split(line)?;
+            Some((tag, serde_json::from_str(line.strip_prefix(MARK)?).ok()?))
+        };
+        let mut reports: Vec<(Tag, T)> = self.stdout.lines().filter_map(report).collect();
+        reports.sort_by_key(|(tag, _)| tag.pe);
+        reports
+    }
+
+    /// Why it failed: the messages of PEs and of oshrun, or else what was printed last.
+    pub fn complaints(&self) -> Vec<String> {
+        let is_ours = |line: &&str| {
+            ["PE ", "oshrun: ", "shmem-info: "].iter().any(|start| line.starts_with(start))
+        };
+        let untagged = |line| Tag::split(line).map_or(line, |(_, rest)| rest);
+        let lines = || self.stderr.lines().map(untagged);
+        let ours: Vec<String> = lines().filter(is_ours).map(str::to_owned).collect();
+        match ours.is_empty() {
+            false => ours,
+            true => lines().next_back().map(str::to_owned).into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_the_names_of_the_user() {
+        let name = |line| Tag::split(line).map(|(tag, rest)| (tag.pe, tag.host_name("own"), rest));
+        assert_eq!(name("[7@a] x] y"), Some((7, "a (own)".to_owned(), "x] y")));
+        assert_eq!(name("[7@own] x"), Some((7, "own".to_owned(), "x")));
+        assert_eq!(name("[0] x"), Some((0, "own".to_owned(), "x")));
+        assert_eq!(name("PE 0: x").or(name("[a] x")), None);
+    }
+}

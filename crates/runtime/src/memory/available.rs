@@ -5,7 +5,7 @@ use std::fs::read_to_string;
 
 /// Bytes available on this node without swapping, by the kernel's estimate and the limit of this
 /// process's cgroup; `None` if neither is known.
-pub(super) fn bytes() -> Option<u64> {
+pub(crate) fn bytes() -> Option<u64> {
     let confined = of_own_cgroup("memory.max").zip(of_own_cgroup("memory.current"));
     let confined = confined.and_then(|(max, current)| max.checked_sub(current));
     [of_machine("MemAvailable:"), confined].into_iter().flatten().min()
@@ -13,7 +13,7 @@ pub(super) fn bytes() -> Option<u64> {
 
 /// All memory of this node, as far as this process's cgroup may use it; `None` if that is not
 /// known.
-pub(super) fn total() -> Option<u64> {
+pub(crate) fn total() -> Option<u64> {
     [of_machine("MemTotal:"), of_own_cgroup("memory.max")].into_iter().flatten().min()
 }
 

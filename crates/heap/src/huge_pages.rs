@@ -7,9 +7,8 @@
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
-use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Huge pages are possible where an address and its place in the file differ by whole ones.
 pub const HUGE: usize = 2 << 20;
@@ -35,7 +34,10 @@ impl PageSize {
 
 /// How much the kernel makes at a time. Each request first empties lists of pages of all CPUs,
 /// which takes milliseconds on a busy machine.
-const AT_A_TIME: usize = 64 * HUGE;
+const AT_A_TIME: usize = 16 * HUGE;
+
+/// How long it may take in any case: a moment in which the machine is busy does not end it.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What became of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +69,9 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
 
 /// Let mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
 /// takes memory afterwards; contents stay, and anybody may access it meanwhile. It ends early when
-/// the kernel computes for more than `limit` for each page.
+/// the kernel needs more than `limit` for each page, and a second.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
-    let began = computed();
+    let began = Instant::now();
     // Where this is allowed, touching a page makes a huge one. Elsewhere it changes nothing.
     let _ = advise(range.clone(), libc::MADV_HUGEPAGE);
     let mut nbytes = 0;
@@ -79,18 +81,11 @@ pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
             return Collapsed { nbytes, why: Some(NotHuge::Refused(errno)) };
         }
         nbytes += part.len();
-        if nbytes < range.len() && computed().saturating_sub(began) > limit * (nbytes / HUGE) as u32
-        {
+        if nbytes < range.len() && began.elapsed() > GRACE + limit * (nbytes / HUGE) as u32 {
             return Collapsed { nbytes, why: Some(NotHuge::Slow) };
         }
     }
     Collapsed { nbytes, why: None }
-}
-
-/// How long this thread has computed: other processes of a busy machine do not count.
-fn computed() -> Duration {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(tv_sec as u64, tv_nsec as u32)
 }
 
 /// The kernel collapses no huge page of which nothing is there.

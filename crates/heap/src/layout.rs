@@ -1,6 +1,8 @@
 //! The locations of the parts of a PE's slice, which are the same on every PE, so that offsets are
 //! symmetric.
 
+use crate::huge_pages::PageSize;
+
 /// Pages of the largest size that the supported platforms use.
 const PAGE: usize = 64 << 10;
 
@@ -19,6 +21,7 @@ pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    page: PageSize,
     heap_bytes: usize,
     internal_offset: usize,
     internal_bytes: usize,
@@ -27,22 +30,28 @@ pub struct Layout {
 
 impl Layout {
     /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and
-    /// an internal area of `internal_bytes`; `None` when no address space can hold it.
-    pub fn new(symmetric_size: u64, internal_bytes: usize) -> Option<Layout> {
+    /// an internal area of `internal_bytes`; the heap may consist of pages of size `page`. `None` when no address space can hold it.
+    pub fn new(symmetric_size: u64, internal_bytes: usize, page: PageSize) -> Option<Layout> {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {
             0 => 0,
             _ => size.checked_add(ALLOCATOR_OVERHEAD)?.checked_next_multiple_of(PAGE)?,
         };
-        let internal_offset = heap_bytes.checked_add(PAGE)?;
+        let internal_offset =
+            heap_bytes.checked_add(PAGE)?.checked_next_multiple_of(page.nbytes())?;
         let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
         let stride = internal_offset.checked_add(internal_bytes)?.checked_next_power_of_two()?;
-        Some(Layout { heap_bytes, internal_offset, internal_bytes, stride })
+        Some(Layout { page, heap_bytes, internal_offset, internal_bytes, stride })
     }
 
     /// Bytes of the heap, allocator's overhead included; 0 where the user wants no heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
+    }
+
+    /// The size of the pages of which the heap may consist.
+    pub fn page(&self) -> PageSize {
+        self.page
     }
 
     /// Bytes from the start of a slice to its internal area.
@@ -75,7 +84,7 @@ mod tests {
     #[test]
     fn parts_do_not_overlap_and_fit_the_stride() {
         for size in [1, 4096, 1 << 20, 512 << 20, 200 << 30, 3 << 39] {
-            let l = Layout::new(size, 123_456).expect("fits");
+            let l = Layout::new(size, 123_456, PageSize::Mib2).expect("fits");
             assert!(l.heap_bytes as u64 >= size + ALLOCATOR_OVERHEAD as u64);
             assert!(l.internal_offset >= l.heap_bytes + PAGE);
             assert!(l.internal_offset + l.internal_bytes <= l.stride);
@@ -86,14 +95,14 @@ mod tests {
 
     #[test]
     fn no_heap_is_a_heap_of_nothing() {
-        assert_eq!(Layout::new(0, 1).expect("fits").heap_bytes, 0);
+        assert_eq!(Layout::new(0, 1, PageSize::Mib2).expect("fits").heap_bytes, 0);
     }
 
     #[test]
     fn what_fits_nowhere_is_refused() {
-        assert_eq!(Layout::new(u64::MAX, 1), None);
-        assert_eq!(Layout::new(1 << 63, 1), None);
-        let l = Layout::new(1 << 60, 1).expect("fits an address");
+        assert_eq!(Layout::new(u64::MAX, 1, PageSize::Mib2), None);
+        assert_eq!(Layout::new(1 << 63, 1, PageSize::Mib2), None);
+        let l = Layout::new(1 << 60, 1, PageSize::Mib2).expect("fits an address");
         assert_eq!(l.node_bytes(1 << 20), None);
     }
 }

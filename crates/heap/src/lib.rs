@@ -14,6 +14,8 @@
 pub mod allocator;
 mod core_files;
 mod error;
+pub mod huge_pages;
+mod hugetlb;
 pub mod layout;
 mod mapping;
 pub mod node;
@@ -24,6 +26,7 @@ pub mod statics;
 
 pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten};
 pub use error::Error;
+pub use hugetlb::{ReservedAt, ReservedPages};
 pub use layout::Layout;
 pub use node::NodeMemory;
 pub use reservation::Reservation;

@@ -3,6 +3,7 @@
 
 use crate::core_files;
 use crate::error::Error;
+use crate::hugetlb::ReservedPages;
 use crate::layout::{Layout, STATICS_AT};
 use crate::mapping::Mapping;
 use crate::numa;
@@ -13,6 +14,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Resource, getrlimit};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -30,6 +32,7 @@ pub struct NodeMemory {
     local: u32,
     statics: Views,
     published: PublishedBytes,
+    has_reserved_pages: bool,
 }
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
@@ -43,6 +46,7 @@ impl NodeMemory {
     /// PE can publish `published_bytes`. `statics_at` has for each of the PEs where in the memory
     /// its `statics` begin, where they are there, as that PE says. The slices come to the addresses
     /// that are `reserved` for them, if any are, and otherwise to addresses of the kernel's choice.
+    /// The heaps consist of the reserved `pages`, if there are some.
     ///
     /// # Errors
     /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
@@ -54,9 +58,9 @@ impl NodeMemory {
         layout: Layout,
         (n_local, local): (u32, u32),
         reserved: Option<Reservation>,
+        pages: Option<&ReservedPages>,
         published_bytes: usize,
-        statics: &Statics,
-        statics_at: &[Option<u64>],
+        (statics, statics_at): (&Statics, &[Option<u64>]),
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
@@ -90,12 +94,28 @@ impl NodeMemory {
             None => anywhere(slices_bytes, layout.stride())?,
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
+        for (pages, local) in
+            pages.into_iter().flat_map(|pages| (0..n_local).map(move |i| (pages, i)))
+        {
+            let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
+            // SAFETY: the place of a heap in the range, which nobody uses yet.
+            unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(WHAT, e))?;
+        }
         core_files::omit(base.as_ptr().cast(), slices_bytes);
         let size = (size as u64).max(bytes as u64);
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
         let behind = slices_bytes as u64;
         let published = PublishedBytes::map(memory.as_fd(), behind, published_bytes, local == 0)?;
-        Ok(NodeMemory { _slices: range, base, layout, n_local, local, statics, published })
+        Ok(NodeMemory {
+            _slices: range,
+            base,
+            layout,
+            n_local,
+            local,
+            statics,
+            published,
+            has_reserved_pages: pages.is_some(),
+        })
     }
 
     /// Where everything is in a slice.
@@ -154,11 +174,31 @@ impl NodeMemory {
         numa::prefer(start, self.layout.stride(), node)
     }
 
-    /// The offset in the node's memory of an address in this PE's slice.
+    /// Whether the heaps consist of huge pages that the administrator has reserved.
+    pub fn has_reserved_pages(&self) -> bool {
+        self.has_reserved_pages
+    }
+
+    /// The offset in the node's memory of an address in this PE's slice, if it is there: a heap of
+    /// reserved pages is in a file of its own.
     pub fn offset(&self, address: *const u8) -> Option<u64> {
         let from_slice = address.addr().checked_sub(self.slice().addr())?;
+        if self.has_reserved_pages && from_slice < self.layout.heap_bytes() {
+            return None;
+        }
         let before = self.local as usize * self.layout.stride();
         (from_slice < self.layout.stride()).then_some((before + from_slice) as u64)
+    }
+
+    /// How many PEs the node has.
+    pub fn n_local(&self) -> u32 {
+        self.n_local
+    }
+
+    /// The addresses of all slices.
+    pub fn slices(&self) -> Range<usize> {
+        let start = self.base.addr().get();
+        start..start + self.n_local as usize * self.layout.stride()
     }
 
     /// Where the `nbytes` bytes at an offset in the slices of the node's memory are mapped.
@@ -219,16 +259,19 @@ fn map_aligned(
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
+    use crate::huge_pages::{self, HUGE, PageSize};
     use crate::layout::STATICS_STRIDE;
     use crate::reservation;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::time::Duration;
 
     fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
-        NodeMemory::map(fd, layout, (n, local), None, 100, &Statics::of_program(), &[])
+        NodeMemory::map(fd, layout, (n, local), None, None, 100, (&Statics::of_program(), &[]))
     }
 
     #[test]
     fn slices_are_shared_and_aligned() {
-        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
         let again = fd.try_clone().expect("a descriptor");
         let one = map(Some(fd), layout, 3, 1).expect("mapped");
@@ -253,12 +296,13 @@ mod tests {
     #[test]
     fn the_own_slice_is_where_it_was_reserved() {
         let _alone = reservation::tests::alone();
-        let layout = Layout::new(1 << 24, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 24, 1 << 16, PageSize::Mib2).expect("fits");
         let mut reserved = Reservation::all(&layout, (3, 2));
         let reservation = reserved.pop().expect("a free range");
         let slice = reservation.slice();
         let statics = Statics::of_program();
-        let mapped = NodeMemory::map(None, layout, (3, 2), Some(reservation), 0, &statics, &[]);
+        let mapped =
+            NodeMemory::map(None, layout, (3, 2), Some(reservation), None, 0, (&statics, &[]));
         let mapped = mapped.expect("mapped");
         assert_eq!(mapped.heap().addr(), slice);
         // SAFETY: the first 4 bytes of PE 0's slice.
@@ -267,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_is_published_is_read_in_place() {
-        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
         let again = fd.try_clone().expect("a descriptor");
         let first = map(Some(fd), layout, 3, 0).expect("mapped");
@@ -288,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_slice_prefers_its_numa_node() {
-        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let mapped = map(None, layout, 2, 1).expect("mapped");
         if let Err(refused) = mapped.prefer_numa_node(0) {
             eprintln!("skipped: this kernel or container refuses mbind: {refused}");
@@ -318,9 +362,42 @@ mod tests {
         assert!(mapped.prefer_numa_node(900).is_err(), "no such node");
     }
 
+    /// Adds to every word of a heap as a peer maps it, while the heap gets huge pages.
+    #[test]
+    fn peers_use_memory_while_it_gets_huge_pages() {
+        const N: usize = 16 * HUGE / 8;
+        let layout = Layout::new(18 * HUGE as u64, 1, PageSize::Mib2).expect("fits");
+        let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+        let again = fd.try_clone().expect("a descriptor");
+        let own = map(Some(fd), layout, 2, 0).expect("mapped");
+        let peer = map(Some(again), layout, 2, 1).expect("mapped");
+        let word = |of: &NodeMemory, i: usize| {
+            let heap = of.heap().wrapping_offset(of.delta(0)).cast::<u64>();
+            // SAFETY: one of the words of PE 0's heap, which are accessed atomically alone.
+            unsafe { AtomicU64::from_ptr(heap.wrapping_add(i)) }
+        };
+        let all = || (0..N).step_by(61);
+        let heap = own.heap().addr();
+        let collapsed = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    all().for_each(|i| {
+                        word(&peer, i).fetch_add(1, Relaxed);
+                    })
+                });
+            }
+            huge_pages::collapse(heap..heap + 16 * HUGE, Duration::from_secs(1))
+        });
+        assert!(all().all(|i| word(&own, i).load(Relaxed) == 2));
+        assert_eq!((1..61).map(|i| word(&own, i).load(Relaxed)).sum::<u64>(), 0);
+        if let Some(why) = collapsed.why {
+            eprintln!("skipped: this kernel makes no huge pages on request: {why}");
+        }
+    }
+
     #[test]
     fn nobody_can_shrink_it() {
-        let layout = Layout::new(0, 1).expect("fits");
+        let layout = Layout::new(0, 1, PageSize::Mib2).expect("fits");
         let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
         let again = fd.try_clone().expect("a descriptor");
         let _mapped = map(Some(fd), layout, 1, 0).expect("mapped");
@@ -329,13 +406,13 @@ mod tests {
 
     #[test]
     fn static_data_that_cannot_be_where_a_pe_says_are_refused() {
-        let layout = Layout::new(1 << 20, 1).expect("fits");
+        let layout = Layout::new(1 << 20, 1, PageSize::Mib2).expect("fits");
         let statics = Statics::of_program();
         let second = STATICS_AT + STATICS_STRIDE;
         let map = |at| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
-            NodeMemory::map(Some(fd), layout, (2, 0), None, 0, &statics, &[None, Some(at)])
+            NodeMemory::map(Some(fd), layout, (2, 0), None, None, 0, (&statics, &[None, Some(at)]))
                 .map(drop)
         };
         map(second).expect("the start of its place");
@@ -347,7 +424,7 @@ mod tests {
 
     #[test]
     fn an_impossible_size_is_an_error() {
-        let layout = Layout::new(1 << 60, 1).expect("fits an address");
+        let layout = Layout::new(1 << 60, 1, PageSize::Mib2).expect("fits an address");
         let error = map(None, layout, 2, 0).expect_err("no such memory");
         assert!(error.to_string().contains("address space"), "{error}");
     }

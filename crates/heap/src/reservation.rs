@@ -65,6 +65,7 @@ fn end_of_addresses() -> usize {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::huge_pages::PageSize;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     /// The places are the same for all tests of a process.
@@ -76,7 +77,7 @@ pub(crate) mod tests {
     #[test]
     fn own_slices_have_equal_addresses() {
         let _alone = alone();
-        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let slices = |n, local| -> Vec<usize> {
             Reservation::all(&layout, (n, local)).iter().map(Reservation::slice).collect()
         };
@@ -91,7 +92,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_taken_is_left_alone() {
         let _alone = alone();
-        let layout = Layout::new(1 << 30, 1 << 16).expect("fits");
+        let layout = Layout::new(1 << 30, 1 << 16, PageSize::Mib2).expect("fits");
         let first = Reservation::all(&layout, (3, 1));
         let again = Reservation::all(&layout, (3, 1));
         for slice in again.iter().map(Reservation::slice) {
@@ -101,7 +102,7 @@ pub(crate) mod tests {
 
     #[test]
     fn no_place_is_large_enough_for_everything() {
-        let layout = Layout::new(1 << 60, 1).expect("fits an address");
+        let layout = Layout::new(1 << 60, 1, PageSize::Mib2).expect("fits an address");
         assert!(Reservation::all(&layout, (1, 0)).is_empty());
     }
 }

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::program::{ProgramPart, Statics};
+use crate::huge_pages::{self, HUGE};
 use crate::mapping::Mapping;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread};
@@ -16,9 +17,6 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Huge pages are possible where an address and its place in the file differ by whole ones.
-pub(super) const HUGE: usize = 2 << 20;
 
 /// What is copied.
 pub(super) struct CopySource<'a> {
@@ -91,7 +89,9 @@ impl StaticsCopy {
         part: &Range<usize>,
         run: Range<usize>,
     ) -> Result<(), Errno> {
-        let huge = whole_huge_pages(from.statics.start(), &run);
+        let start = from.statics.start();
+        let huge = huge_pages::whole(&(start + run.start..start + run.end));
+        let huge = huge.start - start..huge.end - start;
         self.populate(run.start..huge.start);
         self.copy(from, run.start..huge.start)?;
         if !huge.is_empty() {
@@ -182,35 +182,5 @@ unsafe fn copy_words(to: *mut u64, from: *mut u64, n: usize) {
         let word = unsafe { AtomicU64::from_ptr(from.wrapping_add(i)) }.load(Relaxed);
         // SAFETY: one of the words at `to`, valid and aligned by contract.
         unsafe { to.wrapping_add(i).write(word) };
-    }
-}
-
-/// The huge pages that lie wholly in a run, as offsets from `start`; where there are none, an empty
-/// range in it.
-fn whole_huge_pages(start: usize, run: &Range<usize>) -> Range<usize> {
-    let first = (start + run.start).next_multiple_of(HUGE) - start;
-    let end = ((start + run.end) / HUGE * HUGE).saturating_sub(start);
-    if first < end { first..end } else { run.end..run.end }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const START: usize = 5 * HUGE + 4096;
-
-    #[test]
-    fn a_huge_page_is_one_that_lies_wholly_in_a_run() {
-        let to_first = HUGE - 4096;
-        assert_eq!(whole_huge_pages(START, &(0..to_first + HUGE)), to_first..to_first + HUGE);
-        assert_eq!(whole_huge_pages(START, &(8192..3 * HUGE)), to_first..to_first + 2 * HUGE);
-    }
-
-    #[test]
-    fn a_run_without_one_is_left_whole() {
-        for run in [0..4096, 0..HUGE, HUGE..2 * HUGE, 0..HUGE - 4096] {
-            assert_eq!(whole_huge_pages(START, &run), run.end..run.end);
-        }
-        assert_eq!(whole_huge_pages(4096, &(0..4096)), 4096..4096);
     }
 }

@@ -127,6 +127,11 @@ impl Statics {
         self.parts.last().map_or(0, |part| part.pages.end)
     }
 
+    /// The addresses of the variables: a range for each part of the program that has some.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        self.parts.iter().map(|part| self.start + part.pages.start..self.start + part.pages.end)
+    }
+
     /// Whether the `nbytes` bytes at `offset` from the start are variables, all in one run.
     pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
         let within =

@@ -7,10 +7,10 @@
 //! own variables are among those that are moved.
 #![allow(unsafe_code)]
 
-use super::copy::HUGE;
 use super::fork;
 use super::program::{ProgramPart, Statics, page};
 use super::signals::{block_signals, restore_signals};
+use crate::huge_pages::HUGE;
 use crate::layout::{STATICS_AT, STATICS_STRIDE};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;

@@ -6,11 +6,12 @@
 
 use crate::api::lock;
 use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::base::job::{self, Job};
 use crate::base::refusal;
 use crate::coll::collectives::barrier_all_with;
-use crate::memory::{address, blocks};
+use crate::memory::{address, blocks, huge_pages};
 use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
@@ -25,21 +26,21 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
-/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use. With
-/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not
+/// `shmem_malloc_with_hints` (§9.3.5). All of the heap suits every use, but with
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` also small blocks get huge pages. With `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not
 /// called.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
-    allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
+    allocate(call, ALIGNMENT, nbytes, hints)
 }
 
 /// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a
 /// pointer, which old programs use, counts as that size; no power of two gives a null pointer,
 /// without a barrier, and with `SHMEM_CHECK` a message.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
-    allocate(call, alignment, nbytes, true)
+    allocate(call, alignment, nbytes, 0)
 }
 
-fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
+fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() && job.settings.check {
         // Cause: `shmem_align(24, size)`. Remedy: pass a power of two.
@@ -48,8 +49,8 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut 
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
-    let block = take(call, job, nbytes, alignment);
-    if barrier {
+    let block = take(call, job, nbytes, alignment, hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0);
+    if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
         barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     }
     block.map_or(null_mut(), |block| block.cast())
@@ -67,7 +68,7 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     if nbytes == 0 {
         return null_mut();
     }
-    let block = take(call, job, nbytes, alignment);
+    let block = take(call, job, nbytes, alignment, false);
     if let Some(block) = block {
         // SAFETY: a block of `nbytes` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
@@ -97,8 +98,9 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let by = *call.0;
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
-    if moved.is_none() {
-        refuse(call, job, nbytes, ALIGNMENT);
+    match moved {
+        Some(block) => huge_pages::of_block(job, block, nbytes, false),
+        None => refuse(call, job, nbytes, ALIGNMENT),
     }
     barrier_all_with(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
@@ -124,11 +126,12 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
 }
 
-/// A block of the heap, if there is room.
-fn take(call: Call, job: &Job, nbytes: usize, alignment: usize) -> Option<*mut u8> {
+/// A block of the heap, if there is room, perhaps one for atomic operations of other PEs.
+fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.0, nbytes, alignment));
-    if block.is_none() {
-        refuse(call, job, nbytes, alignment);
+    match block {
+        Some(block) => huge_pages::of_block(job, block, nbytes, for_amos),
+        None => refuse(call, job, nbytes, alignment),
     }
     block
 }

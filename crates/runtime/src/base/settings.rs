@@ -9,9 +9,11 @@ use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
 };
+use rushmem_heap::huge_pages::PageSize;
 use rushmem_log::Filter;
 use rushmem_transport::setting::{Invalid, ValueSource, environment};
 use rushmem_transport::{Amos, NicName, Setting};
+use std::fmt;
 use std::time::Duration;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default
@@ -112,6 +114,19 @@ settings! {
         "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
          is taken when it is first touched";
         |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
+    /// Which pages symmetric memory has.
+    huge_pages: HugePages = "SHMEM_HUGE_PAGES", &[], Some("auto");
+        "huge pages for symmetric memory, the same on all PEs: auto (for blocks of 64 MiB and more, if the kernel has them at once), \
+         on (for every block of 2 MiB and more, and static data, also if the kernel must make room), off, or 2m or 1g (the heap \
+         consists of pages of this size that the administrator has reserved)";
+        |value| match value? {
+            "auto" => Some(HugePages::Auto),
+            "on" => Some(HugePages::On),
+            "off" => Some(HugePages::Off),
+            "2m" => Some(HugePages::Reserved(PageSize::Mib2)),
+            "1g" => Some(HugePages::Reserved(PageSize::Gib1)),
+            _ => None,
+        }, "auto, on, off, 2m or 1g";
     /// Whether PEs of a node share their memory.
     onnode: bool = "SHMEM_ONNODE", &[], Some("on");
         "on: PEs of one machine reach each other's memory directly; off: they use a transport";
@@ -226,6 +241,43 @@ pub fn state(row: &Setting) -> String {
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
 fn is_set(value: Option<&str>) -> Option<bool> {
     Some(value.is_some())
+}
+
+/// Which pages symmetric memory should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePages {
+    /// Huge ones for large blocks.
+    Auto,
+    /// Huge ones wherever possible.
+    On,
+    /// Small ones.
+    Off,
+    /// Huge ones of this size, which the administrator has reserved.
+    Reserved(PageSize),
+}
+
+impl HugePages {
+    /// The size of reserved pages, if they may be used.
+    pub fn page_size(self) -> Option<PageSize> {
+        match self {
+            HugePages::Off => None,
+            HugePages::Auto | HugePages::On => Some(PageSize::Mib2),
+            HugePages::Reserved(size) => Some(size),
+        }
+    }
+}
+
+/// The value of the setting.
+impl fmt::Display for HugePages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HugePages::Auto => "auto",
+            HugePages::On => "on",
+            HugePages::Off => "off",
+            HugePages::Reserved(PageSize::Mib2) => "2m",
+            HugePages::Reserved(PageSize::Gib1) => "1g",
+        })
+    }
 }
 
 /// Which NIC a PE should prefer.

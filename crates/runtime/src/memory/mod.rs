@@ -5,7 +5,9 @@
 
 pub(crate) mod address;
 pub(crate) mod areas;
+pub(crate) mod available;
 pub(crate) mod blocks;
+pub(crate) mod huge_pages;
 pub(crate) mod object;
 pub(crate) mod place;
 pub(crate) mod range;

@@ -15,7 +15,7 @@ use crate::base::job::Job;
 use crate::base::settings::Settings;
 use crate::base::warning::warning;
 use crate::memory::address;
-use crate::memory::statics;
+use crate::memory::{huge_pages, statics};
 use crate::net::cma;
 use crate::net::endpoints;
 use crate::net::network::{self, Callbacks, ProcessHost};
@@ -351,6 +351,8 @@ fn prepare(
     );
     if locks {
         registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
+        // Pages that are locked cannot be made huge later, and all of the heap will be.
+        huge_pages::of_block(job, job.memory.heap(), layout.heap_bytes(), false);
     }
     let mut announced = Announced { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {

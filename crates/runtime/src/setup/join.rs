@@ -20,7 +20,7 @@ use crate::base::settings::{Settings, Statistics, VirtualNodes};
 use crate::base::stdio;
 use crate::memory::address;
 use crate::memory::areas::Areas;
-use crate::memory::statics;
+use crate::memory::{huge_pages, statics};
 use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status;
@@ -28,7 +28,8 @@ use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
-use rushmem_heap::{Layout, NodeMemory, Reservation};
+use rushmem_heap::huge_pages::PageSize;
+use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::sync::Mutex;
@@ -93,7 +94,8 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     let nodes = who_shares_memory(call, &settings, &machines);
     let machine = machines.node_of(me.0);
     let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
-    let layout = Layout::new(settings.symmetric_size, Areas::new(n_pes).nbytes());
+    let page = settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
+    let layout = Layout::new(settings.symmetric_size, Areas::new(n_pes).nbytes(), page);
     Identified {
         call,
         session,
@@ -122,9 +124,12 @@ impl Identified {
         }
         let place = (self.n_local, self.local);
         let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
+        let pages =
+            self.layout.and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
         let statics_at = statics::at();
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
+            huge_pages: self.settings.huge_pages.to_string(),
             check: self.settings.check,
             statistics: self.settings.statistics != Statistics::No,
             traced: self.settings.trace.is_some(),
@@ -138,6 +143,7 @@ impl Identified {
             statics_at,
             statics_start: statics::own().start(),
             reserved: reserved.iter().map(Reservation::slice).collect(),
+            reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
             probe: Probe::new(secret, statics_at.is_none() && self.session.is_launched()),
         };
         let records = match self.session.exchange(&own.encode()) {
@@ -150,8 +156,32 @@ impl Identified {
             // installation.
             Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         });
-        let records = records.collect();
-        Exchanged { identified: self, reserved, records }
+        let records: Vec<StartupRecord> = records.collect();
+        let pages = self.share(pages, &records);
+        Exchanged { identified: self, reserved, pages, records }
+    }
+
+    /// The reserved pages for the heaps of this machine, if all of its PEs can open them.
+    fn share(
+        &mut self,
+        own: Option<ReservedPages>,
+        records: &[StartupRecord],
+    ) -> Option<ReservedPages> {
+        if records.iter().all(|record| record.reserved_pages.is_none()) {
+            return None;
+        }
+        let first = self.machines.members(self.machine).next()?;
+        let at = records[first as usize].reserved_pages;
+        let pages = own.or_else(|| {
+            let opened = ReservedPages::open(&self.layout?, at?);
+            opened.inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages")).ok()
+        });
+        let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
+            Ok(opened) => opened,
+            Err(error) => fail!(self.call, "{error}"),
+        };
+        let all = self.machines.members(self.machine).all(|pe| opened[pe as usize] == [1]);
+        pages.filter(|_| all)
     }
 
     /// How many CPUs the PEs of a machine may use together.
@@ -169,6 +199,7 @@ impl Identified {
 struct Exchanged {
     identified: Identified,
     reserved: Vec<Reservation>,
+    pages: Option<ReservedPages>,
     records: Vec<StartupRecord>,
 }
 
@@ -176,7 +207,7 @@ impl Exchanged {
     /// Ends the job if a value that must be equal differs between PEs; otherwise looks for an
     /// address at which all can have the heap.
     fn agree(self) -> Compatible {
-        let Exchanged { identified, reserved, records } = self;
+        let Exchanged { identified, reserved, pages, records } = self;
         let (call, me) = (identified.call, identified.me);
         let own = &records[me.index()];
         if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
@@ -210,6 +241,13 @@ impl Exchanged {
                 );
             }
         }
+        if let Some(pe) = records.iter().position(|r| r.huge_pages != own.huge_pages) {
+            let (here, there) = (&own.huge_pages, &records[pe].huge_pages);
+            fail!(
+                call,
+                "SHMEM_HUGE_PAGES is {here} here and {there} on PE {pe}; it must be the same on all"
+            );
+        }
         if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
             // Cause: the launcher does not pass the variables to all PEs.
             fail!(
@@ -236,7 +274,7 @@ impl Exchanged {
         let reserved = addresses::keep(reserved, heap_address);
         addresses::report(me, &records, heap_address);
         let equal_heap_addresses = heap_address.is_some() || records.len() == 1;
-        Compatible { identified, reserved, equal_heap_addresses, records }
+        Compatible { identified, reserved, pages, equal_heap_addresses, records }
     }
 }
 
@@ -245,6 +283,7 @@ struct Compatible {
     identified: Identified,
     /// The reserved range at the address that all PEs use for the heap, if there is one.
     reserved: Option<Reservation>,
+    pages: Option<ReservedPages>,
     equal_heap_addresses: bool,
     records: Vec<StartupRecord>,
 }
@@ -252,15 +291,18 @@ struct Compatible {
 impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
-        let Compatible { identified: mut pe, reserved, equal_heap_addresses, records } = self;
+        let Compatible { identified: mut pe, reserved, pages, equal_heap_addresses, records } =
+            self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
         let statics_at: Vec<Option<u64>> =
             pe.machines.members(pe.machine).map(|pe| records[pe as usize].statics_at).collect();
         let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::proto::MAX_RECORD);
         let map = |layout| {
-            let (memory, statics) = (pe.session.take_node_memory(), statics::own());
+            let memory = pe.session.take_node_memory();
+            let statics = (statics::own(), &statics_at[..]);
             let place = (n_local, pe.local);
-            NodeMemory::map(memory, layout, place, reserved, directory, statics, &statics_at)
+            let pages = pages.as_ref();
+            NodeMemory::map(memory, layout, place, reserved, pages, directory, statics)
         };
         let memory = match pe.layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map) {
             Ok(memory) => Box::leak(Box::new(memory)),
@@ -273,7 +315,8 @@ impl Compatible {
             ),
         };
         locality::place_memory(memory, &records[pe.me.index()].cpus);
-        if pe.local == 0 && pe.settings.symmetric_size_is_set {
+        huge_pages::begin(memory, &pe.settings, pe.me);
+        if pe.local == 0 && pe.settings.symmetric_size_is_set && !memory.has_reserved_pages() {
             warnings::of_shortage(symmetric_size, n_local);
         }
         Mapped { identified: pe, memory, equal_heap_addresses, records }

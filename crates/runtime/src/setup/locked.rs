@@ -4,7 +4,7 @@
 //!
 //! What the network's own library locks besides is not known here.
 
-use super::available;
+use crate::memory::available;
 use rushmem_transport::Segment;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;

@@ -5,7 +5,6 @@
 mod addresses;
 mod algorithms;
 mod amos;
-mod available;
 mod child;
 mod connect;
 mod cpus;

@@ -5,6 +5,7 @@ use super::cpus::Cpus;
 use crate::base::digest::digest;
 use crate::net::cma::Probe;
 use core::ffi::c_int;
+use rushmem_heap::ReservedAt;
 use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,
+    /// The value of `SHMEM_HUGE_PAGES`.
+    pub(super) huge_pages: String,
     /// Whether it makes the checks of `SHMEM_CHECK`, with which blocks of the heap lie at other
     /// places.
     pub(super) check: bool,
@@ -38,6 +41,8 @@ pub(super) struct StartupRecord {
     pub(super) statics_start: usize,
     /// The addresses at which it could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
+    /// Where the reserved pages for the heaps of its node are, if it has made some.
+    pub(super) reserved_pages: Option<ReservedAt>,
     /// Lets others test whether the kernel copies between processes; it contains the secret.
     pub(super) probe: Probe,
 }

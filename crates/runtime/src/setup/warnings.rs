@@ -1,9 +1,10 @@
 //! What PE 0 prints at an initialization, and a warning of too little memory.
 
-use super::{available, mistakes};
+use super::mistakes;
 use crate::base::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use crate::base::settings::{self, Settings};
 use crate::base::warning::warning;
+use crate::memory::available;
 use rushmem_transport::Provider;
 
 /// Prints a warning of each setting without effect, and the version and all settings if they are

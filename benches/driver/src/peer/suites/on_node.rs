@@ -6,8 +6,8 @@ use super::super::suite::{Measured, Suite};
 /// static variables are small.
 pub const ON_NODE: Suite = Suite {
     name: "on-node",
-    sources: &["large"],
-    programs: &[("large", 2)],
+    sources: &["large", "updates"],
+    programs: &[("large", 2), ("updates", 2)],
     measured: &[
         Measured {
             title: "operations",

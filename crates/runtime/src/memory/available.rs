@@ -6,14 +6,14 @@ use std::fs::read_to_string;
 
 /// Bytes available on this node without swapping, by the kernel's estimate and the limits of this
 /// process's control groups; `None` if neither is known.
-pub(super) fn bytes() -> Option<u64> {
+pub(crate) fn bytes() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit.saturating_sub(of.used));
     groups.chain(of_machine("MemAvailable:")).min()
 }
 
 /// All memory of this node, as far as this process's control groups may use it; `None` if that is
 /// not known.
-pub(super) fn total() -> Option<u64> {
+pub(crate) fn total() -> Option<u64> {
     let groups = GroupLimit::of_memory().into_iter().map(|of| of.limit);
     groups.chain(of_machine("MemTotal:")).min()
 }

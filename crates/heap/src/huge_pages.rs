@@ -1,0 +1,133 @@
+//! Huge pages for ranges of symmetric memory.
+//!
+//! With pages of 4 KiB nearly every random access to gigabytes misses the TLB, and the first touch
+//! of each page is a fault. Linux gives shared memory huge pages at the first touch only where the
+//! administrator allows it (`shmem_enabled`). From 6.1 on it also makes them on request, of pages
+//! that are there, for every user.
+#![allow(unsafe_code)]
+
+use rustix::io::Errno;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Huge pages are possible where an address and its place in the file differ by whole ones.
+pub const HUGE: usize = 2 << 20;
+
+/// The sizes of huge pages that an administrator can reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageSize {
+    /// 2 MiB.
+    Mib2,
+    /// 1 GiB.
+    Gib1,
+}
+
+impl PageSize {
+    /// Bytes of a page.
+    pub fn nbytes(self) -> usize {
+        match self {
+            PageSize::Mib2 => 2 << 20,
+            PageSize::Gib1 => 1 << 30,
+        }
+    }
+}
+
+/// How much the kernel makes at a time. Each request first empties lists of pages of all CPUs,
+/// which takes milliseconds on a busy machine.
+const AT_A_TIME: usize = 16 * HUGE;
+
+/// How long it may take in any case: a moment in which the machine is busy does not end it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What became of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collapsed {
+    /// How many bytes have huge pages.
+    pub nbytes: usize,
+    /// Why the rest has none.
+    pub why: Option<NotHuge>,
+}
+
+/// Why memory has no huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotHuge {
+    /// The kernel needed too long.
+    #[error("making them takes too long")]
+    Slow,
+    /// The kernel refused.
+    #[error("the kernel refuses: {0}")]
+    Refused(Errno),
+}
+
+/// The huge pages that lie wholly in a range of addresses; where there are none, an empty range at
+/// its end.
+pub fn whole(range: &Range<usize>) -> Range<usize> {
+    let (first, end) = (range.start.next_multiple_of(HUGE), range.end / HUGE * HUGE);
+    if first < end { first..end } else { range.end..range.end }
+}
+
+/// Let mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
+/// takes memory afterwards; contents stay, and anybody may access it meanwhile. It ends early when
+/// the kernel needs more than `limit` for each page, and a second.
+pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
+    let began = Instant::now();
+    // Where this is allowed, touching a page makes a huge one. Elsewhere it changes nothing.
+    let _ = advise(range.clone(), libc::MADV_HUGEPAGE);
+    let mut nbytes = 0;
+    for start in range.clone().step_by(AT_A_TIME) {
+        let part = start..range.end.min(start + AT_A_TIME);
+        if let Err(errno) = collapse_part(part.clone()) {
+            return Collapsed { nbytes, why: Some(NotHuge::Refused(errno)) };
+        }
+        nbytes += part.len();
+        if nbytes < range.len() && began.elapsed() > GRACE + limit * (nbytes / HUGE) as u32 {
+            return Collapsed { nbytes, why: Some(NotHuge::Slow) };
+        }
+    }
+    Collapsed { nbytes, why: None }
+}
+
+/// The kernel collapses no huge page of which nothing is there.
+fn collapse_part(part: Range<usize>) -> Result<(), Errno> {
+    for page in part.clone().step_by(HUGE) {
+        advise(page..page + 1, libc::MADV_POPULATE_WRITE)?;
+    }
+    advise(part, libc::MADV_COLLAPSE)
+}
+
+/// Let a range have no huge pages, whatever the administrator has chosen for all memory.
+pub fn forbid(range: Range<usize>) {
+    // Refused where the kernel has none.
+    let _ = advise(range, libc::MADV_NOHUGEPAGE);
+}
+
+fn advise(range: Range<usize>, advice: libc::c_int) -> Result<(), Errno> {
+    let start = std::ptr::without_provenance_mut(range.start);
+    // SAFETY: the advice of this file changes no contents, whatever is mapped in the range.
+    match unsafe { libc::madvise(start, range.len(), advice) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_page_is_one_that_lies_wholly_in_a_range() {
+        assert_eq!(whole(&(4096..2 * HUGE + 5)), HUGE..2 * HUGE);
+        assert_eq!(whole(&(HUGE..3 * HUGE)), HUGE..3 * HUGE);
+        for range in [0..4096, 4096..HUGE, 4096..2 * HUGE - 1, HUGE + 4096..HUGE + 8192] {
+            assert_eq!(whole(&range), range.end..range.end);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_collapsed_is_refused() {
+        let collapsed = collapse(0..HUGE, Duration::ZERO);
+        assert_eq!(collapsed.nbytes, 0);
+        assert!(matches!(collapsed.why, Some(NotHuge::Refused(_))), "{collapsed:?}");
+    }
+}

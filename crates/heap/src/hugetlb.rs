@@ -1,0 +1,90 @@
+//! Memory of huge pages that the administrator has reserved (hugetlb), for the heaps of a node.
+//!
+//! The first PE of a node makes it, and reserves pages for all heaps, so that no access fails later
+//! for lack of one. The others open it by the number of the descriptor in that process, which is
+//! refused where they do not see that process.
+#![allow(unsafe_code)]
+
+use crate::huge_pages::PageSize;
+use crate::layout::Layout;
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Reserved pages for all heaps of a node.
+#[derive(Debug)]
+pub struct ReservedPages {
+    file: OwnedFd,
+    /// Bytes of the pages of one heap.
+    of_heap: usize,
+}
+
+/// What other processes need to open reserved pages: a process, its descriptor, and the inode.
+pub type ReservedAt = (u32, i32, u64);
+
+impl ReservedPages {
+    /// Reserves pages for the heaps of a node of `n_local` PEs.
+    ///
+    /// # Errors
+    /// When there are too few, or none of this size.
+    pub fn reserve(layout: &Layout, n_local: u32) -> Result<ReservedPages, Errno> {
+        let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
+        let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;
+        let of_this_size = match layout.page() {
+            PageSize::Mib2 => MemfdFlags::HUGE_2MB,
+            PageSize::Gib1 => MemfdFlags::HUGE_1GB,
+        };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+        let file = rustix::fs::memfd_create("rushmem", flags | of_this_size)?;
+        rustix::fs::ftruncate(&file, nbytes as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+        let (start, protection) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: a new range at an address of the kernel's choice.
+        let start = unsafe { mmap(start, nbytes, protection, MapFlags::SHARED, &file, 0) }?;
+        // The pages stay reserved for the file.
+        // SAFETY: exactly the range that was mapped.
+        unsafe { munmap(start, nbytes) }?;
+        Ok(ReservedPages { file, of_heap })
+    }
+
+    /// Where other processes find them, as long as this exists.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn at(&self) -> Result<ReservedAt, Errno> {
+        let inode = rustix::fs::fstat(&self.file)?.st_ino;
+        Ok((std::process::id(), self.file.as_raw_fd(), inode))
+    }
+
+    /// Opens those that the first PE of the node has reserved.
+    ///
+    /// # Errors
+    /// When they cannot be reached.
+    pub fn open(layout: &Layout, (pid, number, inode): ReservedAt) -> Result<ReservedPages, Errno> {
+        let path = format!("/proc/{pid}/fd/{number}");
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
+        match rustix::fs::fstat(&file)?.st_ino == inode {
+            true => Ok(ReservedPages { file, of_heap }),
+            false => Err(Errno::STALE),
+        }
+    }
+
+    /// Maps the pages of the heap of the node's PE number `local` at `start`, in place of what is
+    /// there.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    ///
+    /// # Safety
+    /// The range is the caller's, and nobody uses it.
+    pub(crate) unsafe fn map(&self, start: *mut c_void, local: u32) -> Result<(), Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let (flags, at) =
+            (MapFlags::SHARED | MapFlags::FIXED, u64::from(local) * self.of_heap as u64);
+        // SAFETY: the caller's range by contract.
+        unsafe { mmap(start, self.of_heap, protection, flags, &self.file, at) }.map(drop)
+    }
+}

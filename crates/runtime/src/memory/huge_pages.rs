@@ -1,0 +1,124 @@
+//! When symmetric memory gets huge pages.
+//!
+//! A PE makes those of its large blocks while it allocates them, before the barrier of the call:
+//! nobody uses the block yet, so little is copied, and this takes a third of the time of the first
+//! touch that it replaces. Only allocated memory is taken. Of static data it is not known how much
+//! the program will use, so by default they get huge pages only where a first touch makes them.
+
+use crate::base::job::Job;
+use crate::base::settings::{HugePages, Settings};
+use crate::memory::{available, statics};
+use rushmem_heap::huge_pages::{self, Collapsed, HUGE};
+use rushmem_heap::{Layout, NodeMemory, ReservedPages};
+use rushmem_transport::Pe;
+use std::ops::Range;
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The smallest block that gets huge pages by default: below, few accesses miss the TLB.
+const LARGE: usize = 64 << 20;
+
+/// How long the kernel may take for each huge page: as long as the first touch of as many small
+/// pages takes. It needs a fifth of it where it has free ones, and several times as much where it
+/// must move other pages.
+const LIMIT: Duration = Duration::from_millis(1);
+/// How long the kernel may take for each huge page where the user asks for them.
+const LIMIT_ON: Duration = Duration::from_millis(100);
+
+/// The end of the highest block of the heap that was given huge pages, or could not be: the heap
+/// keeps what blocks leave when they are freed.
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// Applies the settings to what there is when the memory has just been mapped.
+pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
+    let statics = statics::own().ranges().filter(|_| statics::at().is_some());
+    match settings.huge_pages {
+        HugePages::Off => {
+            huge_pages::forbid(memory.slices());
+            statics.for_each(huge_pages::forbid);
+        }
+        HugePages::Auto => {}
+        HugePages::On | HugePages::Reserved(_) => {
+            for part in statics {
+                make(memory, settings, me, huge_pages::whole(&part));
+            }
+        }
+    }
+}
+
+/// The pages that are reserved for the heaps of this machine: its first PE reserves them.
+pub(crate) fn reserve(
+    settings: &Settings,
+    layout: &Layout,
+    (n_local, local): (u32, u32),
+) -> Option<ReservedPages> {
+    if local > 0 || layout.heap_bytes() == 0 || settings.huge_pages == HugePages::Off {
+        return None;
+    }
+    let reserved = ReservedPages::reserve(layout, n_local);
+    let why = reserved.as_ref().err();
+    rushmem_log::debug!(n_local, ?why, "reserves huge pages for the heaps of this node");
+    if let (Some(why), HugePages::Reserved(size)) = (why, settings.huge_pages) {
+        let page = size.nbytes();
+        eprintln!(
+            "warning: SHMEM_HUGE_PAGES={}: {n_local} heaps of {} bytes are refused reserved pages: {why}; have the \
+             administrator reserve {} (`echo N > /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages`); \
+             until then the job runs as with SHMEM_HUGE_PAGES=on",
+            settings.huge_pages,
+            layout.heap_bytes(),
+            layout.heap_bytes().div_ceil(page) * n_local as usize,
+            page >> 10
+        );
+    }
+    reserved.ok()
+}
+
+/// Gives a block of the heap huge pages if it is large, or if other PEs will carry out atomic
+/// operations on it.
+pub(crate) fn of_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool) {
+    let least = match job.settings.huge_pages {
+        HugePages::Off => return,
+        HugePages::Auto if !for_amos => LARGE,
+        _ => HUGE,
+    };
+    if nbytes < least || job.memory.has_reserved_pages() {
+        return;
+    }
+    let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
+    let pages = huge_pages::whole(&block);
+    DONE.fetch_max(pages.end, Relaxed);
+    make(job.memory, &job.settings, job.me(), pages);
+}
+
+fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
+    if pages.is_empty() {
+        return;
+    }
+    let is_auto = settings.huge_pages == HugePages::Auto;
+    let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
+    // All PEs of the node do the same.
+    let most = available::bytes().map(|bytes| bytes / part / u64::from(memory.n_local()));
+    let nbytes = pages.len();
+    let (obtained, why) = match most {
+        Some(most) if nbytes as u64 > most => {
+            (0, Some("the node has too little memory".to_owned()))
+        }
+        _ => {
+            let Collapsed { nbytes, why } = huge_pages::collapse(pages, limit);
+            (nbytes, why.map(|why| why.to_string()))
+        }
+    };
+    let why = why.unwrap_or_default();
+    rushmem_log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
+    if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            eprintln!(
+                "warning: SHMEM_HUGE_PAGES={}: {obtained} of {nbytes} bytes on PE 0 have huge pages: {why}; have the \
+                 administrator reserve some (`sysctl vm.nr_hugepages=N`) and set SHMEM_HUGE_PAGES=2m, or set it to auto",
+                settings.huge_pages
+            );
+        });
+    }
+}

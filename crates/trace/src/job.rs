@@ -252,3 +252,51 @@ fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
     numbers.sort_unstable();
     Ok(numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: Kind, peer: Option<u32>, times: (u64, u64), subject: [u64; 2]) -> Record {
+        let (begin, end) = (times.0, Some(times.1));
+        let (in_flight, name, thread, context, nbytes) = (true, 0, 0, 0, 8);
+        Record { kind, in_flight, name, peer, thread, context, begin, end, nbytes, subject }
+    }
+
+    fn job(records: [Vec<Record>; 2]) -> JobTrace {
+        let pe = |(pe, records)| {
+            let (job, n_pes, node, dropped, names) = (1, 2, 0, 0, Vec::new());
+            PeTrace { job, pe, n_pes, node, dropped, records, names }
+        };
+        JobTrace { pes: (0..).zip(records).map(pe).collect(), missing: Vec::new() }
+    }
+
+    #[test]
+    fn a_wait_ends_by_the_last_change_of_its_words() {
+        let put = |begin, word| record(Kind::Put, Some(1), (begin, begin + 1), [word, 0]);
+        let wait = record(Kind::Wait, None, (0, 50), [96, 16]);
+        let job = job([vec![put(10, 96), put(40, 104), put(45, 112), put(60, 96)], vec![wait]]);
+        assert_eq!(job.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
+        assert_eq!(job.matrix(), [[0, 32], [0, 0]]);
+        let waits = job.longest_waits(1);
+        assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some((0, 1))));
+    }
+
+    #[test]
+    fn members_wait_for_the_last_one_and_get_what_is_moved() {
+        let collective = |begin, nth| record(Kind::Collective, None, (begin, 50), [7, nth]);
+        let moved = record(Kind::Move, Some(1), (35, 36), [0; 2]);
+        let job = job([vec![collective(30, 2), moved], vec![collective(10, 1), collective(20, 2)]]);
+        let flow = |from, to| Flow { from, to };
+        assert_eq!(job.flows(), [flow((0, 0), (1, 1)), flow((0, 1), (1, 1))]);
+    }
+
+    #[test]
+    fn what_is_in_flight_ends_by_the_next_quiet() {
+        let put = |begin| record(Kind::Put, Some(1), (begin, begin + 1), [0; 2]);
+        let quiet = record(Kind::Quiet, None, (20, 30), [0; 2]);
+        let job = job([vec![put(10), quiet, put(40)], vec![]]);
+        assert_eq!(job.completions(0)[0], Some(30));
+        assert_eq!(job.completions(0)[2], None);
+    }
+}

@@ -19,7 +19,7 @@ pub struct PeTrace {
     pub dropped: u64,
     /// The others, by begin.
     pub records: Vec<Record>,
-    names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 impl PeTrace {

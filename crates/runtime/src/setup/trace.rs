@@ -7,6 +7,7 @@ use crate::base::observe::{self, Observer};
 use crate::base::time::nanoseconds;
 use crate::base::trace::{self, Ring};
 use crate::coll::collectives::{barrier_all, words};
+use crate::memory::areas::LANDING;
 use crate::sync::{backoff, flags};
 use crate::teams::team::teams;
 use rushmem_trace::chrome;
@@ -20,7 +21,9 @@ use std::path::Path;
 /// Records that a ring has at least.
 const MIN_RECORDS: usize = 16;
 /// How often a PE asks for the clock of PE 0.
-const CLOCK_READS: usize = 64;
+const QUESTIONS: u64 = 32;
+/// PEs that ask at the same time.
+const MAX_ASKERS: usize = LANDING / (3 * WORD);
 
 /// Records from the first init on, if the user asks for it.
 pub(super) fn start(call: Call, job: &Job) {
@@ -92,43 +95,70 @@ fn write(folder: &Path, file: &Path) -> Result<usize, String> {
 }
 
 /// What is to be added to times of this PE for the clock of PE 0: 0 on its node. On each other node
-/// the first PE reads it many times, of which the latest reading bounds the clock from below; the
-/// clock is ahead of it by the way back, half the time of the fastest reading.
+/// the first PE asks PE 0 many times. The answer of the fastest exchange is as old as half of it,
+/// and wrong by as much at most.
 fn clock_offset(call: Call, job: &Job) -> i64 {
-    let n_readers = job.nodes.n_nodes() - 1;
-    if n_readers == 0 {
+    let n_askers = job.nodes.n_nodes() as usize - 1;
+    if n_askers == 0 {
         return 0;
     }
     let area = flags::area();
-    // A landing that nothing uses outside collectives: the clock, and who has read it, counted by
-    // CPUs or by a network.
-    let at = area.areas().packed();
-    let [clock, by_cpu, by_network] = [0, 1, 2].map(|i| at + i * WORD);
-    area.write_own(at, &[nanoseconds(), 0, 0]);
-    barrier_all(call);
+    // In a landing that nothing uses outside collectives, three words for each asker: the number of
+    // its question, that of the answer, and the answer. Of many askers some share the words: they
+    // ask in turn.
+    let words_of = |asker: usize| area.areas().packed() + asker % MAX_ASKERS * 3 * WORD;
     let node = job.nodes.node_of(job.me.0);
     let first = |node| job.nodes.members(node).next();
+    let others = (0..job.nodes.n_nodes()).filter(|&node| node != job.nodes.node_of(0));
+    let own_asker = others.map(first).position(|pe| pe == Some(job.me.0));
     let mut offset = 0;
-    if job.me == Pe(0) {
-        let mut have_read = || {
-            area.write_own(clock, &[nanoseconds()]);
-            area.flag(by_cpu) + area.flag(by_network) >= n_readers.into()
-        };
-        while !backoff::is_seen(&mut have_read) {}
-    } else if node != job.nodes.node_of(0) && first(node) == Some(job.me.0) {
-        let readings = [(); CLOCK_READS].map(|()| {
-            let before = nanoseconds();
-            let there = area.range(clock, WORD).read(Pe(0));
-            let there = u64::from_ne_bytes(there.try_into().expect("a word"));
-            let after = nanoseconds();
-            (there.wrapping_sub(after).cast_signed(), after - before)
-        });
-        let latest = readings.iter().map(|(ahead, _)| *ahead).max().unwrap_or(0);
-        let fastest = readings.iter().map(|(_, time)| *time).min().unwrap_or(0);
-        offset = latest + (fastest / 2).cast_signed();
-        area.count(Pe(0), by_cpu, by_network);
+    for turn in (0..n_askers).step_by(MAX_ASKERS) {
+        let askers = turn..n_askers.min(turn + MAX_ASKERS);
+        askers.clone().for_each(|asker| area.write_own(words_of(asker), &[0; 3]));
+        barrier_all(call);
+        if job.me == Pe(0) {
+            answer(askers.map(words_of).collect());
+        } else if let Some(asker) = own_asker.filter(|asker| askers.contains(asker)) {
+            offset = ask(words_of(asker));
+        }
+        barrier_all(call);
     }
     let offsets = words(call, teams().world(), offset.cast_unsigned());
-    let of_node = first(node).map_or(0, |pe| offsets[pe as usize]);
-    if node == job.nodes.node_of(0) { 0 } else { of_node.cast_signed() }
+    first(node).map_or(0, |pe| offsets[pe as usize].cast_signed())
+}
+
+/// Answers with the clock until each asker has put its last question.
+fn answer(mut askers: Vec<usize>) {
+    let area = flags::area();
+    let mut answer = || {
+        askers.retain(|&at| {
+            let question = area.flag(at);
+            if question != area.flag(at + WORD) {
+                area.write_own(at + 2 * WORD, &[nanoseconds()]);
+                area.raise(Pe(0), at + WORD, question);
+            }
+            question < QUESTIONS
+        });
+        askers.is_empty()
+    };
+    while !backoff::is_seen(&mut answer) {}
+}
+
+/// How far the clock of PE 0 is ahead.
+fn ask(at: usize) -> i64 {
+    let area = flags::area();
+    let exchange = |question| {
+        let before = nanoseconds();
+        area.raise(Pe(0), at, question);
+        loop {
+            let answer = area.range(at + WORD, 2 * WORD).read(Pe(0));
+            let after = nanoseconds();
+            let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| answer[i * WORD + k]));
+            if word(0) == question {
+                let took = after - before;
+                return (took, word(1).wrapping_sub(before + took / 2).cast_signed());
+            }
+        }
+    };
+    (1..=QUESTIONS).map(exchange).min().map_or(0, |(_, ahead)| ahead)
 }

@@ -391,7 +391,9 @@ fn calls_outside_of_the_library_s_life() {
         ("after_finalize", "shmem_n_pes"),
     ] {
         let mut outcome = misuse(how);
-        let mut lines: Vec<&str> = outcome.stderr.lines().collect();
+        // A PE on a busy machine gives up looking for the place.
+        let without_place = |line| str::split(line, " (called at ").next();
+        let mut lines: Vec<&str> = outcome.stderr.lines().filter_map(without_place).collect();
         lines.dedup();
         outcome.stderr = lines.join("\n");
         outcome.assert_fails(&[call]);

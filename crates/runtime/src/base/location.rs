@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long it may take to read the debug information, of which large programs have gigabytes.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the names of functions of the library begin with: the profiling names of what it exports,
 /// those of its crates, of which `shmem` is the Rust interface, and of those of Rust that it uses.

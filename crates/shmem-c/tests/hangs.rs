@@ -125,7 +125,7 @@ const HEALTHY: &[(&str, &[&str])] = &[
     ),
     ("traced", &["PE 1 is stopped by a debugger", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
     ("writes", &["PEs {rest} wait for PE 1 in shmem_barrier_all"]),
-    ("polls", &["PE 0 computes"]),
+    ("polls", &["2 PEs (2-3) in shmem_barrier_all"]),
     ("lock", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
     ("thread", &["A thread of PE 1 that sleeps outside the library"]),
     ("pipeline", &["PE 0 computes", "PE 0 can still write"]),

@@ -2,8 +2,8 @@
 //! a PE waits for a word can say who wrote it last.
 //!
 //! Writes are recorded on the cold path, which all of them take while something observes them
-//! (`memory::address`): with `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_WATCHDOG`, or `oshrun
-//! --explain-after`.
+//! (`memory::address`): with `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`, `SHMEM_WATCHDOG`, or
+//! `oshrun --explain-after`.
 
 use crate::base::call::Call;
 use crate::base::settings::Settings;

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -32,6 +33,10 @@ impl ReservedPages {
     pub fn reserve(layout: &Layout, n_local: u32) -> Result<ReservedPages, Errno> {
         let of_heap = layout.heap_bytes().next_multiple_of(layout.page().nbytes());
         let nbytes = of_heap.checked_mul(n_local as usize).ok_or(Errno::NOMEM)?;
+        // The kernel would answer with a signal that ends the process.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < nbytes as u64) {
+            return Err(Errno::FBIG);
+        }
         let of_this_size = match layout.page() {
             PageSize::Mib2 => MemfdFlags::HUGE_2MB,
             PageSize::Gib1 => MemfdFlags::HUGE_1GB,

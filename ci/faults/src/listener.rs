@@ -13,10 +13,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Where the calls of all processes with the filter arrive.
-pub struct Listener(OwnedFd);
+pub struct SeccompListener(OwnedFd);
 
 /// A call that waits for its answer.
-pub struct Call {
+pub struct NotifiedCall {
     id: u64,
     /// The thread that made it.
     pub thread: u32,
@@ -63,7 +63,7 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
     Ok(())
 }
 
-impl Listener {
+impl SeccompListener {
     /// Takes over the descriptor that [`filter_this_thread`] published.
     pub fn new(fd: RawFd) -> Self {
         // SAFETY: the kernel made the descriptor for us and nothing else owns it.
@@ -71,7 +71,7 @@ impl Listener {
     }
 
     /// The next call; none when no process with the filter is left.
-    pub fn next(&self) -> Option<Call> {
+    pub fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
             retry_on_intr(|| poll(&mut ready, None)).expect("it can be waited for");
@@ -87,13 +87,13 @@ impl Listener {
             // Else the caller was killed meanwhile.
             if status == 0 {
                 let instruction = seen.data.instruction_pointer;
-                return Some(Call { id: seen.id, thread: seen.pid, instruction });
+                return Some(NotifiedCall { id: seen.id, thread: seen.pid, instruction });
             }
         }
     }
 
     /// Lets the call fail with an error, or the kernel perform it. The caller may be dead by now.
-    pub fn answer(&self, call: Call, error: Option<Errno>) {
+    pub fn answer(&self, call: NotifiedCall, error: Option<Errno>) {
         let continued = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).expect("a flag");
         let mut answer = libc::seccomp_notif_resp {
             id: call.id,

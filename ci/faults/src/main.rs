@@ -21,7 +21,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use rustix::io::Errno;
 
-use listener::{Call, Listener};
+use listener::{NotifiedCall, SeccompListener};
 
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -35,7 +35,7 @@ fn main() -> Result<ExitCode> {
         let job = scope.spawn(|| run(command, call, &descriptor));
         let calls = loop {
             match descriptor.get() {
-                Some(fd) => break answer_all(&Listener::new(*fd), program, turn, error),
+                Some(fd) => break answer_all(&SeccompListener::new(*fd), program, turn, error),
                 None if job.is_finished() => break 0,
                 None => thread::yield_now(),
             }
@@ -56,7 +56,7 @@ fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<Ex
 }
 
 /// Answers all calls until no process of the job is left; returns how many `program` made.
-fn answer_all(listener: &Listener, program: &str, turn: u64, error: Errno) -> u64 {
+fn answer_all(listener: &SeccompListener, program: &str, turn: u64, error: Errno) -> u64 {
     let mut calls = 0;
     while let Some(call) = listener.next() {
         let counts = runs(&call, program) && !is_of_loader(&call);
@@ -66,13 +66,13 @@ fn answer_all(listener: &Listener, program: &str, turn: u64, error: Errno) -> u6
     calls
 }
 
-fn runs(call: &Call, program: &str) -> bool {
+fn runs(call: &NotifiedCall, program: &str) -> bool {
     let executable = fs::read_link(format!("/proc/{}/exe", call.thread)).unwrap_or_default();
     executable.file_name() == Path::new(program).file_name()
 }
 
 /// Whether the dynamic loader made the call: what it cannot do it says itself, or it crashes.
-fn is_of_loader(call: &Call) -> bool {
+fn is_of_loader(call: &NotifiedCall) -> bool {
     let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
     let holds = |line: &&str| {
         let range = line.split(' ').next().and_then(|range| range.split_once('-'));

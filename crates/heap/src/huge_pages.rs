@@ -52,10 +52,12 @@ pub struct Collapsed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotHuge {
-    /// The kernel needed too long.
+    /// The kernel needs too long, as where memory is fragmented. Remedy: reserve pages by
+    /// `vm.nr_hugepages`, or set SHMEM_HUGE_PAGES to off.
     #[error("making them takes too long")]
     Slow,
-    /// The kernel refused.
+    /// The kernel refused, as where no page is free. Remedy: reserve pages by `vm.nr_hugepages`, or
+    /// set SHMEM_HUGE_PAGES to off.
     #[error("the kernel refuses: {0}")]
     Refused(Errno),
 }

@@ -4,6 +4,7 @@
 use crate::base::call::{Call, fail};
 use crate::base::counters;
 use crate::base::job::Job;
+use crate::base::observe::{self, Observer};
 use crate::base::settings::Statistics;
 use crate::base::warning::warning;
 use crate::coll::collectives;
@@ -38,6 +39,7 @@ pub(super) fn start(call: Call, job: &Job) {
     }
     activity::want();
     let own = job.nodes.node_of(job.me.0);
+    observe::add(Observer::Counters);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
 }
 

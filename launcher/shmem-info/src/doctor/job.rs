@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::finding::{Finding, Grade, Section};
-use super::outcome::{Outcome, Tag};
+use super::outcome::{CheckOutcome, Tag};
 use super::pe::{HostReport, Pair, PairReport};
 
 /// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
@@ -166,7 +166,7 @@ fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
 }
 
 /// Prints what a job reports, or why it failed; returns how its PEs reach each other.
-fn report(outcome: &Outcome) -> Result<Option<String>, String> {
+fn report(outcome: &CheckOutcome) -> Result<Option<String>, String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
         PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
@@ -260,7 +260,7 @@ impl Examined {
         role: &str,
         limit: u32,
         variables: &[(&str, &str)],
-    ) -> Result<Outcome, String> {
+    ) -> Result<CheckOutcome, String> {
         let output = Command::new(&self.oshrun[0])
             .args(&self.oshrun[1..])
             .args(layout)
@@ -272,7 +272,7 @@ impl Examined {
             .output()
             .map_err(|error| format!("oshrun cannot be started: {error}"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(Outcome {
+        Ok(CheckOutcome {
             succeeded: output.status.success(),
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),

@@ -33,13 +33,13 @@ impl Tag {
 }
 
 /// A job that has ended.
-pub struct Outcome {
+pub struct CheckOutcome {
     pub succeeded: bool,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// The reports of its PEs, in the order of the PEs.
     pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
         let report = |line| {

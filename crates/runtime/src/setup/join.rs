@@ -243,6 +243,7 @@ impl Exchanged {
         }
         if let Some(pe) = records.iter().position(|r| r.huge_pages != own.huge_pages) {
             let (here, there) = (&own.huge_pages, &records[pe].huge_pages);
+            // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,
                 "SHMEM_HUGE_PAGES is {here} here and {there} on PE {pe}; it must be the same on all"

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::doctor::Role;
@@ -12,8 +12,11 @@ use crate::doctor::Role;
 /// the placement of the PEs of a job. Without an option, print the version, the settings, and the
 /// value of each.
 #[derive(Debug, Parser)]
-#[command(name = "shmem-info", version)]
+#[command(name = "shmem-info", version, args_conflicts_with_subcommands = true)]
 pub struct InfoFlags {
+    #[command(subcommand)]
+    pub command: Option<InfoCommand>,
+
     /// Print the transports of this build, and whether each of them works on this machine
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,
@@ -79,4 +82,16 @@ pub struct InfoFlags {
     /// Draw the map as SVG into this file; - stands for the standard output
     #[arg(long, value_name = "FILE", requires = "topology")]
     pub svg: Option<PathBuf>,
+}
+
+/// What else it does.
+#[derive(Debug, Subcommand)]
+pub enum InfoCommand {
+    /// Make of what the PEs of a job recorded in the folder of SHMEM_TRACE one trace for Perfetto,
+    /// trace.json, and a page with who talked to whom, when, and who waited longest for whom,
+    /// trace.html; also of a job that died
+    Trace {
+        /// The folder, with the files of all hosts
+        folder: PathBuf,
+    },
 }

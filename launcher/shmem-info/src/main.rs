@@ -10,6 +10,7 @@ mod json;
 mod map;
 mod svg;
 mod text;
+mod trace;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
 use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
-use crate::args::InfoFlags;
+use crate::args::{InfoCommand, InfoFlags};
 use crate::map::MachineMap;
 
 fn main() -> ExitCode {
@@ -31,7 +32,9 @@ fn main() -> ExitCode {
     }
     let flags = InfoFlags::parse();
     let mut status = ExitCode::SUCCESS;
-    let shown = if flags.topology {
+    let shown = if let Some(InfoCommand::Trace { folder }) = &flags.command {
+        trace::show(folder)
+    } else if flags.topology {
         topology(&flags)
     } else if flags.doctor {
         doctor::this_machine().map(|(text, is_ok)| {

@@ -4,12 +4,12 @@ use super::chart::{self, Across};
 use super::curves::{Named, colored, curve, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
-use super::palette::SERIES;
 use super::rows;
 use super::source::NamedRun;
 use super::trace::Trace;
 use crate::record::{Measure, Series};
 use crate::units;
+use charts::palette::SERIES;
 
 /// Rows of a chart of single sizes.
 const MOST_ROWS: usize = 14;

@@ -4,10 +4,10 @@ use super::chart::{self, Across};
 use super::curves::{colored, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
-use super::palette::SERIES;
 use super::source::NamedRun;
 use crate::record::{Measure, Series, Shape};
 use crate::units;
+use charts::palette::SERIES;
 
 /// Collectives by the size of the team, at their smallest and at their largest size.
 pub fn by_team(

@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 use super::axis::{Axis, LABEL_HEIGHT};
-use super::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
-use super::palette::SOFT;
 use super::style::{FLOOR_DASHES, dashes};
 use super::trace::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
+use charts::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
+use charts::palette::SOFT;
 
 /// The width of every drawing; a page scales it a little.
 pub const WIDTH: f64 = 660.0;

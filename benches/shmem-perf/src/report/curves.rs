@@ -1,12 +1,12 @@
 //! Series as curves: their names next to each other, their colors, their spread, and the legend.
 
-use super::palette::{FLOOR, INK};
 use super::source::{NamedRun, called_shortly};
 use super::style::{Entry, FLOOR_DASHES, colors};
 use super::trace::{Spot, Trace};
 use crate::naming::names;
 use crate::operation::is_invalid;
 use crate::record::{Ended, Measure, Point, Series, Summary};
+use charts::palette::{FLOOR, INK};
 
 /// A series with the place of its run and its name.
 #[derive(Clone)]

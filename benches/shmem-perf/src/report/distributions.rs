@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::curves::{Named, all, grouped, named};
 use super::figure::{Figure, legend};
 use super::histogram;
-use super::palette::SERIES;
 use super::section::Part;
 use super::source::{NamedRun, called};
 use super::style::{Entry, dashes};
 use crate::record::{Measure, Point, Series};
 use crate::units;
+use charts::palette::SERIES;
 
 /// The histogram of each operation at one size, and the legend of all.
 pub fn distributions(runs: &[NamedRun]) -> Vec<Part> {

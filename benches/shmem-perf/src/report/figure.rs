@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::drawing::{Drawing, FONT, printable, px};
-use super::palette::{CARD, INK, SOFT};
 use super::style::Entry;
+use charts::drawing::{Drawing, FONT, printable, px};
+use charts::palette::{CARD, INK, SOFT};
 
 /// Places in an SVG file: the title, the note below it, the margin, a line of the legend.
 const TITLE: f64 = 22.0;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::palette::INK;
 use super::source::{NamedRun, called, called_shortly};
 use super::style::Entry;
 use super::table::table;
 use crate::answer;
 use crate::record::{JobInfo, Record};
+use charts::palette::INK;
 
 /// The hosts that are listed by name; the others are counted.
 const MOST_HOSTS: usize = 8;

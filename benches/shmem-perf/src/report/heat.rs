@@ -8,12 +8,12 @@ use maud::{Markup, html};
 
 use super::axis::Axis;
 use super::chart::WIDTH;
-use super::drawing::{Drawing, label, px, rule, shortened, upright_label};
 use super::nodes::NodeNames;
-use super::palette::{ABSENT, CARD, RED, SOFT, STEPS, on_step, step, step_color};
 use super::suspects::{Slow, Suspects, find};
 use crate::record::{JobInfo, Matrix};
 use crate::units;
+use charts::drawing::{Drawing, label, px, rule, shortened, upright_label};
+use charts::palette::{ABSENT, CARD, RED, SOFT, STEPS, on_step, step, step_color};
 
 const LEFT: f64 = 66.0;
 const TOP: f64 = 64.0;

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::axis::{Axis, LABEL_HEIGHT};
-use super::drawing::{Drawing, hit, px, rule, ticks_below, ticks_beside};
-use super::palette::{SERIES, SOFT};
 use super::style::{dashes, letter};
 use crate::record::Measure;
 use crate::units;
+use charts::drawing::{Drawing, hit, px, rule, ticks_below, ticks_beside};
+use charts::palette::{SERIES, SOFT};
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 230.0;

@@ -5,11 +5,11 @@ use maud::{Markup, html};
 
 use super::axis::Axis;
 use super::chart::WIDTH;
-use super::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below};
-use super::palette::{INK, SOFT};
 use super::trace::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
+use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below};
+use charts::palette::{INK, SOFT};
 
 const LEFT: f64 = 218.0;
 const RIGHT: f64 = WIDTH - 86.0;

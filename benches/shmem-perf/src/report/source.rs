@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::drawing::shortened;
 use super::style::letter;
 use crate::record::Record;
+use charts::drawing::shortened;
 
 pub struct NamedRun {
     /// The file's name without its ending, or its whole path if another has the same.

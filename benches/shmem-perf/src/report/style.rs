@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::drawing::px;
-use super::palette::{CARD, SERIES};
+use charts::drawing::px;
+use charts::palette::{CARD, SERIES};
 
 /// Lengths of dashes and gaps by run; further runs begin again, with other markers.
 const DASHES: [&str; 5] = ["", "7 4", "2 3", "10 3 2 3", "14 5"];

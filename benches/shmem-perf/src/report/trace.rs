@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::drawing::px;
-use super::palette::{FLOOR, RED, SERIES};
 use super::style::{letter, marker};
 use crate::record::Measure;
 use crate::units;
+use charts::drawing::px;
+use charts::palette::{FLOOR, RED, SERIES};
 
 /// One value.
 #[derive(Clone, Copy)]

@@ -41,6 +41,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/shmem-c", &["crates/runtime", "crates/providers", "crates/trace"]),
     ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
+    ("launcher/charts", &[]),
     ("launcher/documents", &[]),
     (
         "launcher/oshrun",
@@ -49,11 +50,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "launcher/shmem-info",
         &[
+            "launcher/charts",
             "launcher/documents",
             "crates/runtime",
             "crates/providers",
             "crates/heap",
             "crates/topology",
+            "crates/trace",
             "crates/transport",
             "crates/shmem",
         ],
@@ -65,7 +68,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("benches/counts", &["crates/shmem"]),
     ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives", "benches/shmem-perf"]),
-    ("benches/shmem-perf", &["launcher/documents", "sys/ucx-sys", "sys/libfabric-sys"]),
+    (
+        "benches/shmem-perf",
+        &["launcher/charts", "launcher/documents", "sys/ucx-sys", "sys/libfabric-sys"],
+    ),
     ("ci/workbench", &[]),
     ("ci/verbs", &["ci/workbench"]),
     ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),

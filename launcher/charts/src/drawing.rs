@@ -2,10 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::palette::{GRID, SOFT};
+use crate::palette::{GRID, SOFT};
 
+/// What is drawn, without the text around it.
 pub struct Drawing {
+    /// Its width in pixels.
     pub width: f64,
+    /// Its height in pixels.
     pub height: f64,
     /// What is drawn.
     pub content: Markup,

@@ -1,0 +1,251 @@
+//! `shmem-info trace FOLDER`: what the PEs of a job recorded as one trace for Perfetto, and as a
+//! page with who talked to whom, when, and who waited longest for whom.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upright_label};
+use charts::palette::{ABSENT, SERIES, SOFT, on_step, step, step_color};
+use maud::{Markup, html};
+use rushmem_trace::chrome;
+use rushmem_trace::job::{FILE, JobTrace, LongWait};
+use rushmem_trace::layout::{Kind, Record};
+
+/// The name of the page in the folder.
+const PAGE: &str = "trace.html";
+/// Waits on the page.
+const WAITS: usize = 30;
+/// Places of drawings: the left margin, the width of what is drawn, the height of a PE.
+const LEFT: f64 = 66.0;
+const WIDTH: f64 = 900.0;
+const ROW: f64 = 22.0;
+/// The side of the matrix, and of a cell at most.
+const SIDE: f64 = 468.0;
+const CELL: f64 = 60.0;
+/// PEs up to which cells have numbers.
+const WITH_VALUES: usize = 12;
+
+/// Writes the trace and the page into the folder, and says where.
+pub fn show(folder: &Path) -> Result<String, String> {
+    let job = JobTrace::of_folder(folder)?;
+    let (trace, page) = (folder.join(FILE), folder.join(PAGE));
+    let failed = |file: &Path| {
+        let file = file.display().to_string();
+        move |error: std::io::Error| format!("{file} cannot be written: {error}")
+    };
+    let mut out = File::create(&trace).map(BufWriter::new).map_err(failed(&trace))?;
+    chrome::write(&job, &mut out).and_then(|()| out.flush()).map_err(failed(&trace))?;
+    std::fs::write(&page, self::page(&job)).map_err(failed(&page))?;
+    let missing = match job.missing.len() {
+        0 => String::new(),
+        n => {
+            format!("The files of {n} PEs are not there, such as that of PE {}.\n", job.missing[0])
+        }
+    };
+    let (trace, page) = (trace.display(), page.display());
+    Ok(format!("{missing}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+}
+
+fn page(job: &JobTrace) -> String {
+    let (begin, end) = job.times();
+    let dropped: u64 = job.pes.iter().map(|pe| pe.dropped).sum();
+    charts::page(
+        "Trace of a job",
+        &html! {
+            h1 { "Trace of a job of " (job.n_pes()) " PEs" }
+            p { "From the first record to the last it took " (time(end - begin)) "." }
+            @if dropped > 0 {
+                p .warnings { (dropped) " of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more." }
+            }
+            @if !job.missing.is_empty() {
+                p .warnings { "The traces of " (job.missing.len()) " PEs are missing." }
+            }
+            h2 { "Bytes between PEs" }
+            figure { (matrix(job).svg("Bytes between PEs")) }
+            h2 { "Timeline" }
+            figure { (timeline(job).svg("Timeline")) (legend()) }
+            h2 { "Longest waits" }
+            (waits(&job.longest_waits(WAITS), job))
+        },
+    )
+}
+
+/// A cell for each pair of PEs: rows issue, columns are their targets.
+fn matrix(job: &JobTrace) -> Drawing {
+    let bytes = job.matrix();
+    let n = bytes.len();
+    let cell = (SIDE / n as f64).min(CELL);
+    let side = n as f64 * cell;
+    let most = bytes.iter().flatten().copied().max().unwrap_or(0).max(2) as f64;
+    let top = 40.0;
+    let cells = (0..n).flat_map(|from| (0..n).map(move |to| (from, to)));
+    let place = |i: usize, first: f64| first + i as f64 * cell;
+    let of = |(from, to): (usize, usize)| bytes[from][to];
+    let content = html! {
+        rect fill=(ABSENT) x=(LEFT) y=(top) width=(px(side)) height=(px(side)) {}
+        @for (from, to) in cells.clone().filter(|pair| of(*pair) > 0) {
+            @let value = of((from, to));
+            @let color = step(value as f64, (1.0, most));
+            rect fill=(step_color(color)) x=(px(place(to, LEFT))) y=(px(place(from, top))) width=(px(cell)) height=(px(cell)) {}
+            @if n <= WITH_VALUES {
+                (label((place(to, LEFT) + cell / 2.0, place(from, top) + cell / 2.0 + 4.0), "middle", on_step(color), &size(value)))
+            }
+        }
+        @for i in (0..n).step_by(n.div_ceil(WITH_VALUES)) {
+            (label((place(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &i.to_string()))
+            (label((LEFT - 6.0, place(i, top) + cell / 2.0 + 4.0), "end", SOFT, &i.to_string()))
+        }
+        (label((LEFT + side / 2.0, 14.0), "middle", SOFT, "to PE"))
+        (upright_label((16.0, top + side / 2.0), "from PE"))
+    };
+    let hits = html! {
+        @if n <= WITH_VALUES * WITH_VALUES {
+            @for (from, to) in cells.filter(|pair| of(*pair) > 0) {
+                @let tip = format!("PE {from} to PE {to}: {} bytes", of((from, to)));
+                (hit((place(to, LEFT), place(to + 1, LEFT)), (place(from, top), place(from + 1, top)), &tip))
+            }
+        }
+    };
+    Drawing { width: LEFT + WIDTH, height: top + side + 10.0, content, hits }
+}
+
+/// The color of a kind of call, and its name in the legend.
+fn color(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Put | Kind::Amo | Kind::Get | Kind::Move => (SERIES[0], "access"),
+        Kind::Collective => (SERIES[1], "collective"),
+        Kind::Wait => (SERIES[3], "wait"),
+        Kind::Lock => (SERIES[4], "lock"),
+        Kind::Fence | Kind::Quiet => (SERIES[2], "quiet and fence"),
+    }
+}
+
+fn legend() -> Markup {
+    let kinds = [Kind::Put, Kind::Collective, Kind::Wait, Kind::Lock, Kind::Quiet].map(color);
+    html! {
+        p .note {
+            @for (color, name) in kinds {
+                svg width="14" height="10" { rect width="10" height="10" fill=(color) {} }
+                (name) " \u{2003}"
+            }
+        }
+    }
+}
+
+/// A row for each PE, with what it did at each time. What is shorter than a pixel and follows the
+/// same is not drawn again.
+fn timeline(job: &JobTrace) -> Drawing {
+    let (begin, end) = job.times();
+    let all = (end - begin).max(1) as f64;
+    let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
+    let bottom = 10.0 + job.pes.len() as f64 * ROW;
+    let ticks: Vec<(f64, String)> = (0..=5)
+        .map(|i| {
+            let at = all / 5.0 * f64::from(i);
+            (LEFT + at / all * WIDTH, time(at as u64))
+        })
+        .collect();
+    let row = |i: usize| 10.0 + i as f64 * ROW;
+    let span = |record: &Record| (x(record.begin), x(record.end.unwrap_or(end)));
+    let bars = |i: usize| {
+        let mut last = std::collections::HashMap::new();
+        let mut bars = String::new();
+        let mut drawn = Vec::new();
+        for record in &job.pes[i].records {
+            let (left, right) = span(record);
+            let (color, name) = color(record.kind);
+            if last.get(name).is_some_and(|last| right <= *last) {
+                continue;
+            }
+            let right = right.max(left + 1.0);
+            last.insert(name, right);
+            let width = px(right - left);
+            // Accesses lie over what they are a part of.
+            let inset = if record.peer.is_some() { 5.0 } else { 2.0 };
+            let (y, height) = (px(row(i) + inset), px(ROW - 2.0 * inset));
+            bars += &format!(
+                "<rect x=\"{}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{color}\"/>",
+                px(left)
+            );
+            drawn.push((left, right, job.pes[i].name(record), record));
+        }
+        (maud::PreEscaped(bars), drawn)
+    };
+    let rows: Vec<_> = (0..job.pes.len()).map(bars).collect();
+    let content = html! {
+        (ticks_below(&ticks, (10.0, bottom)))
+        @for (i, (bars, _)) in rows.iter().enumerate() {
+            (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", job.pes[i].pe)))
+            (rule(ABSENT, (LEFT, row(i) + ROW), (LEFT + WIDTH, row(i) + ROW)))
+            (bars)
+        }
+    };
+    let hits = html! {
+        @for (i, (_, drawn)) in rows.iter().enumerate() {
+            @for (left, right, name, record) in drawn {
+                @let lasted = record.end.map_or("until its end".into(), |end| time(end - record.begin));
+                (hit((*left, *right), (row(i), row(i) + ROW), &format!("PE {}: {name}, {lasted}", job.pes[i].pe)))
+            }
+        }
+    };
+    Drawing { width: LEFT + WIDTH + 20.0, height: bottom + 26.0, content, hits }
+}
+
+/// The waits with what ended them.
+fn waits(waits: &[LongWait], job: &JobTrace) -> Markup {
+    let start = job.times().0;
+    html! {
+        div .wide { table {
+            thead { tr {
+                th { "PE" } th { "call" } th .number { "time" } th .number { "began at" } th { "ended by" }
+            } }
+            @for wait in waits {
+                @let record = job.record(wait.call);
+                tr {
+                    td { (job.pe(wait.call)) }
+                    td { code { (shortened(job.name(wait.call), 60)) } }
+                    td .number { (time(wait.nanoseconds)) }
+                    td .number { (time(record.begin - start)) }
+                    td { (cause(wait, job)) }
+                }
+            }
+        } }
+    }
+}
+
+fn cause(wait: &LongWait, job: &JobTrace) -> Markup {
+    let Some(cause) = wait.cause else {
+        let has_ended = job.record(wait.call).end.is_some();
+        return html! { @if !has_ended { "nothing: it has not ended" } };
+    };
+    let record = job.record(cause);
+    let after = time(record.begin.saturating_sub(job.record(wait.call).begin));
+    html! {
+        "PE " (job.pe(cause)) ", " code { (job.name(cause)) }
+        @if record.kind == Kind::Collective { ", which came last, " (after) " later" }
+        @else { ", " (after) " after the wait began" }
+    }
+}
+
+/// A time with a unit.
+fn time(nanoseconds: u64) -> String {
+    let value = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => format!("{:.1} \u{b5}s", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
+        _ => format!("{:.2} s", value / 1e9),
+    }
+}
+
+/// A number of bytes in at most five letters.
+fn size(nbytes: u64) -> String {
+    let value = nbytes as f64;
+    match nbytes {
+        0..10_000 => nbytes.to_string(),
+        10_000..10_000_000 => format!("{:.0}K", value / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.0}M", value / 1e6),
+        _ => format!("{:.0}G", value / 1e9),
+    }
+}

@@ -38,7 +38,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/shmem", &["crates/runtime", "crates/log", "crates/providers", "crates/shmem-c"]),
-    ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
+    ("crates/shmem-c", &["crates/runtime", "crates/providers", "crates/trace"]),
     ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/documents", &[]),

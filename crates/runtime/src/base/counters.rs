@@ -4,7 +4,6 @@
 //! Without counters nothing is allocated. `base::observe` counts what it sees.
 
 use crate::base::handle::ContextHandle;
-use crate::base::observe::{self, Observer};
 use rushmem_trace::layout::Kind;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -177,7 +176,6 @@ pub(crate) fn get() -> Option<&'static Counters> {
 /// Counts from now on, for the life of the process; for each PE of the job whether it is on this
 /// node.
 pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
-    observe::add(Observer::Counters);
     COUNTERS.get_or_init(|| Counters {
         peers: on_node.map(|on_node| PeerCounters { on_node, traffic: Tally::default() }).collect(),
         calls: Default::default(),

@@ -4,6 +4,7 @@
 use crate::base::call::{Call, fail};
 use crate::base::counters;
 use crate::base::job::Job;
+use crate::base::observe::{self, Observer};
 use crate::base::settings::Statistics;
 use crate::coll::collectives;
 use crate::memory::areas::LANDING;
@@ -36,6 +37,7 @@ pub(super) fn start(call: Call, job: &Job) {
     }
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
+    observe::add(Observer::Counters);
 }
 
 /// What this PE has counted until now; `None` if it does not.

@@ -121,8 +121,8 @@ impl JobTrace {
         bytes
     }
 
-    /// For each record of a PE when what it left in flight was complete: at the end of the next quiet
-    /// of its context.
+    /// For each record of a PE when what it left in flight was complete: at the end of the next
+    /// quiet of its context.
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
         let mut quiets: HashMap<u32, u64> = HashMap::new();
         let mut completion = |record: &Record| {

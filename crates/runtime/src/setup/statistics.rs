@@ -41,6 +41,7 @@ pub(super) fn start(call: Call, job: &Job) {
     let own = job.nodes.node_of(job.me.0);
     observe::add(Observer::Counters);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
+    observe::add(Observer::Counters);
 }
 
 /// What this PE has counted until now; `None` if it does not.

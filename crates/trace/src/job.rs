@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-use crate::layout::{Kind, Record, file_name};
+use crate::layout::{Kind, TraceRecord, file_name};
 use crate::pe::PeTrace;
 
 /// The name of the trace of a job in its folder.
@@ -33,7 +33,7 @@ pub struct Flow {
 
 /// How long a call waited, and for whom.
 #[derive(Clone, Copy, Debug)]
-pub struct LongWait {
+pub struct TracedWait {
     /// The call.
     pub call: Place,
     /// Its nanoseconds.
@@ -76,7 +76,7 @@ impl JobTrace {
     }
 
     /// A record.
-    pub fn record(&self, (pe, i): Place) -> &Record {
+    pub fn record(&self, (pe, i): Place) -> &TraceRecord {
         &self.pes[pe].records[i]
     }
 
@@ -125,7 +125,7 @@ impl JobTrace {
     /// quiet of its context.
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
         let mut quiets: HashMap<u32, u64> = HashMap::new();
-        let mut completion = |record: &Record| {
+        let mut completion = |record: &TraceRecord| {
             if let (Kind::Quiet, Some(end)) = (record.kind, record.end) {
                 quiets.insert(record.context, end);
             }
@@ -148,9 +148,9 @@ impl JobTrace {
     }
 
     /// The longest waits, the longest first.
-    pub fn longest_waits(&self, n: usize) -> Vec<LongWait> {
+    pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
-        let mut waits: Vec<LongWait> = self
+        let mut waits: Vec<TracedWait> = self
             .places()
             .filter_map(|call| {
                 let record = self.record(call);
@@ -158,7 +158,7 @@ impl JobTrace {
                     return None;
                 }
                 let nanoseconds = record.end.unwrap_or(last).saturating_sub(record.begin);
-                Some(LongWait { call, nanoseconds, cause: causes.get(&call).copied() })
+                Some(TracedWait { call, nanoseconds, cause: causes.get(&call).copied() })
             })
             .collect();
         waits.sort_by_key(|wait| std::cmp::Reverse(wait.nanoseconds));
@@ -257,13 +257,13 @@ fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
 mod tests {
     use super::*;
 
-    fn record(kind: Kind, peer: Option<u32>, times: (u64, u64), subject: [u64; 2]) -> Record {
+    fn record(kind: Kind, peer: Option<u32>, times: (u64, u64), subject: [u64; 2]) -> TraceRecord {
         let (begin, end) = (times.0, Some(times.1));
         let (in_flight, name, thread, context, nbytes) = (true, 0, 0, 0, 8);
-        Record { kind, in_flight, name, peer, thread, context, begin, end, nbytes, subject }
+        TraceRecord { kind, in_flight, name, peer, thread, context, begin, end, nbytes, subject }
     }
 
-    fn job(records: [Vec<Record>; 2]) -> JobTrace {
+    fn job(records: [Vec<TraceRecord>; 2]) -> JobTrace {
         let pe = |(pe, records)| {
             let (job, n_pes, node, dropped, names) = (1, 2, 0, 0, Vec::new());
             PeTrace { job, pe, n_pes, node, dropped, records, names }

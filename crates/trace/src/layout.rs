@@ -53,7 +53,7 @@ pub fn file_name(pe: u32) -> String {
     format!("pe-{pe}.ring")
 }
 
-/// Words of a record, as [`Record`] describes them.
+/// Words of a record, as [`TraceRecord`] describes them.
 pub mod record {
     /// Kind, whether it remains in flight, name, and peer.
     pub const WHAT: usize = 0;
@@ -112,7 +112,7 @@ kinds! {
 
 /// A call or access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TraceRecord {
     /// What it is.
     pub kind: Kind,
     /// Whether a quiet completes it.
@@ -135,7 +135,7 @@ pub struct Record {
     pub subject: [u64; 2],
 }
 
-impl Record {
+impl TraceRecord {
     /// The words but the last.
     pub fn words(&self) -> [u64; RECORD_WORDS - 1] {
         let peer = u64::from(self.peer.map_or(0, |pe| pe + 1));
@@ -147,9 +147,9 @@ impl Record {
     }
 
     /// The record of these words; `None` if they are not one.
-    pub fn of_words(words: &[u64]) -> Option<Record> {
+    pub fn of_words(words: &[u64]) -> Option<TraceRecord> {
         let &[what, who, begin, end, nbytes, first, second, _] = words else { return None };
-        Some(Record {
+        Some(TraceRecord {
             kind: *Kind::ALL.get(what as u8 as usize)?,
             in_flight: what >> 8 & 1 == 1,
             name: (what >> 16) as u16,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_record_is_what_was_written() {
-        let record = Record {
+        let record = TraceRecord {
             kind: Kind::Quiet,
             in_flight: true,
             name: 1023,
@@ -184,8 +184,8 @@ mod tests {
         };
         let mut words = record.words().to_vec();
         words.push(1);
-        assert_eq!(Record::of_words(&words), Some(record));
+        assert_eq!(TraceRecord::of_words(&words), Some(record));
         words[record::WHAT] = 200;
-        assert_eq!(Record::of_words(&words), None);
+        assert_eq!(TraceRecord::of_words(&words), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What one PE has recorded, read from its file.
 
 use crate::layout::{
-    MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, Record, WORD, header, record,
+    MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,
 };
 
 /// The records of a PE, with all times on the clock of PE 0.
@@ -18,7 +18,7 @@ pub struct PeTrace {
     /// Records that the ring had no room for: the oldest ones.
     pub dropped: u64,
     /// The others, by begin.
-    pub records: Vec<Record>,
+    pub records: Vec<TraceRecord>,
     pub(crate) names: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl PeTrace {
         let oldest = begun.saturating_sub(capacity as u64);
         let is_valid = |number: u64| number > oldest && number <= begun;
         let whole = ring.filter(|words| is_valid(words[record::NUMBER]));
-        let mut records: Vec<Record> = whole.filter_map(Record::of_words).collect();
+        let mut records: Vec<TraceRecord> = whole.filter_map(TraceRecord::of_words).collect();
         for record in &mut records {
             record.begin = clock.aligned(record.begin);
             record.end = record.end.map(|end| clock.aligned(end));
@@ -66,7 +66,7 @@ impl PeTrace {
     }
 
     /// The function that a record names.
-    pub fn name(&self, record: &Record) -> &str {
+    pub fn name(&self, record: &TraceRecord) -> &str {
         self.names.get(usize::from(record.name)).map_or("", String::as_str)
     }
 }

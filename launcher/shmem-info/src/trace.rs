@@ -9,8 +9,8 @@ use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upr
 use charts::palette::{ABSENT, SERIES, SOFT, on_step, step, step_color};
 use maud::{Markup, html};
 use rushmem_trace::chrome;
-use rushmem_trace::job::{FILE, JobTrace, LongWait};
-use rushmem_trace::layout::{Kind, Record};
+use rushmem_trace::job::{FILE, JobTrace, TracedWait};
+use rushmem_trace::layout::{Kind, TraceRecord};
 
 /// The name of the page in the folder.
 const PAGE: &str = "trace.html";
@@ -147,7 +147,7 @@ fn timeline(job: &JobTrace) -> Drawing {
         })
         .collect();
     let row = |i: usize| 10.0 + i as f64 * ROW;
-    let span = |record: &Record| (x(record.begin), x(record.end.unwrap_or(end)));
+    let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
     let bars = |i: usize| {
         let mut last = std::collections::HashMap::new();
         let mut bars = String::new();
@@ -193,7 +193,7 @@ fn timeline(job: &JobTrace) -> Drawing {
 }
 
 /// The waits with what ended them.
-fn waits(waits: &[LongWait], job: &JobTrace) -> Markup {
+fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
     let start = job.times().0;
     html! {
         div .wide { table {
@@ -214,7 +214,7 @@ fn waits(waits: &[LongWait], job: &JobTrace) -> Markup {
     }
 }
 
-fn cause(wait: &LongWait, job: &JobTrace) -> Markup {
+fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
     let Some(cause) = wait.cause else {
         let has_ended = job.record(wait.call).end.is_some();
         return html! { @if !has_ended { "nothing: it has not ended" } };

@@ -6,8 +6,8 @@ use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
 use crate::base::time::nanoseconds;
 use rushmem_trace::layout::{
-    self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, Record, WORD, header,
-    record,
+    self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
+    header, record,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
@@ -81,7 +81,7 @@ impl Ring {
     /// Begins a record, and returns its number.
     pub(crate) fn begin(&self, described: &Described) -> u64 {
         let number = self.words[header::BEGUN].fetch_add(1, AcqRel) + 1;
-        let record = Record {
+        let record = TraceRecord {
             kind: described.kind,
             in_flight: described.in_flight,
             name: self.name(described.call),

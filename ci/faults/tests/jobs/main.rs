@@ -127,6 +127,8 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
     }
     let outcome = job.run();
     let mut left = traces.new_since();
+    // The job has a folder of its own instead, and other tests use that one.
+    left.retain(|name| !name.starts_with("/tmp/"));
     left.extend(names_in(&temporary));
     assert!(left.is_empty(), "the job left {}\n{outcome}", left.join(", "));
     let calls = fs::read_to_string(&report).expect("inject writes its report");

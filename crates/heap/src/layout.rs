@@ -30,7 +30,8 @@ pub struct Layout {
 
 impl Layout {
     /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and
-    /// an internal area of `internal_bytes`; the heap may consist of pages of size `page`. `None` when no address space can hold it.
+    /// an internal area of `internal_bytes`; the heap may consist of pages of size `page`. `None`
+    /// when no address space can hold it.
     pub fn new(symmetric_size: u64, internal_bytes: usize, page: PageSize) -> Option<Layout> {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {

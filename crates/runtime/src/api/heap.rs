@@ -27,8 +27,8 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
 }
 
 /// `shmem_malloc_with_hints` (§9.3.5). All of the heap suits every use, but with
-/// `SHMEM_MALLOC_ATOMICS_REMOTE` also small blocks get huge pages. With `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not
-/// called.
+/// `SHMEM_MALLOC_ATOMICS_REMOTE` also small blocks get huge pages. With `SHMEMX_MALLOC_NO_BARRIER`
+/// the caller sees to it that no PE uses the block of one that has not called.
 pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
     allocate(call, ALIGNMENT, nbytes, hints)
 }

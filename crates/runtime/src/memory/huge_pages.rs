@@ -8,8 +8,8 @@
 use crate::base::job::Job;
 use crate::base::settings::{HugePages, Settings};
 use crate::memory::{available, statics};
-use rushmem_heap::huge_pages::{self, Collapsed, HUGE};
-use rushmem_heap::{Layout, NodeMemory, ReservedPages};
+use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
+use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
 use rushmem_transport::Pe;
 use std::ops::Range;
 use std::sync::Once;
@@ -120,5 +120,20 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
                 settings.huge_pages
             );
         });
+    }
+}
+
+/// Makes a huge page, as for a large block of the heap, before there is a job.
+///
+/// # Errors
+/// Why it cannot.
+pub fn make_huge_page() -> Result<(), String> {
+    let layout = Layout::new(2 * HUGE as u64, 1, PageSize::Mib2).ok_or("no room")?;
+    let statics = Statics::of_program();
+    let memory = NodeMemory::map(None, layout, (1, 0), None, None, 0, (&statics, &[]));
+    let start = memory.as_ref().map_err(ToString::to_string)?.heap().addr();
+    match huge_pages::collapse(start..start + HUGE, LIMIT).why {
+        None => Ok(()),
+        Some(why) => Err(why.to_string()),
     }
 }

@@ -28,6 +28,7 @@ mod transport_choice;
 mod warnings;
 mod watchdog;
 
+pub use crate::memory::huge_pages::make_huge_page;
 pub use connect::{OnThisMachine, transports};
 pub use diagnose::{Diagnosed, diagnose};
 pub use finalize::{finalize, global_exit, inits_in_force};

@@ -4,11 +4,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use rushmem_heap::huge_pages::{self, HUGE, PageSize};
-use rushmem_heap::{Layout, NodeMemory, Statics};
 use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
+use rushmem_runtime::setup::make_huge_page;
 use rushmem_topology::{GroupLimit, Level, NicKind, Topology, cpus_at_once};
 use rushmem_transport::device;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
@@ -213,18 +211,6 @@ fn huge_pages() -> Option<Finding> {
         Err(why) => Finding::new("huge pages", Grade::Note, format!("{text}; on request: {why}"))
             .remedy("blocks of gigabytes are faster where SHMEM_HUGE_PAGES obtains some: reserve pages of 2 MiB (vm.nr_hugepages)"),
     })
-}
-
-/// Makes one, as for a large block of the symmetric heap.
-fn make_huge_page() -> Result<(), String> {
-    let layout = Layout::new(2 * HUGE as u64, 1, PageSize::Mib2).ok_or("no room")?;
-    let statics = Statics::of_program();
-    let memory = NodeMemory::map(None, layout, (1, 0), None, None, 0, (&statics, &[]));
-    let start = memory.as_ref().map_err(ToString::to_string)?.heap().addr();
-    match huge_pages::collapse(start..start + HUGE, Duration::from_secs(1)).why {
-        None => Ok(()),
-        Some(why) => Err(why.to_string()),
-    }
 }
 
 /// Only libraries of networks use files there.

@@ -15,6 +15,7 @@ const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 const ELSEWHERE: &[&str] = &[
     "blocks.c",
     "check.h",
+    "checking.c",
     "child_exits.c",
     "core.c",
     "counted.c",
@@ -35,7 +36,9 @@ const ELSEWHERE: &[&str] = &[
     "growth.c",
     "hammer.c",
     "hangs.c",
+    "healthy.c",
     "heap_size.c",
+    "huge_pages.c",
     "levels.c",
     "lingers.c",
     "listeners.c",

@@ -37,7 +37,7 @@ impl PageSize {
 const AT_A_TIME: usize = 16 * HUGE;
 
 /// How long it may take in any case: a moment in which the machine is busy does not end it.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(100);
 
 /// What became of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
 
 /// Let mapped memory consist of huge pages: `range`, which is one of [`whole`] ones. All of it
 /// takes memory afterwards; contents stay, and anybody may access it meanwhile. It ends early when
-/// the kernel needs more than `limit` for each page, and a second.
+/// the kernel needs more than `limit` for each page, and a moment.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
     // Where this is allowed, touching a page makes a huge one. Elsewhere it changes nothing.

@@ -1,12 +1,14 @@
 //! When symmetric memory gets huge pages.
 //!
 //! A PE makes those of its large blocks while it allocates them, before the barrier of the call:
-//! nobody uses the block yet, so little is copied, and this takes a third of the time of the first
-//! touch that it replaces. Only allocated memory is taken. Of static data it is not known how much
-//! the program will use, so by default they get huge pages only where a first touch makes them.
+//! nobody uses the block yet, so little is copied. It takes about as long as the first touch that it
+//! replaces where the machine has free huge pages, and several times as long where it must make them.
+//! Only allocated memory is taken. Of static data it is not known how much the program will use, so
+//! by default they get huge pages only where a first touch makes them.
 
 use crate::base::job::Job;
 use crate::base::settings::{HugePages, Settings};
+use crate::base::warning::warning;
 use crate::memory::{available, statics};
 use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
 use rushmem_heap::{Layout, NodeMemory, ReservedPages, Statics};
@@ -20,8 +22,7 @@ use std::time::Duration;
 const LARGE: usize = 64 << 20;
 
 /// How long the kernel may take for each huge page: as long as the first touch of as many small
-/// pages takes. It needs a fifth of it where it has free ones, and several times as much where it
-/// must move other pages.
+/// pages takes.
 const LIMIT: Duration = Duration::from_millis(1);
 /// How long the kernel may take for each huge page where the user asks for them.
 const LIMIT_ON: Duration = Duration::from_millis(100);
@@ -61,8 +62,9 @@ pub(crate) fn reserve(
     rushmem_log::debug!(n_local, ?why, "reserves huge pages for the heaps of this node");
     if let (Some(why), HugePages::Reserved(size)) = (why, settings.huge_pages) {
         let page = size.nbytes();
-        eprintln!(
-            "warning: SHMEM_HUGE_PAGES={}: {n_local} heaps of {} bytes are refused reserved pages: {why}; have the \
+        // Cause: the administrator has reserved too few pages of this size.
+        warning!(
+            "SHMEM_HUGE_PAGES={}: {n_local} heaps of {} bytes are refused reserved pages: {why}; have the \
              administrator reserve {} (`echo N > /sys/kernel/mm/hugepages/hugepages-{}kB/nr_hugepages`); \
              until then the job runs as with SHMEM_HUGE_PAGES=on",
             settings.huge_pages,
@@ -114,8 +116,9 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            eprintln!(
-                "warning: SHMEM_HUGE_PAGES={}: {obtained} of {nbytes} bytes on PE 0 have huge pages: {why}; have the \
+            // Cause: the kernel has too few free huge pages, or makes none of this memory.
+            warning!(
+                "SHMEM_HUGE_PAGES={}: {obtained} of {nbytes} bytes on PE 0 have huge pages: {why}; have the \
                  administrator reserve some (`sysctl vm.nr_hugepages=N`) and set SHMEM_HUGE_PAGES=2m, or set it to auto",
                 settings.huge_pages
             );

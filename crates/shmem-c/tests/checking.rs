@@ -95,8 +95,8 @@ fn allocations_that_are_not_symmetric() {
 #[test]
 fn uses_of_psync_that_are_not_portable() {
     for (how, words) in [
-        ("psync_at_once", "was used by the last call of this PE"),
-        ("psync_of_barrier", "was used by the last call of this PE"),
+        ("psync_at_once", "was used by the last collective of this PE"),
+        ("psync_of_barrier", "was used by the last collective of this PE"),
         ("psync_without_value", "does not have the value SHMEM_SYNC_VALUE"),
     ] {
         for nodes in NODES {

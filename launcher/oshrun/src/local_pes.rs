@@ -179,7 +179,7 @@ impl LocalPes {
             *socket = None;
         }
         if exit == Exit::Signal(libc::SIGKILL)
-            && let Some(limit) = self.kills.since()
+            && let Some(limit) = self.kills.another()
         {
             let why = format!(
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \

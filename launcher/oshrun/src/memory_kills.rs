@@ -17,9 +17,11 @@ impl MemoryKills {
         MemoryKills(GroupLimit::of_memory().into_iter().map(with_number).collect())
     }
 
-    /// The limit that has led to kills since then, if one has.
-    pub fn since(&self) -> Option<String> {
-        let (group, _) = self.0.iter().find(|(group, before)| group.n_killed() > *before)?;
+    /// The limit that has led to a kill since the last call, or since then, if one has.
+    pub fn another(&mut self) -> Option<String> {
+        let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
+        let (group, before) = self.0.iter_mut().find(grown)?;
+        *before += 1;
         Some(format!("{} MiB ({})", group.limit >> 20, group.file.display()))
     }
 }

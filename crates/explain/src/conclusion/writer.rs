@@ -20,6 +20,11 @@ fn is_recorded(facts: &Facts) -> bool {
     facts.job.pes.iter().any(|of| of.report.is_some_and(|report| report.writes.is_some()))
 }
 
+/// Whether the writes of all PEs are known: those of other hosts may not be.
+fn all_are_recorded(facts: &Facts) -> bool {
+    facts.job.pes.iter().all(|of| of.report.is_some_and(|report| report.writes.is_some()))
+}
+
 /// A sentence on who wrote a word of the first of these PEs last, if PEs record their writes and
 /// one of these waits for a word that does not compare.
 pub fn sentence(facts: &Facts, pes: &[u32]) -> Option<String> {
@@ -39,7 +44,10 @@ pub fn sentence(facts: &Facts, pes: &[u32]) -> Option<String> {
             let age = wording::durations((age, age));
             format!("PE {writer} wrote {name} last, {age} ago, in {call}.")
         }
-        None => format!("No PE has written {name} in its last {ENTRIES} writes."),
+        None if all_are_recorded(facts) => {
+            format!("No PE has written {name} in its last {ENTRIES} writes.")
+        }
+        None => return None,
     })
 }
 

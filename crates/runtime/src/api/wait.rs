@@ -117,7 +117,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-    if !is_seen && job.settings.check {
+    if job.settings.check {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     c_int::from(is_seen)

@@ -3,6 +3,7 @@
 //! Nothing is noted before: the stack is read when a message needs it. A program without debug
 //! information, or a library built by a compiler that leaves out unwind tables, has no location.
 
+use rushmem_transport::thread::without_signals;
 use std::backtrace::Backtrace;
 use std::fmt;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long it may take to read the debug information, of which large programs have gigabytes.
-const LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the names of functions of the library begin with: the profiling names of what it exports,
 /// those of its crates, of which `shmem` is the Rust interface, and of those of Rust that it uses.
@@ -37,7 +38,8 @@ fn of_caller() -> Option<String> {
         // The caller waits no longer when it took too long.
         let _ = found.send(place.map(|place| from_here(&place)));
     };
-    std::thread::Builder::new().spawn(find).ok()?;
+    let thread = std::thread::Builder::new().name("rushmem-place".into());
+    without_signals(|| thread.spawn(find)).ok()?;
     receiver.recv_timeout(LIMIT).ok()?
 }
 

@@ -114,6 +114,8 @@ impl<'a> EnteredCollective<'a> {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
+                // The other one may be the same, interrupted by a signal handler.
+                caller::check(call, job);
                 // Cause: two threads are in collectives that use the same channels.
                 fail!(
                     call,

@@ -46,7 +46,7 @@ impl PsyncUse {
             warn_once(
                 call,
                 job,
-                "argument pSync was used by the last call of this PE, in which other PEs may still be; it works \
+                "argument pSync was used by the last collective of this PE, in which other PEs may still be; it works \
                  here, but with other implementations use another pSync, or a barrier between the calls",
             );
         }
@@ -70,7 +70,8 @@ impl PsyncRecord {
     /// Whether this PE has called nothing since from which it knows that others have left that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = self.synchronizes && last.synchronizes && self.triplet == last.triplet;
-        self.psync == last.psync && last.end == caller::calls() && !in_turn
+        let is_alone = last.triplet[2] == 1;
+        self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
     }
 }
 

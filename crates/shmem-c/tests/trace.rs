@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use testkit::{Job, program};
+use testkit::{Job, prefix, program};
 
 /// Bytes that each PE of tests/programs/counted.c moves to or from the next one, on the default
 /// context and on another one, and to itself: tests/statistics.rs has them by kind.
@@ -148,6 +148,25 @@ fn what_a_killed_pe_did_is_kept() {
     let begun = |pe: usize| job.pes[pe].records.iter().any(|record| record.end.is_none());
     assert!([0, 2, 3].map(begun).contains(&true), "the others wait for PE 1");
     assert!(!job.pes[1].records.is_empty(), "PE 1 did something");
+    shown(folder.path());
+    let slices = events(folder.path());
+    assert!(of_phase(&slices, "B").next().is_some(), "a call that has not ended");
+}
+
+/// `shmem-info trace` makes the trace that the job could not write, and the page.
+fn shown(folder: &Path) {
+    let info = || Job::direct(prefix().join("bin/shmem-info")).arg("trace");
+    let outcome = info().arg(folder.display()).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stdout.contains(" was in shmem_"), "{outcome}");
+    let page = fs::read_to_string(folder.join("trace.html")).expect("a page");
+    for part in ["Trace of a job of 4 PEs", "Bytes between PEs", "Timeline", "Longest waits"] {
+        assert!(page.contains(part), "no {part}");
+    }
+    let empty = tempfile::tempdir().expect("a folder");
+    let outcome = info().arg(empty.path().display()).run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains("has no traces of PEs"), "{outcome}");
 }
 
 #[test]

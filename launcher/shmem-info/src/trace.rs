@@ -1,6 +1,7 @@
 //! `shmem-info trace FOLDER`: what the PEs of a job recorded as one trace for Perfetto, and as a
 //! page with who talked to whom, when, and who waited longest for whom.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -16,10 +17,14 @@ use rushmem_trace::layout::{Kind, TraceRecord};
 const PAGE: &str = "trace.html";
 /// Waits on the page.
 const WAITS: usize = 30;
+/// Waits on the terminal.
+const SHOWN: usize = 3;
 /// Places of drawings: the left margin, the width of what is drawn, the height of a PE.
 const LEFT: f64 = 66.0;
 const WIDTH: f64 = 900.0;
 const ROW: f64 = 22.0;
+/// PEs in the timeline.
+const ROWS: usize = 64;
 /// The side of the matrix, and of a cell at most.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 60.0;
@@ -44,7 +49,9 @@ pub fn show(folder: &Path) -> Result<String, String> {
         }
     };
     let (trace, page) = (trace.display(), page.display());
-    Ok(format!("{missing}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+    let waits =
+        job.longest_waits(SHOWN).iter().map(|wait| sentence(wait, &job)).collect::<String>();
+    Ok(format!("{missing}{waits}The trace for Perfetto is in {trace}, the page in {page}.\n"))
 }
 
 fn page(job: &JobTrace) -> String {
@@ -64,6 +71,9 @@ fn page(job: &JobTrace) -> String {
             h2 { "Bytes between PEs" }
             figure { (matrix(job).svg("Bytes between PEs")) }
             h2 { "Timeline" }
+            @if job.pes.len() > ROWS {
+                p { "The first " (ROWS) " of " (job.pes.len()) " PEs; the trace for Perfetto has all." }
+            }
             figure { (timeline(job).svg("Timeline")) (legend()) }
             h2 { "Longest waits" }
             (waits(&job.longest_waits(WAITS), job))
@@ -133,13 +143,46 @@ fn legend() -> Markup {
     }
 }
 
-/// A row for each PE, with what it did at each time. What is shorter than a pixel and follows the
-/// same is not drawn again.
+/// What a PE did without a gap that can be seen: calls of one color.
+struct Bar {
+    color: &'static str,
+    left: f64,
+    right: f64,
+    is_access: bool,
+    first: usize,
+    n: usize,
+}
+
+/// The bars of a PE, by color and time; what lies closer than `gap` is one bar.
+fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap: f64) -> Vec<Bar> {
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    for (first, record) in records.iter().enumerate() {
+        let (left, right) = span(record);
+        let right = right.max(left + 1.0);
+        let (color, _) = color(record.kind);
+        match last.get(color).map(|at| &mut bars[*at]).filter(|bar| left < bar.right + gap) {
+            Some(bar) => {
+                bar.right = bar.right.max(right);
+                bar.n += 1;
+            }
+            None => {
+                last.insert(color, bars.len());
+                let is_access = record.peer.is_some();
+                bars.push(Bar { color, left, right, is_access, first, n: 1 });
+            }
+        }
+    }
+    bars
+}
+
+/// A row for each of the first PEs, with what it did at each time.
 fn timeline(job: &JobTrace) -> Drawing {
     let (begin, end) = job.times();
+    let pes = &job.pes[..job.pes.len().min(ROWS)];
     let all = (end - begin).max(1) as f64;
     let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
-    let bottom = 10.0 + job.pes.len() as f64 * ROW;
+    let bottom = 10.0 + pes.len() as f64 * ROW;
     let ticks: Vec<(f64, String)> = (0..=5)
         .map(|i| {
             let at = all / 5.0 * f64::from(i);
@@ -148,44 +191,28 @@ fn timeline(job: &JobTrace) -> Drawing {
         .collect();
     let row = |i: usize| 10.0 + i as f64 * ROW;
     let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
-    let bars = |i: usize| {
-        let mut last = std::collections::HashMap::new();
-        let mut bars = String::new();
-        let mut drawn = Vec::new();
-        for record in &job.pes[i].records {
-            let (left, right) = span(record);
-            let (color, name) = color(record.kind);
-            if last.get(name).is_some_and(|last| right <= *last) {
-                continue;
-            }
-            let right = right.max(left + 1.0);
-            last.insert(name, right);
-            let width = px(right - left);
-            // Accesses lie over what they are a part of.
-            let inset = if record.peer.is_some() { 5.0 } else { 2.0 };
-            let (y, height) = (px(row(i) + inset), px(ROW - 2.0 * inset));
-            bars += &format!(
-                "<rect x=\"{}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{color}\"/>",
-                px(left)
-            );
-            drawn.push((left, right, job.pes[i].name(record), record));
-        }
-        (maud::PreEscaped(bars), drawn)
-    };
-    let rows: Vec<_> = (0..job.pes.len()).map(bars).collect();
+    let gap = pes.len() as f64 / 16.0;
+    let rows: Vec<_> = pes.iter().map(|pe| bars(&pe.records, span, gap)).collect();
     let content = html! {
         (ticks_below(&ticks, (10.0, bottom)))
-        @for (i, (bars, _)) in rows.iter().enumerate() {
-            (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", job.pes[i].pe)))
+        @for (i, bars) in rows.iter().enumerate() {
+            (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", pes[i].pe)))
             (rule(ABSENT, (LEFT, row(i) + ROW), (LEFT + WIDTH, row(i) + ROW)))
-            (bars)
+            @for bar in bars {
+                // Accesses lie over what they are a part of.
+                @let inset = if bar.is_access { 5.0 } else { 2.0 };
+                rect fill=(bar.color) x=(px(bar.left)) y=(px(row(i) + inset)) width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
+            }
         }
     };
     let hits = html! {
-        @for (i, (_, drawn)) in rows.iter().enumerate() {
-            @for (left, right, name, record) in drawn {
+        @for (i, bars) in rows.iter().enumerate() {
+            @for bar in bars {
+                @let record = &pes[i].records[bar.first];
                 @let lasted = record.end.map_or("until its end".into(), |end| time(end - record.begin));
-                (hit((*left, *right), (row(i), row(i) + ROW), &format!("PE {}: {name}, {lasted}", job.pes[i].pe)))
+                @let more = if bar.n > 1 { format!(", and {} more", bar.n - 1) } else { String::new() };
+                @let tip = format!("PE {}: {}, {lasted}{more}", pes[i].pe, pes[i].name(record));
+                (hit((bar.left, bar.right), (row(i), row(i) + ROW), &tip))
             }
         }
     };
@@ -212,6 +239,15 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
             }
         } }
     }
+}
+
+/// A wait as a line on the terminal.
+fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
+    let (pe, call) = (job.pe(wait.call), job.name(wait.call));
+    let cause = wait.cause.map_or_else(String::new, |cause| {
+        format!(", until PE {} called {}", job.pe(cause), job.name(cause))
+    });
+    format!("PE {pe} was in {call} for {}{cause}.\n", time(wait.nanoseconds))
 }
 
 fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
@@ -247,5 +283,36 @@ fn size(nbytes: u64) -> String {
         10_000..10_000_000 => format!("{:.0}K", value / 1e3),
         10_000_000..10_000_000_000 => format!("{:.0}M", value / 1e6),
         _ => format!("{:.0}G", value / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: Kind, begin: u64, end: u64) -> TraceRecord {
+        TraceRecord {
+            kind,
+            in_flight: false,
+            name: 0,
+            peer: None,
+            thread: 0,
+            context: 0,
+            begin,
+            end: Some(end),
+            nbytes: 0,
+            subject: [0; 2],
+        }
+    }
+
+    #[test]
+    fn calls_of_one_color_without_a_gap_are_one_bar() {
+        let collectives = [(0, 10), (10, 12), (100, 101)];
+        let mut records: Vec<_> =
+            collectives.iter().map(|&(begin, end)| record(Kind::Collective, begin, end)).collect();
+        records.push(record(Kind::Wait, 101, 110));
+        let bars = bars(&records, |of| (of.begin as f64, of.end.unwrap_or(0) as f64), 1.0);
+        let seen: Vec<_> = bars.iter().map(|bar| (bar.left, bar.right, bar.first, bar.n)).collect();
+        assert_eq!(seen, [(0.0, 12.0, 0, 2), (100.0, 101.0, 2, 1), (101.0, 110.0, 3, 1)]);
     }
 }

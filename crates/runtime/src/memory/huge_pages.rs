@@ -1,10 +1,10 @@
 //! When symmetric memory gets huge pages.
 //!
 //! A PE makes those of its large blocks while it allocates them, before the barrier of the call:
-//! nobody uses the block yet, so little is copied. It takes about as long as the first touch that it
-//! replaces where the machine has free huge pages, and several times as long where it must make them.
-//! Only allocated memory is taken. Of static data it is not known how much the program will use, so
-//! by default they get huge pages only where a first touch makes them.
+//! nobody uses the block yet, so little is copied. It takes about as long as the first touch that
+//! it replaces where the machine has free huge pages, and several times as long where it must make
+//! them. Only allocated memory is taken. Of static data it is not known how much the program will
+//! use, so by default they get huge pages only where a first touch makes them.
 
 use crate::base::job::Job;
 use crate::base::settings::{HugePages, Settings};

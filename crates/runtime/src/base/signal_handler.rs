@@ -3,7 +3,8 @@
 //! The frame that the kernel has pushed is on the stack of a handler, but to read the stack takes
 //! microseconds. So it is read only if the thread blocks other signals than when it was last found
 //! outside of handlers: the kernel blocks a signal while its handler runs. A handler that was
-//! registered with `SA_NODEFER` and an empty `sa_mask` is not noticed.
+//! registered with `SA_NODEFER` and an empty `sa_mask` is not noticed, nor one of a signal that the
+//! thread itself blocked when it was last found outside.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};

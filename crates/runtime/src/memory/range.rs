@@ -144,8 +144,11 @@ impl SymmetricRange {
     /// When there are fewer.
     pub(crate) fn first_word(self) -> u64 {
         assert!(self.nbytes >= size_of::<u64>(), "a word in {} bytes", self.nbytes);
-        // SAFETY: symmetric memory of this PE, and private memory.
-        unsafe { self.start.cast::<u64>().read_unaligned() }
+        let mut word = 0_u64;
+        let dest = (&raw mut word).cast();
+        // SAFETY: symmetric memory of this PE, which others may write meanwhile, and a local word.
+        unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, self.start, size_of::<u64>()) };
+        word
     }
 
     /// Set all bytes to zero.

@@ -1,6 +1,6 @@
 //! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, the checks that use them, the status that shows long
-//! waits, and the record of the last writes.
+//! mailboxes, the checks that use them, the status that shows long waits, and the record of the
+//! last writes.
 //!
 //! It knows no team and no collective.
 

@@ -5,6 +5,7 @@ use super::Origin;
 use crate::pending::{PePending, noted};
 use crate::shared::SharedState;
 use crate::ucp::{plain, started};
+use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
 use std::ffi::c_void;
 use ucx_sys::ucs_status_ptr_t;
@@ -43,18 +44,31 @@ impl Origin {
         }
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
-        let is_held = kind == TransferKind::PutNbi && self.may_hold(local.nbytes);
-        if !is_held {
-            self.send_held(shared, pe)?;
+        // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
+        // would have to wait.
+        let is_ordered =
+            kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
+        if kind != TransferKind::Get
+            && !is_ordered
+            && self.is_gathered(pe, at.segment, local.nbytes)
+        {
+            if is_put {
+                self.follow_puts(shared, pe, &connection, false)?;
+            }
+            let operation = match is_put {
+                true => SmallOperation::Put(at, local),
+                false => SmallOperation::Get(at, local),
+            };
+            // SAFETY: valid by contract.
+            return unsafe { self.gather(shared, pe, &[operation]) };
+        }
+        match kind {
+            // This call waits.
+            TransferKind::Get => self.send_all_gathered(shared)?,
+            _ => self.send_gathered(shared, pe)?,
         }
         let key = self.key(shared, pe, at.segment)?;
         if is_put {
-            if is_held {
-                // It travels in a message, of which UCX's fence knows nothing.
-                self.follow_puts(shared, pe, &connection, false)?;
-                // SAFETY: valid by contract.
-                return unsafe { self.hold(shared, pe, at, local) };
-            }
             self.follow_requests(shared, pe)?;
             self.follow_puts(shared, pe, &connection, self.worker.orders())?;
             self.routes[pe].dirty = true;

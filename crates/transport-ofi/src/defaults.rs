@@ -2,8 +2,9 @@
 //!
 //! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
 //! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
-//! every endpoint, 85 MiB, whatever is requested; the messages here have fewer than 128 bytes
-//! ([`NBYTES`](crate::message::NBYTES)), and puts wait in memory of their own. A library below its
+//! every endpoint, 85 MiB, whatever is requested; most messages here have fewer than 128 bytes, and
+//! puts wait in memory of their own. Longer messages, of what was gathered, go from and to the memory
+//! here without such buffers where rxm works over sockets, up to its eager limit. A library below its
 //! provider psm takes the process's signals, so that one that crashes would end with status 1
 //! instead.
 //!
@@ -31,6 +32,7 @@ const WITH_NIC: &[&CStr] = &[
 /// The same on machines without one.
 const WITHOUT_NIC: &[&CStr] = &[
     c"FI_OFI_RXM_BUFFER_SIZE=128",
+    c"FI_OFI_RXM_EAGER_LIMIT=4096",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
     c"FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000",
     c"IPATH_NO_BACKTRACE=1",

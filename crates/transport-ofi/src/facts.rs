@@ -68,6 +68,12 @@ impl InfoFacts {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
+    /// The longest message, and so the length of buffers for them. What is gathered travels in
+    /// messages of a page where CPUs move the data; a NIC is sent one operation at a time.
+    pub(crate) fn longest_message(&self) -> usize {
+        if self.copies() { 4096 } else { 128 }
+    }
+
     /// Registrations name their keys, and peers that guess one have 64 bits to guess.
     pub(crate) fn secret_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)

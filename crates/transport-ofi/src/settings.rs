@@ -1,6 +1,7 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
+use crate::facts::InfoFacts;
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
@@ -63,8 +64,10 @@ pub struct Tuning {
     /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and
     /// several descriptors for each.
     pub endpoints: usize,
-    /// Buffers for requests of peers.
+    /// Buffers for messages of peers, at most.
     pub receives: usize,
+    /// Bytes of the longest message.
+    pub longest_message: usize,
     /// Longer transfers are cut.
     pub max_bytes: usize,
     /// Use completions that cover the target's memory, the fabric's order, and other atomic
@@ -81,13 +84,28 @@ impl Default for Tuning {
             amos: 64,
             endpoints: 16,
             receives: 256,
+            longest_message: 4 << 10,
             max_bytes: 64 << 20,
             trust: true,
         }
     }
 }
 
+/// Bytes of all buffers for messages of peers, at most.
+const RECEIVE_BYTES: usize = 128 << 10;
+
 impl Tuning {
+    /// As far as a provider allows it.
+    pub(crate) fn over(&self, facts: &InfoFacts) -> Tuning {
+        let longest_message = self.longest_message.min(facts.longest_message());
+        Tuning {
+            max_bytes: self.max_bytes.min(facts.max_message),
+            longest_message,
+            receives: self.receives.min(RECEIVE_BYTES / longest_message),
+            ..*self
+        }
+    }
+
     /// So small that everything waits for everything, and without trust, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
@@ -97,6 +115,7 @@ impl Tuning {
             amos: 3,
             endpoints: 16,
             receives: 2,
+            longest_message: 400,
             max_bytes: 10_000,
             trust: false,
         }

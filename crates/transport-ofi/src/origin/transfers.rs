@@ -3,7 +3,10 @@
 
 use super::OfiEndpoint;
 use crate::ep::Remote;
-use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
+use crate::requests::How;
+use rushmem_transport::kit::batch::MAX_NBYTES;
+use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -16,6 +19,12 @@ impl OfiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
+        if self.gathers && (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me {
+            // SAFETY: the same contract.
+            if unsafe { self.gather_small_put(pe, dest, source) }? {
+                return Ok(true);
+            }
+        }
         self.follow(pe)?;
         if source.nbytes == 0 {
             return Ok(true);
@@ -37,6 +46,23 @@ impl OfiEndpoint {
         }
         // SAFETY: the same contract.
         unsafe { self.start_long_put(remote, source) }.map(|()| false)
+    }
+
+    /// Gathers a small put; whether it is not a lone one.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline]
+    unsafe fn gather_small_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: LocalBuf,
+    ) -> Result<bool, Error> {
+        self.shared().remote(pe, dest, source.nbytes)?;
+        self.follow_writes(pe)?;
+        // SAFETY: the same contract.
+        unsafe { self.gather(pe, dest.segment, &[SmallOperation::Put(dest, source)]) }
     }
 
     /// Starts a put that is not copied.
@@ -96,6 +122,15 @@ impl OfiEndpoint {
         let checked = self.shared().check_memory(LocalAccess::Write, dest);
         self.or_close(checked)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
+        if completion == Completion::Now {
+            self.send_gathered(pe, How::default())?;
+        } else if dest.nbytes <= MAX_NBYTES
+            && pe != self.shared().me
+            // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
+            && unsafe { self.gather(pe, source.segment, &[SmallOperation::Get(source, dest)]) }?
+        {
+            return Ok(false);
+        }
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;
         while done < dest.nbytes {

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::ep::{Post, Remote};
-use crate::message::NBYTES;
 use crate::shared::SharedEp;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::lock::try_lock;
@@ -123,7 +122,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
             let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
-            let long = [0u8; NBYTES + 16];
+            let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 let sent = endpoint.start(1, false, |ep| {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
@@ -195,15 +194,19 @@ fn signals_are_not_answered_before_somebody_waits() {
         count(&mut other) == u64::from(SIGNALS)
     });
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody requested an acknowledgment");
-    assert!(endpoint.ep.is_owed(), "nor was one sent");
+    assert_eq!(endpoint.requests().issued.acked(Pe(0)), 0, "nobody requested an acknowledgment");
+    assert!(endpoint.requests().is_owed(), "nor was one sent");
     endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
     eventually("an acknowledgment comes", || {
         endpoint.poll().expect("no loss");
-        endpoint.ep.acks.of(Pe(0)) > 0
+        endpoint.requests().issued.acked(Pe(0)) > 0
     });
-    assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
-    assert!(!endpoint.ep.is_owed(), "all are acknowledged");
+    assert_eq!(
+        endpoint.requests().issued.acked(Pe(0)),
+        SIGNALS + 1,
+        "one more message asks for all"
+    );
+    assert!(!endpoint.requests().is_owed(), "all are acknowledged");
     std::mem::forget((endpoint, other));
 }
 

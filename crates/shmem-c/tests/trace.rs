@@ -159,7 +159,7 @@ fn shown(folder: &Path) {
     let info = || Job::direct(prefix().join("bin/shmem-info")).arg("trace");
     let outcome = info().arg(folder.display()).run();
     assert_eq!(outcome.code(), 0, "{outcome}");
-    assert!(outcome.stdout.contains(" was in shmem_"), "{outcome}");
+    assert!(outcome.stdout.contains(" when its trace ended."), "{outcome}");
     let page = fs::read_to_string(folder.join("trace.html")).expect("a page");
     for part in ["Trace of a job of 4 PEs", "Bytes between PEs", "Timeline", "Longest waits"] {
         assert!(page.contains(part), "no {part}");

@@ -1,5 +1,6 @@
 //! The traces of all PEs of a job, and what connects them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
@@ -158,7 +159,8 @@ impl JobTrace {
         flows
     }
 
-    /// The longest waits, the longest first.
+    /// The longest waits, the longest first; before them those that have not ended, whose times are
+    /// at least so long.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
@@ -172,7 +174,7 @@ impl JobTrace {
                 Some(TracedWait { call, nanoseconds, cause: causes.get(&call).copied() })
             })
             .collect();
-        waits.sort_by_key(|wait| std::cmp::Reverse(wait.nanoseconds));
+        waits.sort_by_key(|wait| (self.record(wait.call).end.is_some(), Reverse(wait.nanoseconds)));
         waits.truncate(n);
         waits
     }
@@ -200,7 +202,8 @@ impl JobTrace {
             else {
                 continue;
             };
-            let others = members.into_iter().filter(|place| *place != last);
+            let has_ended = |place: &Place| self.record(*place).end.is_some();
+            let others = members.into_iter().filter(|place| *place != last && has_ended(place));
             causes.extend(others.map(|place| (place, last)));
         }
         causes
@@ -307,6 +310,18 @@ mod tests {
         let job = job([vec![collective(30, 2), moved], vec![collective(10, 1), collective(20, 2)]]);
         let flow = |from, to| Flow { from, to };
         assert_eq!(job.flows(), [flow((0, 0), (1, 1)), flow((0, 1), (1, 1))]);
+    }
+
+    #[test]
+    fn waits_without_an_end_come_first_and_have_no_cause() {
+        let collective = |begin, end| TraceRecord {
+            end,
+            ..record(Kind::Collective, None, (begin, 0), [7, begin / 100])
+        };
+        let pe = || vec![collective(0, Some(90)), collective(100, None)];
+        let waits = job([pe(), pe()]).longest_waits(3);
+        let seen = waits.iter().map(|wait| (wait.call.1, wait.nanoseconds, wait.cause));
+        assert_eq!(seen.collect::<Vec<_>>(), [(1, 0, None), (1, 0, None), (0, 90, Some((1, 0)))]);
     }
 
     #[test]

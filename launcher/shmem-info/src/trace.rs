@@ -264,6 +264,9 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
 /// A wait as a line on the terminal.
 fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
     let (pe, call) = (job.pe(wait.call), job.name(wait.call));
+    if job.record(wait.call).end.is_none() {
+        return format!("PE {pe} was in {call} when its trace ended.\n");
+    }
     let cause = wait.cause.map_or_else(String::new, |cause| {
         format!(", until PE {} called {}", job.pe(cause), job.name(cause))
     });

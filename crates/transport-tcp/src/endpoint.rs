@@ -56,6 +56,8 @@ enum Leave {
     Now,
     /// Together with others.
     Later,
+    /// Now if it is [alone](Connection::is_alone), else together with others.
+    NowIfAlone,
 }
 
 impl Leave {
@@ -155,8 +157,13 @@ impl TcpEndpoint {
                     return Ok(None);
                 }
             }
+            let leaves = match leave {
+                Leave::Now => true,
+                Leave::Later => false,
+                Leave::NowIfAlone => connection.is_alone(),
+            };
             let seq = append(connection);
-            if leave == Leave::Now || connection.origin.is_full(&tuning) {
+            if leaves || connection.origin.is_full(&tuning) {
                 connection.flush()?;
             }
             Ok(Some((seq, connection.has_unsent())))
@@ -350,7 +357,7 @@ impl Endpoint for TcpEndpoint {
         }
         match request.old {
             OldValue::Ignored => {
-                self.issue(pe, Leave::Now, |link| link.origin.update(&request)).map(|_| 0)
+                self.issue(pe, Leave::NowIfAlone, |link| link.origin.update(&request)).map(|_| 0)
             }
             OldValue::AtQuiet(to) => {
                 // SAFETY: valid until the next quiet by contract.

@@ -67,8 +67,8 @@ struct Flags {
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
-    /// Start the job again, up to N times, when a host is lost or cannot start its PEs, on the hosts
-    /// that are left and on spare ones; SHMEM_TRY is the number of the try for the PEs
+    /// Start the job again, up to N times, when a host is lost or cannot start its PEs, without
+    /// that host; SHMEM_TRY is the number of the try for the PEs
     #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
     retries: u32,
 

@@ -1,16 +1,17 @@
 //! Forwards oshrun's stdin to PE 0.
 //!
 //! A file, pipe or socket is inherited. A terminal is read by oshrun, since the terminal would stop
-//! a PE, which is in a background process group. If a daemon starts PE 0, or if there may be another
-//! try of the job, oshrun reads its stdin and sends it in pieces.
+//! a PE, which is in a background process group. If a daemon starts PE 0, or if the job may have
+//! another try, oshrun reads its stdin and sends it in pieces.
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io::{self, PipeReader, Seek, SeekFrom};
+use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use tokio::io::AsyncWriteExt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -90,12 +91,11 @@ impl JobInput {
 /// A second descriptor of stdin, at the same place, if it is a file that can be opened again.
 fn reopened() -> Option<File> {
     let stdin = rustix::stdio::stdin();
-    let mode = rustix::fs::fstat(stdin).ok()?.st_mode;
-    if !rustix::fs::FileType::from_raw_mode(mode).is_file() {
+    if !FileType::from_raw_mode(fstat(stdin).ok()?.st_mode).is_file() {
         return None;
     }
-    let mut file = File::open("/proc/self/fd/0").ok()?;
-    file.seek(SeekFrom::Start(rustix::fs::tell(stdin).ok()?)).ok()?;
+    let file = File::open("/proc/self/fd/0").ok()?;
+    seek(&file, SeekFrom::Start(seek(stdin, SeekFrom::Current(0)).ok()?)).ok()?;
     Some(file)
 }
 

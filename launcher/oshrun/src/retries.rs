@@ -29,7 +29,8 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         hosts = match pool.distribute() {
             Ok(hosts) => hosts,
             Err(StartFailure { sentence, .. }) => {
-                // Cause: the hosts that are left do not suffice. Remedy: name spare ones (`--spare`).
+                // Cause: the hosts that are left do not suffice. Remedy: name spare ones with
+                // `--spare`.
                 complain(&format!("oshrun: cannot start again without {lost}: {sentence}"));
                 return Ok(status);
             }
@@ -40,7 +41,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
             spares => format!("with {spares} instead of {lost}"),
         };
         let input = match surroundings.input.is_used_up() {
-            true => "; PE 0 does not get again what was read of the input",
+            true => "; PE 0 gets only the rest of the input",
             false => "",
         };
         complain(&format!("oshrun: starting again {how}: try {number} of {n_tries}{input}"));

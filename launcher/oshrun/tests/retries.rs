@@ -1,7 +1,7 @@
-//! `--retries` and `--spare`: a job that has lost a host starts again, and nothing of the failed try
-//! stays.
+//! `--retries` and `--spare`: a job that has lost a host starts again, and nothing of the failed
+//! try stays.
 //!
-//! Hosts are this machine, as in `hosts`. Each tells its PEs its name in `AT`.
+//! Hosts are this machine, as in `hosts`. PEs find the name of theirs in `AT`.
 
 mod support;
 
@@ -153,8 +153,8 @@ fn a_pe_that_notices_the_loss_first_does_not_prevent_another_try() {
     job.input("now\n");
     assert_eq!(rest(stdout)[2..], ["try 2 at c", "try 2 at here"]);
     let outcome = job.wait();
-    let again = "oshrun: starting again with c instead of b: try 2 of 2; PE 0 does not get again \
-                 what was read of the input\n";
+    let again = "oshrun: starting again with c instead of b: try 2 of 2; PE 0 gets only the \
+                 rest of the input\n";
     let first = outcome.stderr.strip_suffix(again).unwrap_or_else(|| panic!("{outcome:?}"));
     // On a busy machine, the message of oshrun may come first.
     assert!(first == "PE 1 was lost\n" || first.starts_with("oshrun: host b "), "{outcome:?}");

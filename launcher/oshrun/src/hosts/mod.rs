@@ -13,13 +13,11 @@ mod slurm;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use rushmem_bootstrap::NodeMap;
-
 use self::host::HostSlots;
-pub use self::pool::HostPool;
+use self::pool::HostPool;
+pub use self::pool::Hosts;
 use crate::failure::{StartFailure, cannot};
 use crate::tree::agent::Agent;
-use crate::tree::orders::HostPes;
 
 /// The options of the command line about hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,30 +32,6 @@ pub struct HostOptions {
     pub per_host: Option<u32>,
     /// The launch agent.
     pub agent: Option<Vec<OsString>>,
-}
-
-/// The hosts of one try of a job.
-#[derive(Debug)]
-pub struct Hosts {
-    /// The PEs of each host, without gaps.
-    pub parts: Vec<HostPes>,
-    /// The index of this machine.
-    pub own: Option<usize>,
-    /// The launch agent for the other hosts.
-    pub agent: Agent,
-}
-
-impl Hosts {
-    /// The nodes of the job.
-    pub fn nodes(&self) -> Result<NodeMap, StartFailure> {
-        let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
-        NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))
-    }
-
-    /// The names of the hosts.
-    pub fn names(&self) -> Vec<String> {
-        self.parts.iter().map(|part| part.host.clone()).collect()
-    }
 }
 
 /// Gives all entries of this machine, which has several names, the same name.

@@ -1,12 +1,39 @@
-//! The hosts on which a job can be started: those of the list that are not lost, and the spare ones.
+//! The hosts on which a job can be started: those of the list that are not lost, and spare ones.
 
 use std::collections::{BTreeSet, VecDeque};
 
+use rushmem_bootstrap::NodeMap;
+
 use super::distribute::distribute;
 use super::host::HostSlots;
-use super::{Hosts, own};
+use super::own;
 use crate::failure::StartFailure;
 use crate::tree::agent::Agent;
+use crate::tree::orders::HostPes;
+
+/// The hosts of one try of a job.
+#[derive(Debug)]
+pub struct Hosts {
+    /// The PEs of each host, without gaps.
+    pub parts: Vec<HostPes>,
+    /// The index of this machine.
+    pub own: Option<usize>,
+    /// The launch agent for the other hosts.
+    pub agent: Agent,
+}
+
+impl Hosts {
+    /// The nodes of the job.
+    pub fn nodes(&self) -> Result<NodeMap, StartFailure> {
+        let runs = (0..).zip(&self.parts).map(|(node, part)| (node, part.pes.len() as u32));
+        NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))
+    }
+
+    /// The names of the hosts.
+    pub fn names(&self) -> Vec<String> {
+        self.parts.iter().map(|part| part.host.clone()).collect()
+    }
+}
 
 /// The hosts for all tries of a job.
 #[derive(Debug)]
@@ -38,9 +65,9 @@ impl HostPool {
         Ok(Hosts { parts, own, agent: self.agent.clone() })
     }
 
-    /// Removes lost hosts and puts a spare one in the place of each, so that the other hosts keep
-    /// their PEs. A spare host without a number of slots gets those of the lost one. More spare ones
-    /// follow if the slots do not suffice. Returns the names of the spare hosts.
+    /// Removes lost hosts and puts a spare one in the place of each, so that other hosts keep their
+    /// PEs. A spare host without slots gets those of the lost one. More spare ones follow if the
+    /// slots do not suffice. Returns the names of the spare hosts.
     pub fn replace(&mut self, lost: &BTreeSet<String>) -> Vec<String> {
         let mut used = Vec::new();
         for host in std::mem::take(&mut self.hosts) {
@@ -62,52 +89,4 @@ impl HostPool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hosts::{HostOptions, find};
-
-    fn pool(list: &str, spare: &str, n_pes: Option<u32>) -> Result<HostPool, StartFailure> {
-        let (list, spare) = (Some(list.to_string()), Some(spare.to_string()));
-        find(&HostOptions { list, spare, ..HostOptions::default() }, n_pes)
-    }
-
-    fn shown(pool: &mut HostPool) -> String {
-        match pool.distribute() {
-            Ok(Hosts { parts, .. }) => {
-                let shown = parts.iter().map(|part| format!("{}:{}", part.host, part.pes.end));
-                shown.collect::<Vec<_>>().join(" ")
-            }
-            Err(failure) => failure.sentence,
-        }
-    }
-
-    #[test]
-    fn spare_hosts_replace_lost_ones_and_the_others_keep_their_pes() {
-        for (list, spare, n_pes, lost, used, expected) in [
-            ("a:2,b:2,c:2", "d", None, "b", "d", "a:2 d:4 c:6"),
-            ("a:2,b:2,c:2", "1", None, "a", "c", "c:2 b:4"),
-            ("a:2,b:2,c:2", "2", Some(2), "a", "b", "b:2"),
-            ("a,b", "c,d", Some(5), "a b", "c d", "c:3 d:5"),
-            ("a:4,b:4", "c:2,d:1,e:2", None, "b", "c d e", "a:4 c:6 d:7 e:8"),
-            ("a,b,c", "0", None, "c", "", "a:2 b:3"),
-            ("a:2,b:2,c:2", "0", Some(4), "a", "", "b:2 c:4"),
-            ("a:2,b:2", "0", None, "b", "", "4 PEs do not fit the 2 slots of the hosts; give"),
-            ("a,b", "0", None, "a b", "", "no host is left"),
-        ] {
-            let mut pool = pool(list, spare, n_pes).expect(list);
-            shown(&mut pool);
-            let lost = lost.split(' ').map(String::from).collect();
-            assert_eq!(pool.replace(&lost).join(" "), used, "{list} {spare}");
-            let shown = shown(&mut pool);
-            assert!(shown.starts_with(expected), "{list} {spare}: {shown}");
-        }
-    }
-
-    #[test]
-    fn spare_hosts_are_others() {
-        let refused = |list, spare| pool(list, spare, None).expect_err(spare).sentence;
-        assert_eq!(refused("a,b", "2"), "--spare 2 leaves none of 2 hosts for the PEs");
-        assert_eq!(refused("a,b", "c,b"), "--spare: the job already starts on host b");
-        assert_eq!(refused("a,b", "c:x"), "--spare c:x: \"x\" is not a number of PEs");
-    }
-}
+mod tests;

@@ -79,8 +79,8 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// An empty subtree. `sends_input`: the input of PE 0 comes from [`Subtree::send_input`] even if
-    /// PE 0 is here.
+    /// An empty subtree. `sends_input`: the input of PE 0 comes from [`Subtree::send_input`], even
+    /// if PE 0 is here.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Subtree> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();

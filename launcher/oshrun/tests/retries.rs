@@ -240,6 +240,20 @@ fn a_user_who_ends_the_job_is_not_contradicted() {
     assert!([1, 130].contains(&status), "{status}");
     eventually_nothing_left(&mark);
     assert_gone(&pes);
+
+    // PEs that have received the signal may take their time.
+    let script = "trap 'echo pid 1' TERM; echo pid $$; while :; do sleep 1; done";
+    let options = "--retries 2 --spare d";
+    let mut job = agent.job("localhost,b", options, &["sh", "-c", script]).start();
+    let mut stdout = job.stdout();
+    pids(&mut stdout, 2);
+    job.signal(Signal::TERM);
+    pids(&mut stdout, 2);
+    kill_process(daemon(&job, "b"), Signal::KILL).expect("it is there");
+    let outcome = job.wait();
+    let is_own = |line: &&str| line.starts_with("oshrun: ");
+    let messages: Vec<&str> = outcome.stderr.lines().filter(is_own).collect();
+    assert_eq!((outcome.status, messages.len()), (1, 1), "{outcome:?}");
 }
 
 #[test]

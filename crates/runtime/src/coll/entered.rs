@@ -168,7 +168,8 @@ impl<'a> EnteredCollective<'a> {
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             team: self.shared().is_none() || self.n() == self.job.n_pes,
-            shared_buffers: !self.job.threads_somewhere,
+            landings: self.entry.team.landings(self.job).is_some(),
+            pair_flags: self.entry.team.has_pair_flags(self.job),
         }
     }
 
@@ -176,6 +177,12 @@ impl<'a> EnteredCollective<'a> {
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
         self.job.algorithms.table().choose(nbytes, || self.facts())
+    }
+
+    /// Which copies of the landings of all PEs it uses.
+    fn next_collective_of_job(&self) -> usize {
+        let set = self.entry.team.landings(self.job);
+        channel::next_collective_of_job(set.expect("it was chosen for having landings"))
     }
 
     /// Signal a member.
@@ -230,7 +237,7 @@ impl<'a> EnteredCollective<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.per_node() == self.n() || self.job.threads_somewhere {
+        if self.per_node() == self.n() || !self.entry.team.has_pair_flags(self.job) {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -465,7 +472,7 @@ impl<'a> EnteredCollective<'a> {
             }
             let parity = match landings {
                 Landings::Shared => turn % 2,
-                Landings::OfJob => channel::next_collective_of_job(),
+                Landings::OfJob => self.next_collective_of_job(),
                 Landings::BesideFlags => self.channels.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));

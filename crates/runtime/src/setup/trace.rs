@@ -115,7 +115,7 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     // In a landing that nothing uses outside collectives, three words for each asker: the number of
     // its question, that of the answer, and the answer. Of many askers some share the words: they
     // ask in turn.
-    let words_of = |asker: usize| area.areas().packed() + asker % MAX_ASKERS * 3 * WORD;
+    let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
     let node = job.nodes.node_of(job.me.0);
     let first = |node| job.nodes.members(node).next();
     let others = (0..job.nodes.n_nodes()).filter(|&node| node != job.nodes.node_of(0));

@@ -15,14 +15,11 @@ use rushmem_transport::{Error, Pe, Segment};
 pub(super) const BATCH_NBYTES: usize = 4096;
 
 impl Origin {
-    /// Whether an operation on a segment of a PE that moves `nbytes` bytes is gathered. One on the
-    /// library's own flags never is, since a thread waits for it. It is called once for each.
+    /// Whether an operation on a segment that moves `nbytes` bytes is gathered unless it is a lone
+    /// one. One on the library's own flags never is, since a thread waits for it.
     #[inline]
-    pub(super) fn is_gathered(&mut self, pe: Pe, segment: Segment, nbytes: usize) -> bool {
-        nbytes <= MAX_NBYTES
-            && segment != Segment::Internal
-            && self.worker.copies()
-            && !self.gather.is_lone(pe)
+    pub(super) fn may_gather(&self, segment: Segment, nbytes: usize) -> bool {
+        nbytes <= MAX_NBYTES && segment != Segment::Internal && self.worker.copies()
     }
 
     /// Operations are gathered that were not sent.
@@ -71,6 +68,8 @@ impl Origin {
     fn send_batch(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let parts = MessageParts { kind: BATCH_KIND, ..MessageParts::EMPTY };
         // SAFETY: the batch is kept until it is sent, and what it fetches is valid by contract.
-        unsafe { self.send(shared, pe, parts) }.map(|_| ())
+        unsafe { self.send(shared, pe, parts) }?;
+        self.gather.has_left();
+        Ok(())
     }
 }

@@ -90,16 +90,16 @@ impl Origin {
         (data, place): (LocalBuf, RemoteAddr),
         (ordered, blocks): (bool, bool),
     ) -> Result<(), Error> {
-        let segment = if data.nbytes > 0 { place.segment } else { request.dest.segment };
-        if ordered
-            || request.dest.segment == Segment::Internal
-            || !self.is_gathered(pe, segment, data.nbytes)
-        {
+        let may_gather = !ordered
+            && self.may_gather(request.dest.segment, 0)
+            && self.may_gather(place.segment, data.nbytes);
+        if !may_gather || self.gather.is_lone(pe) {
             // SAFETY: the same contract.
-            return unsafe {
-                self.ask(shared, pe, request, fetched, (data, place), (ordered, blocks))
+            unsafe { self.ask(shared, pe, request, fetched, (data, place), (ordered, blocks)) }?;
+            if may_gather {
+                self.gather.has_left();
             }
-            .map(|_| ());
+            return Ok(());
         }
         let (_, connection) = self.connection(shared, pe)?;
         self.touch(pe);

@@ -33,7 +33,7 @@ impl Origin {
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         if local.nbytes == 0 {
             return Ok(());
         }
@@ -42,16 +42,15 @@ impl Origin {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
             shared.loss.check_memory(access, local)?;
         }
-        let (endpoint, connection) = self.connection(shared, pe)?;
+        let (_, connection) = self.connection(shared, pe)?;
         self.touch(pe);
         // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
         // would have to wait.
         let is_ordered =
             kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
-        if kind != TransferKind::Get
-            && !is_ordered
-            && self.is_gathered(pe, at.segment, local.nbytes)
-        {
+        let may_gather =
+            kind != TransferKind::Get && !is_ordered && self.may_gather(at.segment, local.nbytes);
+        if may_gather && !self.gather.is_lone(pe) {
             if is_put {
                 self.follow_puts(shared, pe, &connection, false)?;
             }
@@ -67,6 +66,29 @@ impl Origin {
             TransferKind::Get => self.send_all_gathered(shared)?,
             _ => self.send_gathered(shared, pe)?,
         }
+        // SAFETY: the same contract.
+        unsafe { self.begin_transfer(shared, pe, kind, at, local) }?;
+        if may_gather {
+            self.gather.has_left();
+        }
+        Ok(())
+    }
+
+    /// Has UCX carry out a transfer, and waits for its end where its call does.
+    ///
+    /// # Safety
+    /// As [`transfer`](Origin::transfer).
+    unsafe fn begin_transfer(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        kind: TransferKind,
+        at: RemoteAddr,
+        local: LocalBuf,
+    ) -> Result<(), Error> {
+        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
+        let (endpoint, connection) = self.connection(shared, pe)?;
         let key = self.key(shared, pe, at.segment)?;
         if is_put {
             self.follow_requests(shared, pe)?;

@@ -41,8 +41,6 @@ pub(crate) struct Requests {
     pub(crate) issued: IssuedRequests,
     pub(crate) gather: Gather,
     unsent: VecDeque<Unsent>,
-    /// The memory of a batch that was sent.
-    spare: Vec<u8>,
     pub(crate) due: Vec<Due>,
     /// Slots that no answer will come to.
     pub(crate) slots: Vec<u32>,
@@ -59,7 +57,6 @@ impl Requests {
             issued: IssuedRequests::new(number, Arc::clone(&acks), n_pes, window),
             gather: Gather::new(n_pes, shared.tuning.longest_message - HEAD),
             unsent: VecDeque::new(),
-            spare: Vec::new(),
             due: Vec::new(),
             slots: (0..window).collect(),
             sent: acks.all(),
@@ -118,17 +115,12 @@ impl Requests {
         self.send_unsent(ep)
     }
 
-    /// What is gathered for a PE, and where the answers go.
+    /// What is gathered for a PE, and where the answers go. Its memory goes with it, so that none is
+    /// held for PEs to which nothing goes now.
     pub(crate) fn take(&mut self, pe: Pe) -> (Vec<u8>, Answers) {
-        let (mut batch, mut answers) = (std::mem::take(&mut self.spare), Answers::default());
+        let (mut batch, mut answers) = (Vec::new(), Answers::default());
         self.gather.take(pe, &mut batch, &mut answers);
         (batch, answers)
-    }
-
-    /// A batch was sent: its memory is used again.
-    pub(crate) fn reuse(&mut self, mut batch: Vec<u8>) {
-        batch.clear();
-        self.spare = batch;
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
@@ -138,7 +130,7 @@ impl Requests {
     pub(crate) fn send_unsent(&mut self, ep: &mut FiEndpoint) -> Result<(), EpFailure> {
         while let Some(Unsent { pe, at, head, batch }) = self.unsent.pop_front() {
             match ep.send(pe.0, at, &head, &batch) {
-                Ok(Post::Started) => self.reuse(batch),
+                Ok(Post::Started) => {}
                 Ok(Post::Later) => {
                     self.unsent.push_front(Unsent { pe, at, head, batch });
                     break;

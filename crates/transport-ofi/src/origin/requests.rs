@@ -18,6 +18,7 @@ impl OfiEndpoint {
     /// writes complete at the target at any time.
     pub(crate) fn begin_fence(&mut self) -> Result<(), Error> {
         self.send_all_gathered(How::default())?;
+        self.n_fences = self.n_fences.wrapping_add(1);
         let mut requests = self.requests();
         if requests.issued.any_owing() || !self.shared().keeps_order() {
             requests.issued.fence();
@@ -87,9 +88,7 @@ impl OfiEndpoint {
             true => None,
             false => Some(self.slot(pe, Answer::Batch(answers))?),
         };
-        self.send(pe, None, &batch, slot, how)?;
-        self.requests().reuse(batch);
-        Ok(true)
+        self.send(pe, None, &batch, slot, how).map(|()| true)
     }
 
     /// The same of all PEs.

@@ -2,8 +2,8 @@
 //!
 //! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
 //! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
-//! every endpoint, 85 MiB, whatever is requested; the messages here that are not gathered have fewer
-//! than 128 bytes, and puts wait in memory of their own. Over sockets, rxm sends and receives longer
+//! every endpoint, 85 MiB, whatever is requested; a message of one operation has fewer than 128
+//! bytes here, and puts wait in memory of their own. Over sockets, rxm sends and receives longer
 //! messages in one piece and without buffers of its own, up to its eager limit, which must be the
 //! same everywhere. A library below its provider psm takes the process's signals, so that one that
 //! crashes would end with status 1 instead.

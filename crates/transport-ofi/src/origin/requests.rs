@@ -219,7 +219,7 @@ impl OfiEndpoint {
         }
         let shared = &self.progress.shared;
         let at = shared.peers.get(pe)?.at;
-        let head = self.requests().issue(shared, pe, update, slot, how);
+        let head = shared.issue(&mut self.requests(), pe, update, slot, how);
         self.start(pe.0, how.awaited, |ep| ep.send(pe.0, at, &head, batch))
     }
 

@@ -9,8 +9,8 @@
 //! - and when a thread polls what calls left unfinished, at last the service thread.
 //!
 //! A lone operation is not gathered, so that it takes no longer than without all this: one of an
-//! origin whose last small operations left more than [`FLUSH_DELAY`] ago, to any PE. To look at
-//! each PE alone would gather nothing for operations that are spread over many PEs.
+//! origin that did something else for a while after its last small operations had left, to any PE.
+//! To look at each PE alone would gather nothing for operations that are spread over many PEs.
 #![allow(unsafe_code)]
 
 use super::backoff::FLUSH_DELAY;
@@ -18,7 +18,11 @@ use super::batch::{self, HEAD, MAX_ANSWERS, WORD};
 use super::pe_map::PeMap;
 use super::stream::Update;
 use crate::{AmoOp, LocalBuf, Pe, RemoteAddr, mem};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// An operation that comes so long after the last ones had left is a lone one. A reply takes longer,
+/// and what a loop does between two operations less.
+const LONE_AFTER: Duration = Duration::from_micros(4);
 
 /// A small operation, as its origin issues it.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +59,8 @@ pub struct Gather {
     n_operations: usize,
     /// Most bytes of a batch, and of the answers to it.
     limits: (usize, usize),
-    /// When the last small operations left.
-    left: Option<Instant>,
+    /// What is issued until then is no lone operation.
+    until: Option<Instant>,
 }
 
 impl SmallOperation {
@@ -103,7 +107,7 @@ impl Gather {
     /// answers to it.
     pub fn new(n_pes: usize, nbytes: usize) -> Gather {
         let (by_pe, limits) = (PeMap::new(n_pes), (nbytes, nbytes.min(MAX_ANSWERS)));
-        Gather { by_pe, pes: Vec::new(), n_operations: 0, limits, left: None }
+        Gather { by_pe, pes: Vec::new(), n_operations: 0, limits, until: None }
     }
 
     /// The PEs for which something is gathered.
@@ -124,7 +128,7 @@ impl Gather {
     }
 
     /// Whether the next small operation to a PE is a lone one, which leaves at once. It is called
-    /// once for each.
+    /// once for each, and [`has_left`](Gather::has_left) once the lone one has.
     #[inline]
     pub fn is_lone(&mut self, pe: Pe) -> bool {
         !self.has_any(pe) && self.none_left_lately()
@@ -132,11 +136,17 @@ impl Gather {
 
     fn none_left_lately(&mut self) -> bool {
         let now = Instant::now();
-        let is_lone = self.left.is_none_or(|left| now.duration_since(left) > FLUSH_DELAY);
+        let is_lone = self.until.is_none_or(|until| now >= until);
         if is_lone {
-            self.left = Some(now);
+            self.until = now.checked_add(FLUSH_DELAY);
         }
         is_lone
+    }
+
+    /// A lone operation or a batch has left: the next operation may be a lone one soon.
+    #[inline]
+    pub fn has_left(&mut self) {
+        self.until = Instant::now().checked_add(LONE_AFTER);
     }
 
     /// Whether the batch to a PE has room for these operations; otherwise it leaves first.
@@ -183,7 +193,7 @@ impl Gather {
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
-        self.left = Some(Instant::now());
+        self.until = Instant::now().checked_add(FLUSH_DELAY);
     }
 
     /// After a loss: nothing of all this is sent, and no memory of callers is used any more.

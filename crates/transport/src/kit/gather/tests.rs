@@ -82,12 +82,15 @@ fn a_batch_and_its_answers_are_bounded() {
 fn only_a_lone_operation_leaves_at_once() {
     let mut gather = Gather::new(3, LIMIT);
     assert!(gather.is_lone(PEER), "the first one");
-    gather.left = None;
+    assert!(!gather.is_lone(PEER), "the first one may be leaving");
+    gather.until = None;
     assert!(add(&mut gather, &[put(&[1; 8])]));
     assert!(!gather.is_lone(PEER), "something is gathered");
     assert!(gather.is_lone(Pe(2)), "nothing is gathered, and nothing left lately");
-    gather.left = Instant::now().checked_add(FLUSH_DELAY);
-    assert!(!gather.is_lone(Pe(2)), "something has left just now");
+    take(&mut gather);
+    let leaving = gather.until;
+    gather.has_left();
+    assert!(gather.until < leaving, "the next one may be a lone one soon");
 }
 
 #[test]

@@ -88,10 +88,20 @@ impl OfiEndpoint {
             true => None,
             false => Some(self.slot(pe, Answer::Batch(answers))?),
         };
-        self.send(pe, None, &batch, slot, how).map(|()| true)
+        self.send(pe, None, &batch, slot, how)?;
+        self.small_has_left();
+        Ok(true)
     }
 
-    /// The same of all PEs.
+    /// A batch or a lone operation has left.
+    #[inline]
+    pub(super) fn small_has_left(&self) {
+        if self.gathers {
+            self.requests().gather.has_left();
+        }
+    }
+
+    /// Sends what is gathered for all PEs.
     fn send_all_gathered(&mut self, how: How) -> Result<(), Error> {
         loop {
             let pe = self.requests().gather.pes().last().copied();

@@ -19,7 +19,8 @@ impl OfiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
-        if self.gathers && (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me {
+        let is_small = (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me;
+        if is_small && self.gathers {
             // SAFETY: the same contract.
             if unsafe { self.gather_put(pe, dest, source) }? {
                 return Ok(true);
@@ -45,6 +46,9 @@ impl OfiEndpoint {
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
             self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            if is_small {
+                self.small_has_left();
+            }
             return Ok(true);
         }
         // SAFETY: the same contract.
@@ -155,6 +159,9 @@ impl OfiEndpoint {
                 ep.read(&from, part, known)
             })?;
             done += part.nbytes;
+        }
+        if completion == Completion::AtQuiet && dest.nbytes <= MAX_NBYTES {
+            self.small_has_left();
         }
         Ok(false)
     }

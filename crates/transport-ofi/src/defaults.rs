@@ -2,11 +2,11 @@
 //!
 //! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
 //! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
-//! every endpoint, 85 MiB, whatever is requested; most messages here have fewer than 128 bytes, and
-//! puts wait in memory of their own. Longer messages, of what was gathered, go from and to the memory
-//! here without such buffers where rxm works over sockets, up to its eager limit. A library below its
-//! provider psm takes the process's signals, so that one that crashes would end with status 1
-//! instead.
+//! every endpoint, 85 MiB, whatever is requested; a message of one operation has fewer than 128
+//! bytes here, and puts wait in memory of their own. Over sockets, rxm sends and receives longer
+//! messages in one piece and without buffers of its own, up to its eager limit, which must be the
+//! same everywhere. A library below its provider psm takes the process's signals, so that one that
+//! crashes would end with status 1 instead.
 //!
 //! rxm looks for peers that connect every 10 ms, which delays each side of a first message: here it
 //! looks every millisecond.
@@ -24,6 +24,7 @@ use std::ffi::CStr;
 /// buffers of 128 bytes.
 const WITH_NIC: &[&CStr] = &[
     c"FI_OFI_RXM_BUFFER_SIZE=256",
+    c"FI_OFI_RXM_EAGER_LIMIT=4096",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
     c"FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000",
     c"IPATH_NO_BACKTRACE=1",

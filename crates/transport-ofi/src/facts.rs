@@ -68,8 +68,8 @@ impl InfoFacts {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
-    /// The longest message, and so the length of buffers for them. What is gathered travels in
-    /// messages of a page where CPUs move the data; a NIC is sent one operation at a time.
+    /// The longest message, and so the length of buffers for them: what is gathered fits a page
+    /// where CPUs move the data, and elsewhere a signal with a word of data.
     pub(crate) fn longest_message(&self) -> usize {
         if self.copies() { 4096 } else { 128 }
     }

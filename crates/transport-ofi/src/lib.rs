@@ -13,7 +13,7 @@
 //! - `shared` has the peers and the eps, `connect` the addresses and keys that PEs exchange,
 //!   `unconfirmed` finds out whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight; `requests`, `message` and
-//!   `replies` are operations by the target's CPU, `atomics` and `native` atomic ones by the fabric;
+//!   `replies` are operations by the target's CPU, `atomics` and `native` those by the fabric;
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;

@@ -25,13 +25,19 @@ pub(crate) struct OfiEndpoint {
     flushes: bool,
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
-    /// CPUs move the data, so that small operations travel together.
+    /// Small operations travel together: CPUs move the data, so that a message costs as much as a
+    /// hundred of them. A NIC writes and reads a word faster than the target's CPU carries out a
+    /// request.
     gathers: bool,
     /// How many fences there were, as its requests know too.
     fences: u32,
     /// For each PE, how many fences there were when something was last written to it, so that what
     /// follows a fence waits for what went to the same PE before, and for nothing else.
     followed: PeMap<u32>,
+    /// Counts the calls of fence, from 1.
+    n_fences: u32,
+    /// For each PE to which the last put was a write of the fabric's, the count at that time.
+    written: PeMap<u32>,
     /// How many fences there were at the last quiet: nothing needs to follow them.
     settled: u32,
     /// It waits for an acknowledgment, which comes to the service.
@@ -51,7 +57,8 @@ impl OfiEndpoint {
     pub(crate) fn new(progress: Arc<Progress>, ep: Arc<SharedEp>) -> OfiEndpoint {
         let shared = &progress.shared;
         let facts = &shared.fabric.facts;
-        let (flushes, followed) = (!facts.delivery, PeMap::new(shared.peers.n_pes()));
+        let (flushes, n_pes) = (!facts.delivery, shared.peers.n_pes());
+        let (followed, written) = (PeMap::new(n_pes), PeMap::new(n_pes));
         let gathers = facts.copies() && shared.amos == Amos::Software;
         let (seen, fences) = (ep.replies.came(), lock(&ep.requests).issued.fences());
         OfiEndpoint {
@@ -63,6 +70,8 @@ impl OfiEndpoint {
             gathers,
             fences,
             followed,
+            n_fences: 1,
+            written,
             settled: fences,
             awaits_ack: false,
             towards: None,

@@ -2,26 +2,29 @@
 //! acknowledgments.
 //!
 //! Locking: an endpoint waits for the lock of its ep and for that of its requests, as does a thread
-//! that closes it after a loss; all other threads try them. No thread waits for a lock while it holds another, except that of the
-//! list of what is unfinished, which is held for a few instructions. This module does not know what
-//! peers request, nor who polls.
+//! that closes it after a loss; all other threads try them. No thread waits for a lock while it
+//! holds another, except that of the list of what is unfinished, which is held for a few
+//! instructions. This module does not know what peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
+use crate::message::{HEAD, Message, NOWHERE};
 use crate::native::Native;
-use crate::replies::Replies;
-use crate::requests::Requests;
+use crate::replies::{Answer, Due, Replies};
+use crate::requests::{How, Requests, Unsent};
 use crate::settings::{LIMITS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{
@@ -52,7 +55,8 @@ pub(crate) struct SharedEp {
 impl SharedEp {
     /// Sends the messages that found no room, unless another thread works on them.
     pub(crate) fn send_unsent(&self) -> Result<(), EpFailure> {
-        let Some(mut requests) = try_lock(&self.requests).filter(|requests| requests.has_unsent())
+        let Some(mut requests) =
+            try_lock(&self.requests).filter(|requests| !requests.unsent.is_empty())
         else {
             return Ok(());
         };
@@ -74,7 +78,7 @@ impl SharedEp {
         let Some(mut requests) = try_lock(&self.requests) else { return true };
         let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| {
-            requests.send_gathered(shared, ep)?;
+            shared.send_gathered(&mut requests, ep)?;
             ep.poll(|_| ()).map(|_| ep.in_flight())
         });
         let in_flight = match &polled {
@@ -313,7 +317,7 @@ impl SharedState {
         let (number, acks) = self.acks.origin();
         let shared = Arc::new(SharedEp {
             ep: Mutex::new(Some(ep)),
-            requests: Mutex::new(Requests::new(number, acks, self)),
+            requests: Mutex::new(Requests::new(number, acks, self.peers.n_pes(), &self.tuning)),
             replies: Replies::new(self.tuning.amos),
             undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
@@ -344,6 +348,40 @@ impl SharedState {
         ep.noted.store(true, Ordering::Relaxed);
         self.unfinished.add(Arc::clone(ep));
         self.state.request_flush();
+    }
+
+    /// The head of the next request of an ep to a PE.
+    pub(crate) fn issue(
+        &self,
+        requests: &mut Requests,
+        pe: Pe,
+        update: Option<Update>,
+        slot: Option<u32>,
+        how: How,
+    ) -> [u8; HEAD] {
+        requests.sent = requests.sent.wrapping_add(1);
+        let place = requests.issued.issue(pe, (how.ordered, how.asks));
+        let (stream, ack) = (requests.issued.stream(self.me), self.acks.for_message_to(pe));
+        let request = Request { stream, place, ack, slot, update, dest: NOWHERE };
+        Message::Request(request).encode(self.tag)
+    }
+
+    /// Sends what is gathered for an ep, as far as there is room.
+    fn send_gathered(&self, requests: &mut Requests, ep: &mut FiEndpoint) -> Result<(), EpFailure> {
+        for i in (0..requests.gather.pes().len()).rev() {
+            let pe = requests.gather.pes()[i];
+            let Some(at) = self.peers.known(pe).map(|peer| peer.at) else { continue };
+            if requests.issued.is_full(pe) || requests.slots.is_empty() {
+                continue;
+            }
+            let (batch, answers) = requests.take(pe);
+            let slot = if answers.is_empty() { None } else { requests.slots.pop() };
+            let answer = Answer::Batch(answers);
+            requests.due.extend(slot.map(|slot| Due { slot, pe: pe.0, answer }));
+            let head = self.issue(requests, pe, None, slot, How::default());
+            requests.unsent.push_back(Unsent { pe, at, head, batch });
+        }
+        requests.send_unsent(ep)
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.

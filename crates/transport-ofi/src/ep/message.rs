@@ -6,8 +6,8 @@ use crate::message::HEAD;
 use libfabric_sys as fi;
 
 impl FiEndpoint {
-    /// Starts a message, which is copied. It is not injected: an injected message has no completion, so nobody would
-    /// know when it has left.
+    /// Starts a message, which is copied. It is not injected: an injected message has no
+    /// completion, so nobody would know when it has left.
     pub(crate) fn send(
         &mut self,
         pe: u32,

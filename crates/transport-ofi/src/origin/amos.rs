@@ -70,7 +70,11 @@ impl OfiEndpoint {
             }
         }
         let slot = wanted.map(|wanted| self.slot(pe, Answer::Old(wanted))).transpose()?;
-        self.send(pe, Some(update), &[], slot, How { awaited, ..How::default() })
+        self.send(pe, Some(update), &[], slot, How { awaited, ..How::default() })?;
+        if !awaited {
+            self.small_has_left();
+        }
+        Ok(())
     }
 
     /// Updates a word of this PE; whether it is one.

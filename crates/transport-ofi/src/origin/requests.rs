@@ -18,6 +18,7 @@ impl OfiEndpoint {
     /// writes complete at the target at any time.
     pub(crate) fn begin_fence(&mut self) -> Result<(), Error> {
         self.send_all_gathered(How::default())?;
+        self.n_fences = self.n_fences.wrapping_add(1);
         let mut requests = self.requests();
         if requests.issued.any_owing() || !self.shared().keeps_order() {
             requests.issued.fence();
@@ -88,11 +89,19 @@ impl OfiEndpoint {
             false => Some(self.slot(pe, Answer::Batch(answers))?),
         };
         self.send(pe, None, &batch, slot, how)?;
-        self.requests().reuse(batch);
+        self.small_has_left();
         Ok(true)
     }
 
-    /// The same of all PEs.
+    /// A batch or a lone operation has left.
+    #[inline]
+    pub(super) fn small_has_left(&self) {
+        if self.gathers {
+            self.requests().gather.has_left();
+        }
+    }
+
+    /// Sends what is gathered for all PEs.
     fn send_all_gathered(&mut self, how: How) -> Result<(), Error> {
         loop {
             let pe = self.requests().gather.pes().last().copied();
@@ -220,7 +229,7 @@ impl OfiEndpoint {
         }
         let shared = &self.progress.shared;
         let at = shared.peers.get(pe)?.at;
-        let head = self.requests().issue(shared, pe, update, slot, how);
+        let head = shared.issue(&mut self.requests(), pe, update, slot, how);
         self.start(pe.0, how.awaited, |ep| ep.send(pe.0, at, &head, batch))
     }
 

@@ -19,9 +19,10 @@ impl OfiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
-        if self.gathers && (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me {
+        let is_small = (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me;
+        if is_small && self.gathers {
             // SAFETY: the same contract.
-            if unsafe { self.gather_small_put(pe, dest, source) }? {
+            if unsafe { self.gather_put(pe, dest, source) }? {
                 return Ok(true);
             }
         }
@@ -39,30 +40,47 @@ impl OfiEndpoint {
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
         self.touch(pe);
+        if self.gathers {
+            self.written[pe] = self.n_fences;
+        }
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
             self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            if is_small {
+                self.small_has_left();
+            }
             return Ok(true);
         }
         // SAFETY: the same contract.
         unsafe { self.start_long_put(remote, source) }.map(|()| false)
     }
 
-    /// Gathers a small put; whether it is not a lone one.
+    /// Gathers a small put; whether it did. One that follows a fence after a write of the fabric's,
+    /// such as a flag that announces data, is a write as well: they have an order, and the next
+    /// write need not wait until the target has carried out a request.
     ///
     /// # Safety
     /// The source is valid for reads.
     #[inline]
-    unsafe fn gather_small_put(
+    unsafe fn gather_put(
         &mut self,
         pe: Pe,
         dest: RemoteAddr,
         source: LocalBuf,
     ) -> Result<bool, Error> {
+        let written = self.written.get(pe).copied().unwrap_or(0);
+        if written != 0 && written != self.n_fences {
+            return Ok(false);
+        }
         self.shared().remote(pe, dest, source.nbytes)?;
         self.follow_writes(pe)?;
         // SAFETY: the same contract.
-        unsafe { self.gather(pe, dest.segment, &[SmallOperation::Put(dest, source)]) }
+        let is_gathered =
+            unsafe { self.gather(pe, dest.segment, &[SmallOperation::Put(dest, source)]) }?;
+        if is_gathered && written != 0 {
+            self.written[pe] = 0;
+        }
+        Ok(is_gathered)
     }
 
     /// Starts a put that is not copied.
@@ -141,6 +159,9 @@ impl OfiEndpoint {
                 ep.read(&from, part, known)
             })?;
             done += part.nbytes;
+        }
+        if completion == Completion::AtQuiet && dest.nbytes <= MAX_NBYTES {
+            self.small_has_left();
         }
         Ok(false)
     }

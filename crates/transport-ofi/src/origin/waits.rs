@@ -47,7 +47,8 @@ impl Waiter for OfiEndpoint {
 
     fn in_flight(&self) -> u64 {
         let of_ep = lock(&self.ep.ep).as_ref().map_or(0, FiEndpoint::in_flight);
-        u64::from(of_ep) + self.requests().due.len() as u64
+        let requests = self.requests();
+        u64::from(of_ep) + (requests.due.len() + requests.gather.n_operations()) as u64
     }
 
     fn host(&self) -> &dyn Host {

@@ -2,15 +2,22 @@
 //! other limits, which tests make tiny.
 
 use crate::facts::InfoFacts;
-use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
 /// The variable that names its domain.
 pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
+
+const ENDPOINTS: Setting = Setting {
+    name: "SHMEM_OFI_ENDPOINTS",
+    old_names: &[],
+    default: Some("16"),
+    meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share one",
+};
 
 /// What a user can set.
 pub(crate) const ALL: &[Setting] = &[
@@ -26,6 +33,7 @@ pub(crate) const ALL: &[Setting] = &[
         default: None,
         meaning: "the domain (network device) of libfabric to use; by default its first",
     },
+    ENDPOINTS,
 ];
 
 /// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back
@@ -95,6 +103,13 @@ impl Default for Tuning {
 const RECEIVE_BYTES: usize = 128 << 10;
 
 impl Tuning {
+    /// The usual limits, and those that the user sets.
+    pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
+        let usual = Tuning::default();
+        let endpoints = ENDPOINTS.number(host)?.unwrap_or(usual.endpoints);
+        Ok(Tuning { endpoints, ..usual })
+    }
+
     /// As far as a provider allows it.
     pub(crate) fn over(&self, facts: &InfoFacts) -> Tuning {
         let longest_message = self.longest_message.min(facts.longest_message());

@@ -269,7 +269,7 @@ impl Ofi {
         let shared = self.shared();
         let most = shared.tuning.endpoints;
         if shared.n_eps() >= most {
-            return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
+            return Err(Error::Unavailable(format!("all {most} are taken (SHMEM_OFI_ENDPOINTS)")));
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let n_pes = shared.peers.n_pes();

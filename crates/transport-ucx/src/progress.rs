@@ -16,7 +16,7 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::unfinished::Unfinished;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
@@ -79,6 +79,15 @@ impl Progress {
                 Arc::clone(&issuers[issuers.len() - 1])
             }
         };
+        if issuer.users() > 0 {
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| {
+                rushmem_log::info!(
+                    "contexts share workers: all {} are taken (SHMEM_UCX_WORKERS)",
+                    issuers.len()
+                );
+            });
+        }
         issuer.add_user();
         let (workers, users) = (issuers.len(), issuer.users());
         rushmem_log::debug!(workers, users, "an endpoint uses a worker");

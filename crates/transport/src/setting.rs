@@ -1,6 +1,7 @@
 //! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the
 //! parsers come from these rows. The runtime and each provider have a table of their own.
 
+use crate::{Error, Host};
 use std::fmt;
 
 /// A setting: an environment variable that the library reads.
@@ -23,6 +24,21 @@ impl Setting {
     pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
+    }
+
+    /// The number above 0 that a provider's setting is set to, if it is set.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it is set to anything else.
+    pub fn number(&self, host: &dyn Host) -> Result<Option<usize>, Error> {
+        let Some((name, value)) = self.set(|name| host.variable(name)) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if number > 0 => Ok(Some(number)),
+            _ => {
+                let invalid = Invalid { name, value, expected: "a number above 0" };
+                Err(Error::Unavailable(invalid.to_string()))
+            }
+        }
     }
 
     /// Its names, the deprecated ones in parentheses.

@@ -32,7 +32,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, Once};
 
 /// Where the endpoint of a context is: a cache line, since its user writes `alone` in each
 /// operation.
@@ -210,7 +210,9 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
     let default = &PLACES[0];
     let mut has_own = false;
     let endpoint = endpoint().inspect_err(|why| {
-        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one: {why}");
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
+        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
     });
     let uses = match endpoint {
         Ok(made) => {

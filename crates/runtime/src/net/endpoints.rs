@@ -310,8 +310,8 @@ pub(crate) fn complete(call: Call) {
 }
 
 /// How much towards each PE is not known to be complete, of all contexts and the library. Begins to
-/// complete it, without waiting for any PE. `None` if a provider does not know, or other threads may
-/// be issuing meanwhile.
+/// complete it, without waiting for any PE. `None` if a provider does not know, or other threads
+/// may be issuing meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() {
         return None;

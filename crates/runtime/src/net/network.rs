@@ -183,7 +183,7 @@ pub(crate) struct ProcessHost {
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),
-    /// The calling thread waits long for operations on these PEs, while so many are in flight.
+    /// The calling thread waits long for operations on these PEs, and how many are in flight.
     pub(crate) waits: fn(&[Pe], u64),
     /// That wait has ended.
     pub(crate) ends_wait: fn(),

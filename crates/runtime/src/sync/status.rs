@@ -176,7 +176,8 @@ impl<D: Fn() -> Described> LongWait<D> {
     }
 
     /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for any
-    /// time, unless something is in flight. The clock is not read for the first sleep, which most often ends the wait.
+    /// time, unless something is in flight. The clock is not read for the first sleep, which most
+    /// often ends the wait.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.look();

@@ -455,6 +455,15 @@ impl Endpoint for TcpEndpoint {
         self.shared().loss.check().map(|()| true)
     }
 
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        let mut in_flight = Vec::new();
+        if !self.is_quiet()? {
+            let unacked = |&pe: &Pe| (pe, self.shared().unacked(pe));
+            in_flight.extend(self.touched.iter().map(unacked).filter(|(_, n)| *n > 0));
+        }
+        Ok(Some(in_flight))
+    }
+
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));

@@ -221,6 +221,14 @@ impl Endpoint for UcxEndpoint {
         })
     }
 
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        let polled = self.progress.poll();
+        self.with(|origin, shared| {
+            polled?;
+            origin.in_flight(shared).map(Some)
+        })
+    }
+
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         self.with(|origin, shared| origin.pe_quiet(shared, pe))
     }

@@ -171,7 +171,12 @@ impl PePending {
 
     /// Whether UCX has nothing of it in flight, and no old value is due.
     pub(crate) fn is_idle(&self) -> bool {
-        self.transfers.get() == 0 && self.due.get() == 0
+        self.in_flight() == 0
+    }
+
+    /// Everything of it that has not ended.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.transfers.get() + self.due.get()
     }
 
     pub(crate) fn broken(&self) -> Option<ucs_status_t> {

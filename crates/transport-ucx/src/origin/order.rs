@@ -207,6 +207,28 @@ impl Origin {
         Ok(true)
     }
 
+    /// How much towards each PE is not known to be complete; its completion was begun if there is
+    /// room for that.
+    pub(crate) fn in_flight(&mut self, shared: &SharedState) -> Result<Vec<(Pe, u64)>, Error> {
+        let owing = self.issued.owing().iter().copied();
+        let mut pes: Vec<Pe> = self.touched.iter().map(|&pe| Pe(pe)).chain(owing).collect();
+        pes.sort_unstable();
+        pes.dedup();
+        let room = shared.tuning.max_in_flight.saturating_sub(self.pending.in_flight());
+        let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
+        if has_room && self.is_quiet(shared)? {
+            return Ok(Vec::new());
+        }
+        let n = |pe: Pe| {
+            let route = &self.routes[pe];
+            let open = route.open.as_ref();
+            let of_ucx = open.map_or(0, |open| open.connection.in_flight() as u64);
+            let n = u64::from(self.issued.unacked(pe)).max(of_ucx);
+            if route.touched { n.max(1) } else { n }
+        };
+        Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
+    }
+
     /// Orders what was issued ahead of what follows, towards each PE.
     pub(crate) fn fence(&mut self, shared: &SharedState) -> Result<(), Error> {
         shared.loss.check()?;

@@ -66,7 +66,7 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
     Ok(())
 }
 
-/// Has the command be told to end when this thread is gone: nobody would answer its calls.
+/// Has the command end when this thread is gone: nobody would answer its calls.
 pub fn end_with_this_thread(command: &mut Command) {
     let ask = || {
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))

@@ -1,4 +1,4 @@
-//! libFuzzer on the codec of what PEs tell each other at start: records and addresses of all kinds
+//! libFuzzer on the codec of what PEs exchange at start: records and addresses of all kinds
 //! are such values.
 #![no_main]
 

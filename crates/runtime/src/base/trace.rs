@@ -53,7 +53,7 @@ pub(crate) fn get() -> Option<&'static Ring> {
 /// When the file cannot be made or mapped.
 pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static Ring> {
     let nbytes = layout::file_bytes(capacity);
-    // A hole in a full disk would end the process at a store. Some file systems cannot tell.
+    // A hole in a full disk would end the process at a store. Not all file systems reserve room.
     match fallocate(file, FallocateFlags::empty(), 0, nbytes as u64) {
         Err(Errno::OPNOTSUPP) => ftruncate(file, nbytes as u64)?,
         allocated => allocated?,

@@ -13,10 +13,10 @@ mod waits;
 
 use crate::connect;
 use crate::pending::{PePending, Pending, broken, replied};
+use crate::settings::BATCH_NBYTES;
 use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
 use crate::ucp::{UcpContext, UcpRequest, Worker, said};
-use gathered::BATCH_NBYTES;
 use route::{OpenRoute, Route};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::gather::Gather;

@@ -34,6 +34,9 @@ pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
+/// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
+pub(crate) const BATCH_NBYTES: usize = 4096;
+
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
 /// sleep. A thread that polls more than 10 times within the shortest sleep of the service thread,
 /// or a quarter as often in longer ones, waits. No timer completes what calls leave unfinished

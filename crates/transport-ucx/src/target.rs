@@ -246,12 +246,12 @@ impl Data<'_> {
         matches!(self, Data::There(..))
     }
 
-    /// What UCX is told of data that are used.
+    /// What UCX is to know of data that are used.
     fn taken(self) -> ucs_status_t {
         if self.is_there() { UCS_INPROGRESS } else { UCS_OK }
     }
 
-    /// What UCX is told of data that are not.
+    /// What UCX is to know of data that are not.
     fn refused(self) -> ucs_status_t {
         if self.is_there() { UCS_ERR_INVALID_PARAM } else { UCS_OK }
     }

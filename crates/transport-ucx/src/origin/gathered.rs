@@ -11,9 +11,6 @@ use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::{Error, Pe, Segment};
 
-/// Most bytes of a batch: with its headers it fits one piece of UCX's.
-pub(super) const BATCH_NBYTES: usize = 4096;
-
 impl Origin {
     /// Whether an operation on a segment that moves `nbytes` bytes is gathered unless it is a lone
     /// one. One on the library's own flags never is, since a thread waits for it.

@@ -20,8 +20,8 @@ use super::stream::Update;
 use crate::{AmoOp, LocalBuf, Pe, RemoteAddr, mem};
 use std::time::{Duration, Instant};
 
-/// An operation that comes so long after the last ones had left is a lone one. A reply takes longer,
-/// and what a loop does between two operations less.
+/// An operation that comes so long after the last ones had left is a lone one. A reply takes
+/// longer, and what a loop does between two operations less.
 const LONE_AFTER: Duration = Duration::from_micros(4);
 
 /// A small operation, as its origin issues it.

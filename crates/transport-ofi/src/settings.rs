@@ -104,9 +104,14 @@ const RECEIVE_BYTES: usize = 128 << 10;
 
 impl Tuning {
     /// The usual limits, and those that the user sets.
+    ///
+    /// # Errors
+    /// If a variable has a value that it may not have.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
-        let endpoints = ENDPOINTS.number(host)?.unwrap_or(usual.endpoints);
+        let endpoints = ENDPOINTS.number(|name| host.variable(name));
+        let endpoints = endpoints.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
+        let endpoints = endpoints.unwrap_or(usual.endpoints);
         Ok(Tuning { endpoints, ..usual })
     }
 

@@ -80,8 +80,8 @@ impl Progress {
             }
         };
         if issuer.users() > 0 {
-            static TOLD: Once = Once::new();
-            TOLD.call_once(|| {
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| {
                 rushmem_log::info!(
                     "contexts share workers: all {} are taken (SHMEM_UCX_WORKERS)",
                     issuers.len()

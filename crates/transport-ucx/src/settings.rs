@@ -67,9 +67,14 @@ pub struct Tuning {
 
 impl Tuning {
     /// The usual limits, and those that the user sets.
+    ///
+    /// # Errors
+    /// If a variable has a value that it may not have.
     pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
         let usual = Tuning::default();
-        let max_workers = WORKERS.number(host)?.unwrap_or(usual.max_workers);
+        let max_workers = WORKERS.number(|name| host.variable(name));
+        let max_workers = max_workers.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
+        let max_workers = max_workers.unwrap_or(usual.max_workers);
         Ok(Tuning { max_workers, ..usual })
     }
 

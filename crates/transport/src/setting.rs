@@ -1,7 +1,6 @@
 //! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the
 //! parsers come from these rows. The runtime and each provider have a table of their own.
 
-use crate::{Error, Host};
 use std::fmt;
 
 /// A setting: an environment variable that the library reads.
@@ -29,15 +28,15 @@ impl Setting {
     /// The number above 0 that a provider's setting is set to, if it is set.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if it is set to anything else.
-    pub fn number(&self, host: &dyn Host) -> Result<Option<usize>, Error> {
-        let Some((name, value)) = self.set(|name| host.variable(name)) else { return Ok(None) };
+    /// If it is set to anything else.
+    pub fn number(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<usize>, Invalid> {
+        let Some((name, value)) = self.set(lookup) else { return Ok(None) };
         match value.parse() {
             Ok(number) if number > 0 => Ok(Some(number)),
-            _ => {
-                let invalid = Invalid { name, value, expected: "a number above 0" };
-                Err(Error::Unavailable(invalid.to_string()))
-            }
+            _ => Err(Invalid { name, value, expected: "a number above 0" }),
         }
     }
 

@@ -211,8 +211,8 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
     let default = &PLACES[0];
     let mut has_own = false;
     let endpoint = endpoint().inspect_err(|why| {
-        static TOLD: Once = Once::new();
-        TOLD.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
+        static REPORTED: Once = Once::new();
+        REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
         rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
     });
     let uses = match endpoint {

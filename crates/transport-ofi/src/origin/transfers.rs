@@ -19,12 +19,9 @@ impl OfiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
-        let is_small = (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me;
-        if is_small && self.gathers {
-            // SAFETY: the same contract.
-            if unsafe { self.gather_put(pe, dest, source) }? {
-                return Ok(true);
-            }
+        // SAFETY: the same contract.
+        if self.gathers && unsafe { self.gather_put(pe, dest, source) }? {
+            return Ok(true);
         }
         self.follow(pe)?;
         if source.nbytes == 0 {
@@ -40,47 +37,50 @@ impl OfiEndpoint {
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
         self.touch(pe);
-        if self.gathers {
-            self.written[pe] = self.n_fences;
-        }
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
             self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
-            if is_small {
-                self.small_has_left();
-            }
             return Ok(true);
         }
         // SAFETY: the same contract.
         unsafe { self.start_long_put(remote, source) }.map(|()| false)
     }
 
-    /// Gathers a small put; whether it did. One that follows a fence after a write of the fabric's,
-    /// such as a flag that announces data, is a write as well: they have an order, and the next
-    /// write need not wait until the target has carried out a request.
+    /// Gathers a put if it is small; whether it did. Otherwise it becomes a write of the fabric's.
+    /// So does one that follows a fence after such a write, as a flag that announces data: writes
+    /// have an order, and the next one need not wait until the target has carried out a request.
     ///
     /// # Safety
     /// The source is valid for reads.
-    #[inline]
+    #[inline(never)]
     unsafe fn gather_put(
         &mut self,
         pe: Pe,
         dest: RemoteAddr,
         source: LocalBuf,
     ) -> Result<bool, Error> {
-        let written = self.written.get(pe).copied().unwrap_or(0);
-        if written != 0 && written != self.n_fences {
+        if source.nbytes == 0 || pe == self.shared().me {
             return Ok(false);
         }
         self.shared().remote(pe, dest, source.nbytes)?;
-        self.follow_writes(pe)?;
-        // SAFETY: the same contract.
-        let is_gathered =
-            unsafe { self.gather(pe, dest.segment, &[SmallOperation::Put(dest, source)]) }?;
-        if is_gathered && written != 0 {
-            self.written[pe] = 0;
+        let written = self.written.get(pe).copied().unwrap_or(0);
+        let is_small = source.nbytes <= MAX_NBYTES;
+        if is_small && (written == 0 || written == self.n_fences) {
+            self.follow_writes(pe)?;
+            let put = SmallOperation::Put(dest, source);
+            // SAFETY: the same contract.
+            if unsafe { self.gather(pe, dest.segment, &[put]) }? {
+                if written != 0 {
+                    self.written[pe] = 0;
+                }
+                return Ok(true);
+            }
         }
-        Ok(is_gathered)
+        self.written[pe] = self.n_fences;
+        if is_small {
+            self.small_has_left();
+        }
+        Ok(false)
     }
 
     /// Starts a put that is not copied.
@@ -140,13 +140,8 @@ impl OfiEndpoint {
         let checked = self.shared().check_memory(LocalAccess::Write, dest);
         self.or_close(checked)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
-        if completion == Completion::Now {
-            self.send_gathered(pe, How::default())?;
-        } else if dest.nbytes <= MAX_NBYTES
-            && pe != self.shared().me
-            // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
-            && unsafe { self.gather(pe, source.segment, &[SmallOperation::Get(source, dest)]) }?
-        {
+        // SAFETY: the same contract.
+        if self.gathers && unsafe { self.gather_get(pe, get) }? {
             return Ok(false);
         }
         let known = self.shared().descriptor_of(dest);
@@ -160,7 +155,25 @@ impl OfiEndpoint {
             })?;
             done += part.nbytes;
         }
-        if completion == Completion::AtQuiet && dest.nbytes <= MAX_NBYTES {
+        Ok(false)
+    }
+
+    /// Gathers a get if it is small and no thread waits for it; whether it did. Before one for which
+    /// a thread waits, what is gathered leaves.
+    ///
+    /// # Safety
+    /// As [`start_get`](Self::start_get).
+    #[inline(never)]
+    unsafe fn gather_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
+        let &Get { dest, source, completion } = get;
+        if completion == Completion::Now {
+            self.send_gathered(pe, How::default())?;
+        } else if dest.nbytes <= MAX_NBYTES && pe != self.shared().me {
+            let small = SmallOperation::Get(source, dest);
+            // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
+            if unsafe { self.gather(pe, source.segment, &[small]) }? {
+                return Ok(true);
+            }
             self.small_has_left();
         }
         Ok(false)

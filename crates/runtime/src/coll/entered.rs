@@ -12,9 +12,11 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::observe::{self, ObservedCall};
+use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
+use crate::coll::nonblocking;
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
@@ -110,6 +112,41 @@ impl<'a> EnteredCollective<'a> {
         team: &'a Team,
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
+        match observe::any() {
+            false => EnteredCollective::enter(call, job, team, set),
+            true => EnteredCollective::observed(call, job, team, set),
+        }
+    }
+
+    /// The same of a collective that observers see, or that may come behind non-blocking ones.
+    #[cold]
+    #[inline(never)]
+    fn observed(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+        set: Option<&'a ActiveSet>,
+    ) -> EnteredCollective<'a> {
+        if thread::carries_out().is_none() {
+            nonblocking::complete(call, team);
+        }
+        caller::check(call, job);
+        let mut entered = EnteredCollective::enter(call, job, team, set);
+        let entry = &entered.entry;
+        // Teams of one split have the same number, but others members.
+        let first = u64::from(entry.members().world_pe(0).0);
+        let members = digest(&[entry.number(), first]);
+        entered._observed = observe::call(call, CallKind::Collective, || [members, entry.nth]);
+        entered
+    }
+
+    #[inline(always)]
+    fn enter(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+        set: Option<&'a ActiveSet>,
+    ) -> EnteredCollective<'a> {
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -124,7 +161,7 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        if network::is_open() {
+        if network::is_open() && thread::carries_out().is_none() {
             calling::note(call);
         }
         let mut nth = channels.enter();
@@ -133,8 +170,7 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let observed = if observe::any() { observed(&entry, job) } else { ObservedCall::default() };
-        EnteredCollective { entry, job, channels, _observed: observed }
+        EnteredCollective { entry, job, channels, _observed: ObservedCall::default() }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -159,6 +195,13 @@ impl<'a> EnteredCollective<'a> {
         self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
     }
 
+    /// Whether other collectives of this PE may be in progress, so that this one uses nothing that
+    /// teams share.
+    #[inline]
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        self.job.threads_somewhere || observe::any() && thread::carries_out().is_some()
+    }
+
     /// The facts by which algorithms are chosen.
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
@@ -168,7 +211,7 @@ impl<'a> EnteredCollective<'a> {
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             team: self.shared().is_none() || self.n() == self.job.n_pes,
-            shared_buffers: !self.job.threads_somewhere,
+            shared_buffers: !self.is_one_of_several(),
         }
     }
 
@@ -230,7 +273,7 @@ impl<'a> EnteredCollective<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.per_node() == self.n() || self.job.threads_somewhere {
+        if self.per_node() == self.n() || self.is_one_of_several() {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -548,17 +591,6 @@ impl<'a> EnteredCollective<'a> {
             _ => unreachable!("a sync moves nothing"),
         });
     }
-}
-
-/// A collective begins that observers see.
-#[cold]
-#[inline(never)]
-fn observed(entry: &CollectiveCall<'_>, job: &Job) -> ObservedCall {
-    caller::check(entry.call, job);
-    // Teams of one split have the same number, but others members.
-    let first = u64::from(entry.members().world_pe(0).0);
-    let members = digest(&[entry.number(), first]);
-    observe::call(entry.call, CallKind::Collective, || [members, entry.nth])
 }
 
 impl Drop for EnteredCollective<'_> {

@@ -128,7 +128,7 @@ impl<'a> EnteredCollective<'a> {
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
         if thread::carries_out().is_none() {
-            nonblocking::complete(call, team);
+            nonblocking::complete(team);
         }
         caller::check(call, job);
         let mut entered = EnteredCollective::enter(call, job, team, set);

@@ -269,10 +269,12 @@ impl Request {
         self.done.load(Ordering::Acquire) != 0
     }
 
-    /// Waits in `call` until it is done.
-    fn wait(&self, call: Call) -> usize {
+    /// Waits until it is done. The status shows the collective, as the thread that carries it out
+    /// does: whoever compares the calls of PEs then finds the same one.
+    fn wait(&self) -> usize {
         let describe = || {
-            let entry = CollectiveCall { call, team: &self.team, set: None, nth: self.nth };
+            let (call, nth) = (self.call, self.nth);
+            let entry = CollectiveCall { call, team: &self.team, set: None, nth };
             entry.describe(None)
         };
         backoff::until_set(&self.done, describe);
@@ -314,16 +316,16 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
 /// `shmemx_req_wait`: waits until a request is done, and returns its result.
 pub fn wait(call: Call, handle: RequestHandle) -> usize {
     let Some(request) = find(call, handle) else { return 0 };
-    let result = request.wait(call);
+    let result = request.wait();
     lock(&REQUESTS).held.remove(&handle.0);
     result
 }
 
-/// Waits in `call` until the team has no unfinished request.
-pub(crate) fn complete(call: Call, team: &Team) {
+/// Waits until the team has no unfinished request.
+pub(crate) fn complete(team: &Team) {
     let last = lock(&REQUESTS).by_team.get(&team.handle()).map(|queue| queue.last.clone());
     if let Some(last) = last {
-        last.wait(call);
+        last.wait();
     }
 }
 
@@ -332,14 +334,13 @@ pub(crate) fn complete(call: Call, team: &Team) {
 pub(crate) fn complete_all(call: Call, job: &Job) {
     let held = std::mem::take(&mut lock(&REQUESTS).held);
     for request in held.values() {
-        request.wait(call);
+        request.wait();
     }
     if let Some(first) = held.values().next().filter(|_| job.settings.check) {
         let (n, first) = (held.len(), first.call);
         // Cause: a request that the program forgot. Remedy: call `shmemx_req_wait` for each.
         warning!(
-            "PE {}: {call}: {n} requests of non-blocking collectives were neither waited for nor found done by a \
-             test; the first is of {first}",
+            "PE {}: {call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}",
             job.me()
         );
     }

@@ -112,41 +112,9 @@ impl<'a> EnteredCollective<'a> {
         team: &'a Team,
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
-        match observe::any() {
-            false => EnteredCollective::enter(call, job, team, set),
-            true => EnteredCollective::observed(call, job, team, set),
+        if observe::any() {
+            follow_requests(call, job, team);
         }
-    }
-
-    /// The same of a collective that observers see, or that may come behind non-blocking ones.
-    #[cold]
-    #[inline(never)]
-    fn observed(
-        call: Call,
-        job: &'static Job,
-        team: &'a Team,
-        set: Option<&'a ActiveSet>,
-    ) -> EnteredCollective<'a> {
-        if thread::carries_out().is_none() {
-            nonblocking::complete(team);
-        }
-        caller::check(call, job);
-        let mut entered = EnteredCollective::enter(call, job, team, set);
-        let entry = &entered.entry;
-        // Teams of one split have the same number, but others members.
-        let first = u64::from(entry.members().world_pe(0).0);
-        let members = digest(&[entry.number(), first]);
-        entered._observed = observe::call(call, CallKind::Collective, || [members, entry.nth]);
-        entered
-    }
-
-    #[inline(always)]
-    fn enter(
-        call: Call,
-        job: &'static Job,
-        team: &'a Team,
-        set: Option<&'a ActiveSet>,
-    ) -> EnteredCollective<'a> {
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -170,7 +138,8 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        EnteredCollective { entry, job, channels, _observed: ObservedCall::default() }
+        let observed = if observe::any() { observed(&entry) } else { ObservedCall::default() };
+        EnteredCollective { entry, job, channels, _observed: observed }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -591,6 +560,26 @@ impl<'a> EnteredCollective<'a> {
             _ => unreachable!("a sync moves nothing"),
         });
     }
+}
+
+/// What comes before a collective that observers see: the non-blocking ones of its team.
+#[cold]
+#[inline(never)]
+fn follow_requests(call: Call, job: &Job, team: &Team) {
+    caller::check(call, job);
+    if thread::carries_out().is_none() {
+        nonblocking::complete(team);
+    }
+}
+
+/// A collective begins that observers see.
+#[cold]
+#[inline(never)]
+fn observed(entry: &CollectiveCall<'_>) -> ObservedCall {
+    // Teams of one split have the same number, but others members.
+    let first = u64::from(entry.members().world_pe(0).0);
+    let members = digest(&[entry.number(), first]);
+    observe::call(entry.call, CallKind::Collective, || [members, entry.nth])
 }
 
 impl Drop for EnteredCollective<'_> {

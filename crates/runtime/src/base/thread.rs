@@ -62,6 +62,8 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
 }
 
 /// The non-blocking collective that this thread carries out, if it is one of the library's.
+#[cold]
+#[inline(never)]
 pub(crate) fn carries_out() -> Option<Call> {
     CARRIES_OUT.get()
 }

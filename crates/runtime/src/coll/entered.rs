@@ -112,7 +112,8 @@ impl<'a> EnteredCollective<'a> {
         team: &'a Team,
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
-        if observe::any() {
+        let is_observed = observe::any();
+        if is_observed {
             follow_requests(call, job, team);
         }
         let mut channels = match team.channels.try_lock() {
@@ -138,7 +139,7 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let observed = if observe::any() { observed(&entry) } else { ObservedCall::default() };
+        let observed = if is_observed { observed(&entry) } else { ObservedCall::default() };
         EnteredCollective { entry, job, channels, _observed: observed }
     }
 

@@ -65,7 +65,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 22] = [
+const CASES: [(&str, Case); 23] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -73,6 +73,8 @@ const CASES: [(&str, Case); 22] = [
     ("far_offsets", Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) }),
     // A flag that was put after a fence is never seen before the data.
     ("data_before_flag", case(4 * MIB, order::data_before_flag)),
+    // A large put after a fence is never seen before small operations, nor a flag before the put.
+    ("small_before_large", case(4 * MIB, order::small_before_large)),
     // The later of two puts with a fence between them stays.
     ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),

@@ -73,6 +73,41 @@ pub(crate) fn signals(member: &Member) {
     });
 }
 
+/// Small operations, a fence, a large put, a fence, a flag: the target sees them in this order.
+pub(crate) fn small_before_large(member: &Member) {
+    const WORDS: usize = 40;
+    const LARGE: usize = 1 << 20;
+    let sources: Vec<Vec<u8>> = (1..=ROUNDS / 4)
+        .map(|round| [&round.to_ne_bytes()[..], &bytes(round, 100_000)].concat())
+        .collect();
+    let mut end = member.endpoint();
+    for (round, source) in (1..).zip(&sources) {
+        for word in (DATA..).step_by(8).take(WORDS) {
+            match word % 3 {
+                0 => end.put_word(member.right(), word, round),
+                1 => end.update(member.right(), word, Eight, AmoOp::Set, round),
+                _ => end.put_signal(member.right(), FLAG + 8, &[], word, round, AmoOp::Set),
+            }
+        }
+        end.fence();
+        end.put_nbi(member.right(), LARGE, source);
+        end.fence();
+        end.update(member.right(), FLAG, Eight, AmoOp::Set, round);
+        member.wait_until(|| member.fetch::<u64>(LARGE) >= round);
+        for word in (DATA..).step_by(8).take(WORDS) {
+            assert_eq!(member.fetch::<u64>(word), round, "the word at {word} before the large put");
+        }
+        member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
+        assert!(
+            member.read(LARGE, source.len()) == *source,
+            "data of round {round} before its flag"
+        );
+        end.put_word(member.left(), ANSWER, round);
+        end.fence();
+        member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
+    }
+}
+
 pub(crate) fn later_put_stays(member: &Member) {
     let mut random = Random::new(6);
     let right = member.right();

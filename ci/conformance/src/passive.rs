@@ -55,11 +55,15 @@ pub(crate) fn origin(member: &Member) {
         let mut end = member.endpoint();
         end.update(member.right(), 0, Eight, Add, 1);
         end.put_nbi(member.right(), ROOM, &large);
-        // The last one is the kind that a provider may hold back.
+        // The last ones are of the kinds that a provider may hold back.
         end.put(member.right(), 64, &small);
+        end.put_word(member.right(), 8, round);
+        end.update(member.right(), 16, Eight, Add, 1);
         // Nothing more is called: the neighbor's memory must change all the same.
-        while member.fetch::<u64>(0) < round {
-            std::thread::yield_now();
+        for counter in [0, 8, 16] {
+            while member.fetch::<u64>(counter) < round {
+                std::thread::yield_now();
+            }
         }
         let left = seed(member.left());
         while member.read(64, 500) != bytes(left, 500) {

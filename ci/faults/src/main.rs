@@ -52,7 +52,9 @@ fn main() -> Result<ExitCode> {
 fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<ExitStatus> {
     let [program, arguments @ ..] = command else { bail!("there is no command") };
     listener::filter_this_thread(call, descriptor).context("installing the filter")?;
-    Command::new(program).args(arguments).status().with_context(|| format!("running {program}"))
+    let mut command = Command::new(program);
+    listener::end_with_this_thread(command.args(arguments));
+    command.status().with_context(|| format!("running {program}"))
 }
 
 /// Answers all calls until no process of the job is left; returns how many `program` made.

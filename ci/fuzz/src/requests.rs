@@ -1,12 +1,16 @@
-//! libFuzzer on the requests and replies that travel as messages, and on the order in which a
-//! target carries requests out.
+//! libFuzzer on the requests, replies and batches that travel as messages, and on the order in
+//! which a target carries requests out.
 #![no_main]
+#![allow(unsafe_code)]
 
 use libfuzzer_sys::fuzz_target;
 use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::batch;
 use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
+use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::streams::Streams;
+use rushmem_transport::{LocalBuf, Segment};
 
 fuzz_target!(|input: &[u8]| {
     let acks = Acks::new(4);
@@ -22,4 +26,12 @@ fuzz_target!(|input: &[u8]| {
         let Some(reply) = Reply::decode(bytes) else { continue };
         assert_eq!(Reply::decode(&reply.encode()), Some(reply));
     }
+    let mut heap = [0u64; 64];
+    let segments = Segments::default();
+    let whole = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: size_of_val(&heap) };
+    // SAFETY: the memory outlives the table.
+    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+    let mut answers = Vec::new();
+    batch::carry_out(input, &segments, &mut answers);
+    assert!(answers.len() <= batch::MAX_ANSWERS);
 });

@@ -4,15 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use rushmem_explain::explain;
-use rushmem_explain::place;
-use rushmem_explain::report::{PeReport, ProcessState};
+use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::Status;
+use rushmem_explain::{place, writes};
 
 const N_PES: u32 = 4;
 const READ_AT: u64 = 1 << 40;
 
 fuzz_target!(|input: &[u8]| {
-    place::parse(input);
+    place::read(|nbytes| input.get(..nbytes.min(input.len())).map(<[u8]>::to_vec));
     let mut rest = input;
     let mut reports = Vec::new();
     for pe in 0..N_PES {
@@ -24,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
         }
         rest = later;
         let (process, values, symbols) = (ProcessState::Sleeps, Vec::new(), Vec::new());
-        let (busy_threads, stack) = (0, Vec::new());
+        let (writes, other_threads) =
+            (writes::read(|| Some(rest.to_vec())), OtherThreads::default());
         reports.push(PeReport {
             pe,
             process,
@@ -32,8 +33,8 @@ fuzz_target!(|input: &[u8]| {
             read_at: READ_AT,
             values,
             symbols,
-            busy_threads,
-            stack,
+            writes,
+            other_threads,
         });
     }
     explain(N_PES, &reports);

@@ -5,14 +5,14 @@
 use std::time::Instant;
 
 use libfuzzer_sys::fuzz_target;
-use rushmem_bootstrap::host_limit;
+use rushmem_bootstrap::time_limit;
 use rushmem_collectives::choice::Table;
 use rushmem_log::Filter;
 use rushmem_topology::CpuSet;
 use rushmem_transport::NicName;
 
 fuzz_target!(|text: &str| {
-    if let Some(limit) = host_limit::parse(text) {
+    if let Some(limit) = time_limit::parse(text) {
         assert!(Instant::now().checked_add(3 * limit).is_some(), "a limit can be added to a time");
     }
     if let Some(name) = NicName::parse(text) {

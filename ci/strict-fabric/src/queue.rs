@@ -115,9 +115,10 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
             // SAFETY: room for `count` entries of this format, by the contract of libfabric.
             unsafe { place.write(fi::fi_cq_entry { op_context }) };
         } else if queue.format == fi::FI_CQ_FORMAT_MSG {
-            let place = to.cast::<[usize; 3]>().wrapping_add(i);
+            let place = to.cast::<fi::fi_cq_msg_entry>().wrapping_add(i);
+            let entry = fi::fi_cq_msg_entry { op_context, flags, len: nbytes };
             // SAFETY: room for `count` entries of this format, by the contract of libfabric.
-            unsafe { place.write([context, flags as usize, nbytes]) };
+            unsafe { place.write(entry) };
         } else {
             let place = to.cast::<fi::fi_cq_data_entry>().wrapping_add(i);
             let entry =

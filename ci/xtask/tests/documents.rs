@@ -84,6 +84,18 @@ fn man_pages_name_every_option() {
     }
 }
 
+fn man_pages_refer_to_pages_that_exist() {
+    for page in pages() {
+        let text = rendered(&page);
+        let words = text.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';']));
+        let names = words.filter_map(|word| word.strip_suffix("(1)"));
+        for name in names.filter(|name| name.starts_with("osh") || name.starts_with("shmem")) {
+            let other = prefix().join(format!("share/man/man1/{name}.1"));
+            assert!(other.exists(), "{}: {name}(1)", page.display());
+        }
+    }
+}
+
 fn a_man_page_names_every_setting() {
     // The page breaks long lines.
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -155,6 +167,7 @@ fn shells_can_read_their_completions() {
 testkit::tests! {
     man_pages_have_no_mistakes,
     man_pages_name_every_option,
+    man_pages_refer_to_pages_that_exist,
     a_man_page_names_every_setting,
     bash_completes_options,
     completions_name_every_option,

@@ -2,6 +2,7 @@
 
 mod deadlock;
 mod facts;
+mod in_flight;
 mod mismatch;
 mod writer;
 
@@ -84,8 +85,9 @@ fn paragraph(facts: &Facts, cause: &Cause) -> Vec<String> {
             };
             let can =
                 [can(&here, "can still write"), can(&elsewhere, "may, on other hosts, write")];
-            let can = can.into_iter().flatten().chain(writer::sentence(facts, pes));
-            iter::once(format!("{}.", waited())).chain(can).collect()
+            let can = can.into_iter().flatten().chain(in_flight::sentences(facts, pes));
+            let sentences = iter::once(format!("{}.", waited())).chain(can);
+            sentences.chain(writer::sentence(facts, pes)).collect()
         }
         Kind::Open(End::YoungWord) => {
             vec![format!("{}, too short for a conclusion.", waited())]

@@ -88,6 +88,10 @@ fn word(page: &[u8], index: usize) -> Option<u64> {
 fn shorten(status: &mut Status, limit: usize) {
     status.held_locks.truncate(limit);
     status.waits.truncate(limit);
+    if let Some(in_flight) = &mut status.in_flight {
+        in_flight.more |= in_flight.targets.len() > limit;
+        in_flight.targets.truncate(limit);
+    }
     for wait in &mut status.waits {
         match &mut wait.subject {
             Subject::Words(words) => {

@@ -22,6 +22,19 @@ pub struct Status {
     pub waits: Vec<Wait>,
     /// The locks that it holds, at most [`MAX_LISTED`].
     pub held_locks: Vec<Place>,
+    /// What of it is in flight over a network; `None` if it is not known.
+    pub in_flight: Option<InFlight>,
+}
+
+/// Operations of a PE over a network that are not known to be complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InFlight {
+    /// How many are known.
+    pub n: u64,
+    /// PEs that they target, at most [`MAX_LISTED`].
+    pub targets: Vec<u32>,
+    /// They may target other PEs too.
+    pub more: bool,
 }
 
 /// How far a PE has come.

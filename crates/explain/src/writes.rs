@@ -3,12 +3,15 @@
 //!
 //! The writes are in a ring after the place of the status. It consists of words of 8 bytes in
 //! native byte order: a word that is 1 if the PE records its writes, then [`ENTRIES`] entries of
-//! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1, and 0
-//! while the PE writes the entry.
+//! [`ENTRY_WORDS`] words. Word 0 of an entry is the number of the write, counted from 1, 0 if there
+//! is none, and [`BUSY`] while a thread writes the entry.
 //!
-//! A writer stores 0 there, the other words after a release fence, and the number by a release
-//! store. A reader takes an entry from a copy between two others that have the same number, as
-//! [`place`](crate::place) explains: the number of a write never comes back.
+//! A writer exchanges an older number there for [`BUSY`], with acquire order, stores the other
+//! words after a release fence, and the number by a release store. If the entry is busy or has a
+//! later number, because others have made a whole round of the ring meanwhile, it records nothing.
+//! So one thread at a time writes an entry, after all that was written there before. A reader takes
+//! an entry from a copy between two others that have the same number, as [`place`](crate::place)
+//! explains: the number of a write never comes back.
 
 use crate::status::Place;
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,9 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Entries of the ring.
 pub const ENTRIES: usize = 32;
+
+/// The number of an entry that is being written.
+pub const BUSY: u64 = u64::MAX;
 
 /// Words of an entry: its number, the time, the PE and the kind of the place, where it is there,
 /// how many bytes, and the name of the call.
@@ -111,7 +117,7 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
     let entries = ring.get(1..)?.chunks_exact(ENTRY_WORDS).take(ENTRIES).enumerate();
     let whole = entries.filter(|(index, _)| {
         let number = |words: &[u64]| words.get(1 + index * ENTRY_WORDS).copied();
-        number(&before) != Some(0) && number(&before) == number(&after)
+        ![Some(0), Some(BUSY)].contains(&number(&before)) && number(&before) == number(&after)
     });
     whole.map(|(_, entry)| LastWrite::decode(&entry[1..])).collect()
 }
@@ -146,7 +152,9 @@ mod tests {
         let (old, new) = (ring(&[(1, &heap), (2, &heap)]), ring(&[(1, &heap), (34, &variable)]));
         assert_eq!(read(|| Some(new.clone())), Some(vec![heap.clone(), variable]));
         let mut copies = [old, new.clone(), new].into_iter();
-        assert_eq!(read(|| copies.next()), Some(vec![heap]));
+        assert_eq!(read(|| copies.next()), Some(vec![heap.clone()]));
+        let busy = ring(&[(1, &heap), (BUSY, &heap)]);
+        assert_eq!(read(|| Some(busy.clone())), Some(vec![heap]));
         assert_eq!(read(|| Some(vec![0; RING_BYTES])), None);
         assert_eq!(read(|| Some(Vec::new())), None);
     }

@@ -135,7 +135,34 @@ fn what_handlers_of_exit_do_is_reported() {
     has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
 }
 
+/// Contexts beyond the number of endpoints that a user permits move data, and each PE reports once
+/// that they share.
+fn contexts_that_share_endpoints_are_reported_once() {
+    let over = |transport, setting, number| {
+        let job = Job::new(program!("contexts.c")).n(3).env("SHMEM_TRANSPORT", transport);
+        job.env("SHMEM_ONNODE", "off").env("SHMEM_DEBUG", 1).env(setting, number).run()
+    };
+    for (transport, setting) in [("ucx", "SHMEM_UCX_WORKERS"), ("ofi", "SHMEM_OFI_ENDPOINTS")] {
+        let outcome = over(transport, setting, "3");
+        if outcome.stderr.contains("cannot be opened") {
+            absent(format!("{transport} is not here"));
+        }
+        outcome.assert_ok(3);
+        for pe in 0..3 {
+            let of_pe = |line: &&str| line.contains(&format!("pe={pe}"));
+            let lines = outcome.stderr.lines().filter(of_pe);
+            let shared =
+                lines.filter(|line| line.contains("contexts share") && line.contains(setting));
+            assert_eq!(shared.count(), 1, "PE {pe}: {outcome}");
+        }
+        let outcome = over(transport, setting, "none");
+        let refused = format!("{setting} is none, but it must be a number above 0");
+        outcome.assert_fails(&[&refused]);
+    }
+}
+
 testkit::tests! {
+    contexts_that_share_endpoints_are_reported_once,
     jobs_over_tcp_name_their_connections,
     jobs_over_ucx_name_its_transports,
     jobs_over_libfabric_name_its_provider,

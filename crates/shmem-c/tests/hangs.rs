@@ -112,6 +112,12 @@ const WRITTEN: &[(&str, &[&str])] = &[
     ("word", &["No PE has written it in its last 32 writes."]),
 ];
 
+/// What is said of operations in flight over a network that is known to complete them.
+const IN_FLIGHT: &[(&str, &[&str])] = &[
+    ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
+    ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),
+];
+
 /// Ways of PE 1, or of all, to take long, and what the explanation must contain.
 const HEALTHY: &[(&str, &[&str])] = &[
     ("computes", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_barrier_all"]),
@@ -264,6 +270,17 @@ fn with_the_last_write_on_explain_after() {
     assert_eq!(outcome.code(), 143, "{outcome}");
 }
 
+fn with_what_is_in_flight() {
+    hangs(&IN_FLIGHT[..1], 4, &[]);
+    hangs(IN_FLIGHT, 4, &[OFF, TCP]);
+    hangs(IN_FLIGHT, 4, &[TWO_NODES, TCP]);
+}
+
+fn with_what_is_in_flight_over_ucx() {
+    needs_library("libucp.so.0");
+    hangs(IN_FLIGHT, 4, &[TWO_NODES, UCX]);
+}
+
 fn with_the_functions_outside_the_library() {
     if Command::new("gdb").arg("--version").output().is_err() {
         absent("gdb is not here");
@@ -299,6 +316,8 @@ testkit::tests! {
     of_64_pes_over_tcp,
     with_the_last_write_of_a_word,
     with_the_last_write_on_explain_after,
+    with_what_is_in_flight,
+    with_what_is_in_flight_over_ucx,
     with_the_functions_outside_the_library,
     jobs_that_take_long_are_not_blamed,
 }

@@ -3,15 +3,13 @@
 //! Nodes are its processes and PEs its threads. Calls and accesses are slices, what is in flight is
 //! asynchronous slices, and bytes in flight are a counter.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use crate::job::{JobTrace, Place};
 use crate::layout::Kind;
-
-/// Tracks that a PE has room for: one for each thread.
-const THREADS: u64 = 1000;
 
 /// Writes the trace.
 ///
@@ -66,8 +64,9 @@ impl<W: Write> Events<'_, W> {
 
     fn of_pe(&self, pe: usize, thread: u32, name: &str, phase: &str) -> Value {
         let trace = &self.job.pes[pe];
-        let track = u64::from(trace.pe) * THREADS + u64::from(thread) + 1;
-        json!({"ph": phase, "name": name, "pid": trace.node + 1, "tid": track})
+        // First the tracks of the first threads of all PEs.
+        let track = u64::from(thread) * u64::from(trace.n_pes) + u64::from(trace.pe) + 1;
+        json!({"ph": phase, "name": name, "pid": u64::from(trace.node) + 1, "tid": track})
     }
 
     fn microseconds(&self, nanoseconds: u64) -> Value {
@@ -90,8 +89,8 @@ impl<W: Write> Events<'_, W> {
         let node = format!("node {}", trace.node);
         let named = |name: String| json!({"args": {"name": name}});
         self.emit(self.of_pe(pe, 0, "process_name", "M"), named(node))?;
-        let threads = trace.records.iter().map(|record| record.thread).max().unwrap_or(0);
-        for thread in 0..=threads {
+        let threads: BTreeSet<u32> = trace.records.iter().map(|record| record.thread).collect();
+        for thread in threads {
             let name = match thread {
                 0 => format!("PE {}", trace.pe),
                 _ => format!("PE {}, thread {thread}", trace.pe),
@@ -139,18 +138,18 @@ impl<W: Write> Events<'_, W> {
             let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
             let more = json!({"cat": "in flight", "id": format!("{id:x}")});
             self.put(place, record.begin, job.name(place), "b", more.clone())?;
-            changes.push((record.begin, place, record.nbytes.cast_signed()));
+            changes.push((record.begin, place, record.nbytes));
             // One without an end was in flight when the PE ended.
             if let Some(end) = end {
                 self.put(place, end, job.name(place), "e", more)?;
-                changes.push((end, place, -record.nbytes.cast_signed()));
+                changes.push((end, place, record.nbytes.wrapping_neg()));
             }
         }
         changes.sort_unstable();
         let name = format!("PE {}: bytes in flight", job.pes[pe].pe);
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         for (time, place, change) in changes {
-            bytes += change;
+            bytes = bytes.wrapping_add(change);
             self.put(place, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The traces of all PEs of a job, and what connects them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
@@ -13,10 +14,8 @@ pub const FILE: &str = "trace.json";
 /// The traces of the PEs of a job.
 #[derive(Debug)]
 pub struct JobTrace {
-    /// By PE; those without a trace are missing.
+    /// By PE, at least one; those without a trace are missing.
     pub pes: Vec<PeTrace>,
-    /// PEs whose traces are not there.
-    pub missing: Vec<u32>,
 }
 
 /// A record: the place of its PE in [`JobTrace::pes`], and its own there.
@@ -53,21 +52,34 @@ impl JobTrace {
             let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
         };
-        let first = numbers(folder)?.first().copied();
-        let first = first.ok_or_else(|| {
-            format!("{} has no traces of PEs; SHMEM_TRACE writes them", folder.display())
-        })?;
-        let first = of(first)?;
-        let (job, n_pes) = (first.job, first.n_pes);
-        let mut pes = vec![first];
-        for pe in pes[0].pe + 1..n_pes {
-            if folder.join(file_name(pe)).exists() {
-                pes.extend(Some(of(pe)?).filter(|trace| trace.job == job));
+        let mut job: Option<JobTrace> = None;
+        for pe in numbers(folder)? {
+            match &mut job {
+                None => job = Some(JobTrace { pes: vec![of(pe)?] }),
+                Some(job) if pe < job.n_pes() => job.add(of(pe)?),
+                // It is left from another job.
+                Some(_) => {}
             }
         }
-        let has = |pe: &u32| pes.iter().any(|trace| trace.pe == *pe);
-        let missing = (0..n_pes).filter(|pe| !has(pe)).collect();
-        Ok(JobTrace { pes, missing })
+        job.ok_or_else(|| {
+            format!("{} has no traces of PEs; name the folder of SHMEM_TRACE", folder.display())
+        })
+    }
+
+    /// Adds a later PE if it is of the same job.
+    pub fn add(&mut self, trace: PeTrace) {
+        let last = self.pes.last().map(|pe| (pe.job, pe.n_pes, pe.pe));
+        if last.is_none_or(|(job, n_pes, pe)| {
+            (job, n_pes) == (trace.job, trace.n_pes) && pe < trace.pe
+        }) {
+            self.pes.push(trace);
+        }
+    }
+
+    /// How many PEs have no trace, and the first of them.
+    pub fn missing(&self) -> (u32, u32) {
+        let n_first = (0..).zip(&self.pes).take_while(|(pe, trace)| *pe == trace.pe).count();
+        (self.n_pes() - self.pes.len() as u32, n_first as u32)
     }
 
     /// The PEs of the job.
@@ -106,16 +118,16 @@ impl JobTrace {
         (begin, end)
     }
 
-    /// The bytes that each PE moves to or from each other one.
-    pub fn matrix(&self) -> Vec<Vec<u64>> {
-        let n = self.n_pes() as usize;
-        let mut bytes = vec![vec![0; n]; n];
+    /// The bytes that each group of this number of PEs moves to or from each other one.
+    pub fn matrix(&self, group: u32) -> Vec<Vec<u64>> {
+        let n = self.n_pes().div_ceil(group) as usize;
+        let of = |pe: u32| (pe / group) as usize;
+        let mut bytes = vec![vec![0u64; n]; n];
         for place in self.places() {
             let record = self.record(place);
-            if let Some(cell) =
-                record.peer.and_then(|peer| bytes[self.pe(place) as usize].get_mut(peer as usize))
-            {
-                *cell += record.nbytes;
+            let own = &mut bytes[of(self.pe(place))];
+            if let Some(cell) = record.peer.and_then(|peer| own.get_mut(of(peer))) {
+                *cell = cell.saturating_add(record.nbytes);
             }
         }
         bytes
@@ -147,7 +159,8 @@ impl JobTrace {
         flows
     }
 
-    /// The longest waits, the longest first.
+    /// The longest waits, the longest first; before them those that have not ended, whose times are
+    /// at least so long.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
         let (causes, (_, last)) = (self.causes(), self.times());
         let mut waits: Vec<TracedWait> = self
@@ -161,7 +174,7 @@ impl JobTrace {
                 Some(TracedWait { call, nanoseconds, cause: causes.get(&call).copied() })
             })
             .collect();
-        waits.sort_by_key(|wait| std::cmp::Reverse(wait.nanoseconds));
+        waits.sort_by_key(|wait| (self.record(wait.call).end.is_some(), Reverse(wait.nanoseconds)));
         waits.truncate(n);
         waits
     }
@@ -174,7 +187,8 @@ impl JobTrace {
             let record = self.record(to);
             let (Kind::Wait, Some(end)) = (record.kind, record.end) else { continue };
             let [first, nbytes] = record.subject;
-            let words = changes.range((self.pe(to), first)..(self.pe(to), first + nbytes.max(1)));
+            let behind = first.saturating_add(nbytes.max(1));
+            let words = changes.range((self.pe(to), first)..(self.pe(to), behind));
             let before = words.filter_map(|(_, changes)| {
                 let n = changes.partition_point(|(begin, _)| *begin <= end);
                 changes[..n].last()
@@ -188,7 +202,8 @@ impl JobTrace {
             else {
                 continue;
             };
-            let others = members.into_iter().filter(|place| *place != last);
+            let has_ended = |place: &Place| self.record(*place).end.is_some();
+            let others = members.into_iter().filter(|place| *place != last && has_ended(place));
             causes.extend(others.map(|place| (place, last)));
         }
         causes
@@ -208,7 +223,7 @@ impl JobTrace {
         changes
     }
 
-    /// The members of each collective.
+    /// The members of each collective, by PE.
     fn collectives(&self) -> HashMap<[u64; 2], Vec<Place>> {
         let mut collectives: HashMap<[u64; 2], Vec<Place>> = HashMap::new();
         for place in self.places().filter(|place| self.record(*place).kind == Kind::Collective) {
@@ -231,8 +246,11 @@ impl JobTrace {
                 }
                 (Kind::Move, Some(peer)) if peer != self.pe(from) => {
                     let members = around.get(&thread).and_then(|subject| collectives.get(subject));
-                    let to = members.into_iter().flatten().find(|to| self.pe(**to) == peer);
-                    flows.extend(to.map(|to| Flow { from, to: *to }));
+                    let to = members.and_then(|members| {
+                        let at = members.binary_search_by_key(&peer, |to| self.pe(*to)).ok()?;
+                        Some(members[at])
+                    });
+                    flows.extend(to.map(|to| Flow { from, to }));
                 }
                 _ => {}
             }
@@ -243,7 +261,9 @@ impl JobTrace {
 
 /// The PEs that have a file in a folder.
 fn numbers(folder: &Path) -> Result<Vec<u32>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries = fs::read_dir(folder).map_err(|error| {
+        format!("{}: {error}; name the folder of SHMEM_TRACE", folder.display())
+    })?;
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name();
         name.to_str()?.strip_prefix("pe-")?.strip_suffix(".ring")?.parse().ok()
@@ -268,7 +288,7 @@ mod tests {
             let (job, n_pes, node, dropped, names) = (1, 2, 0, 0, Vec::new());
             PeTrace { job, pe, n_pes, node, dropped, records, names }
         };
-        JobTrace { pes: (0..).zip(records).map(pe).collect(), missing: Vec::new() }
+        JobTrace { pes: (0..).zip(records).map(pe).collect() }
     }
 
     #[test]
@@ -277,7 +297,8 @@ mod tests {
         let wait = record(Kind::Wait, None, (0, 50), [96, 16]);
         let job = job([vec![put(10, 96), put(40, 104), put(45, 112), put(60, 96)], vec![wait]]);
         assert_eq!(job.flows(), [Flow { from: (0, 1), to: (1, 0) }]);
-        assert_eq!(job.matrix(), [[0, 32], [0, 0]]);
+        assert_eq!(job.matrix(1), [[0, 32], [0, 0]]);
+        assert_eq!(job.matrix(2), [[32]]);
         let waits = job.longest_waits(1);
         assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some((0, 1))));
     }
@@ -289,6 +310,18 @@ mod tests {
         let job = job([vec![collective(30, 2), moved], vec![collective(10, 1), collective(20, 2)]]);
         let flow = |from, to| Flow { from, to };
         assert_eq!(job.flows(), [flow((0, 0), (1, 1)), flow((0, 1), (1, 1))]);
+    }
+
+    #[test]
+    fn waits_without_an_end_come_first_and_have_no_cause() {
+        let collective = |begin, end| TraceRecord {
+            end,
+            ..record(Kind::Collective, None, (begin, 0), [7, begin / 100])
+        };
+        let pe = || vec![collective(0, Some(90)), collective(100, None)];
+        let waits = job([pe(), pe()]).longest_waits(3);
+        let seen = waits.iter().map(|wait| (wait.call.1, wait.nanoseconds, wait.cause));
+        assert_eq!(seen.collect::<Vec<_>>(), [(1, 0, None), (1, 0, None), (0, 90, Some((1, 0)))]);
     }
 
     #[test]

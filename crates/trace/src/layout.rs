@@ -147,8 +147,8 @@ impl TraceRecord {
     }
 
     /// The record of these words; `None` if they are not one.
-    pub fn of_words(words: &[u64]) -> Option<TraceRecord> {
-        let &[what, who, begin, end, nbytes, first, second, _] = words else { return None };
+    pub fn of_words(words: &[u64; RECORD_WORDS]) -> Option<TraceRecord> {
+        let &[what, who, begin, end, nbytes, first, second, _] = words;
         Some(TraceRecord {
             kind: *Kind::ALL.get(what as u8 as usize)?,
             in_flight: what >> 8 & 1 == 1,
@@ -182,8 +182,8 @@ mod tests {
             nbytes: 9,
             subject: [u64::MAX, 5],
         };
-        let mut words = record.words().to_vec();
-        words.push(1);
+        let mut words = [1; RECORD_WORDS];
+        words[..record::NUMBER].copy_from_slice(&record.words());
         assert_eq!(TraceRecord::of_words(&words), Some(record));
         words[record::WHAT] = 200;
         assert_eq!(TraceRecord::of_words(&words), None);

@@ -1,7 +1,7 @@
 //! What one PE has recorded, read from its file.
 
 use crate::layout::{
-    MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,
+    MAGIC, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,
 };
 
 /// The records of a PE, with all times on the clock of PE 0.
@@ -28,37 +28,46 @@ impl PeTrace {
     /// # Errors
     /// A sentence, when they are no trace.
     pub fn of_file(bytes: &[u8]) -> Result<PeTrace, String> {
-        let words: Vec<u64> = bytes
-            .chunks_exact(WORD)
-            .map(|word| u64::from_ne_bytes(word.try_into().expect("a word")))
-            .collect();
-        if words.first() != Some(&MAGIC) || words.len() < RECORDS {
+        let words = bytes.as_chunks::<WORD>().0;
+        let header: Option<[u64; header::WORDS]> =
+            words.first_chunk().map(|words| words.map(u64::from_ne_bytes));
+        let header = header.filter(|header| header[header::MAGIC] == MAGIC);
+        let (Some(header), Some((names, ring))) =
+            (header, words.split_at_checked(RECORDS).map(|(front, ring)| (&front[NAMES..], ring)))
+        else {
             return Err("it is not the trace of a PE of this version on such a machine".into());
-        }
-        let begun = words[header::BEGUN];
-        let capacity = words[header::CAPACITY] as usize;
-        let ring = words[RECORDS..].chunks_exact(RECORD_WORDS);
-        if capacity == 0 || ring.len() != capacity {
+        };
+        let [pe, n_pes, node] =
+            [header::PE, header::N_PES, header::NODE].map(|at| header[at] as u32);
+        let capacity = header[header::CAPACITY];
+        if capacity == 0 || (ring.len() / RECORD_WORDS) as u64 != capacity || pe >= n_pes {
             return Err("it is damaged: it has another size than it says".into());
         }
-        let clock = Clock::of_words(&words[header::CLOCKS..][..4]);
-        let oldest = begun.saturating_sub(capacity as u64);
-        let is_valid = |number: u64| number > oldest && number <= begun;
-        let whole = ring.filter(|words| is_valid(words[record::NUMBER]));
-        let mut records: Vec<TraceRecord> = whole.filter_map(TraceRecord::of_words).collect();
+        let begun = header[header::BEGUN];
+        let oldest = begun.saturating_sub(capacity);
+        let clock = Clock::of_words(&header[header::CLOCKS..][..4]);
+        let mut records: Vec<TraceRecord> = ring
+            .as_chunks::<RECORD_WORDS>()
+            .0
+            .iter()
+            .map(|words| words.map(u64::from_ne_bytes))
+            .filter(|words| words[record::NUMBER] > oldest && words[record::NUMBER] <= begun)
+            .filter_map(|words| TraceRecord::of_words(&words))
+            .collect();
         for record in &mut records {
             record.begin = clock.aligned(record.begin);
-            record.end = record.end.map(|end| clock.aligned(end));
+            // Threads that record into the same place can leave the begin of the later one.
+            record.end = record.end.map(|end| clock.aligned(end).max(record.begin));
         }
         records.sort_by_key(|record| {
             (record.begin, std::cmp::Reverse(record.end.unwrap_or(u64::MAX)))
         });
-        let names = words[NAMES..][..N_NAMES * NAME_WORDS].chunks_exact(NAME_WORDS).map(name);
+        let names = names.chunks_exact(NAME_WORDS).map(|words| name(words.as_flattened()));
         Ok(PeTrace {
-            job: words[header::JOB],
-            pe: words[header::PE] as u32,
-            n_pes: words[header::N_PES] as u32,
-            node: words[header::NODE] as u32,
+            job: header[header::JOB],
+            pe,
+            n_pes,
+            node,
             dropped: oldest,
             records,
             names: names.collect(),
@@ -71,8 +80,7 @@ impl PeTrace {
     }
 }
 
-fn name(words: &[u64]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+fn name(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

@@ -2,10 +2,14 @@
 //!
 //! libfabric reads its variables once, when it is opened and first queried, and nothing else sets
 //! these. Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for
-//! every endpoint, 85 MiB, whatever is requested; the messages here have fewer than 128 bytes
-//! ([`NBYTES`](crate::message::NBYTES)), and puts wait in memory of their own. A library below its
-//! provider psm takes the process's signals, so that one that crashes would end with status 1
-//! instead.
+//! every endpoint, 85 MiB, whatever is requested; a message of one operation has fewer than 128
+//! bytes here, and puts wait in memory of their own. Over sockets, rxm sends and receives longer
+//! messages in one piece and without buffers of its own, up to its eager limit, which must be the
+//! same everywhere. A library below its provider psm takes the process's signals, so that one that
+//! crashes would end with status 1 instead.
+//!
+//! rxm looks for peers that connect every 10 ms, which delays each side of a first message: here it
+//! looks every millisecond.
 //!
 //! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of
 //! which every operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is
@@ -18,13 +22,20 @@ use std::ffi::CStr;
 
 /// `NAME=value`, on machines with a NIC. Over verbs rxm opens no endpoint (`FI_ENODATA`, 1.17) with
 /// buffers of 128 bytes.
-const WITH_NIC: &[&CStr] =
-    &[c"FI_OFI_RXM_BUFFER_SIZE=256", c"FI_OFI_RXM_MSG_RX_SIZE=512", c"IPATH_NO_BACKTRACE=1"];
+const WITH_NIC: &[&CStr] = &[
+    c"FI_OFI_RXM_BUFFER_SIZE=256",
+    c"FI_OFI_RXM_EAGER_LIMIT=4096",
+    c"FI_OFI_RXM_MSG_RX_SIZE=512",
+    c"FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000",
+    c"IPATH_NO_BACKTRACE=1",
+];
 
 /// The same on machines without one.
 const WITHOUT_NIC: &[&CStr] = &[
     c"FI_OFI_RXM_BUFFER_SIZE=128",
+    c"FI_OFI_RXM_EAGER_LIMIT=4096",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
+    c"FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000",
     c"IPATH_NO_BACKTRACE=1",
     c"FI_UNIVERSE_SIZE=4",
 ];

@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use crate::ep::Wanted;
-use crate::message::NO_DATA;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
@@ -57,13 +56,13 @@ impl Endpoint for OfiEndpoint {
             // SAFETY: nothing is fetched.
             unsafe { self.amo(pe, update) }?;
         } else {
-            self.start_signal(pe, &signal, NO_DATA)?;
+            self.start_signal(pe, &signal)?;
         }
         if waits && !is_free && in_order { self.completed(pe) } else { Ok(()) }
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        self.begin_fence();
+        self.begin_fence()?;
         self.check()
     }
 
@@ -88,7 +87,7 @@ impl Endpoint for OfiEndpoint {
         })?;
         self.collect();
         // Reading back is short once all has left.
-        if in_flight > 0 || self.any_due() || self.ep.is_owed() {
+        if in_flight > 0 || self.any_due() || self.requests().is_owed() {
             Ok(false)
         } else {
             self.quiet().map(|()| true)

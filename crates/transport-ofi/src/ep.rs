@@ -89,6 +89,7 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
+    longest_message: usize,
     /// Writes up to this long are injected, with a completion; 0 if the provider does not take them
     /// so.
     inject_up_to: usize,

@@ -158,7 +158,7 @@ impl Fabric {
             let mut attr = fi::fi_cq_attr {
                 size,
                 flags: 0,
-                format: fi::FI_CQ_FORMAT_CONTEXT,
+                format: fi::FI_CQ_FORMAT_MSG,
                 wait_obj,
                 signaling_vector: 0,
                 wait_cond: fi::FI_CQ_COND_NONE,

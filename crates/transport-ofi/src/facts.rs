@@ -68,6 +68,12 @@ impl InfoFacts {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
+    /// The longest message, and so the length of buffers for them: what is gathered fits a page
+    /// where CPUs move the data, and elsewhere a signal with a word of data.
+    pub(crate) fn longest_message(&self) -> usize {
+        if self.copies() { 4096 } else { 128 }
+    }
+
     /// Registrations name their keys, and peers that guess one have 64 bits to guess.
     pub(crate) fn secret_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)

@@ -12,8 +12,8 @@
 //! - `progress` is the driver of the kit's progress engine; `service` serves peers;
 //! - `shared` has the peers and the eps, `connect` the addresses and keys that PEs exchange,
 //!   `unconfirmed` finds out whether a silent peer still listens;
-//! - `ep` is an endpoint of libfabric with its operations in flight; `message` and `replies` are
-//!   atomic operations by the target's CPU, `atomics` and `native` those by the fabric;
+//! - `ep` is an endpoint of libfabric with its operations in flight; `requests`, `message` and
+//!   `replies` are operations by the target's CPU, `atomics` and `native` those by the fabric;
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;
@@ -48,6 +48,7 @@ mod raw;
 mod refusals;
 mod relaxations;
 mod replies;
+mod requests;
 mod service;
 mod settings;
 mod shared;
@@ -69,5 +70,5 @@ pub const PROVIDER: Provider = Provider {
     network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
     diagnose: diagnosis::diagnose,
-    open: |with| open(with, Tuning::default()),
+    open: |with| open(with, Tuning::of(&*with.host)?),
 };

@@ -7,32 +7,37 @@ mod waits;
 
 use crate::ep::{EpFailure, FiEndpoint, Post};
 use crate::progress::Progress;
-use crate::replies::Due;
+use crate::requests::Requests;
 use crate::shared::{SharedEp, SharedState};
-use rushmem_transport::Error;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::pe_map::PeMap;
-use rushmem_transport::kit::requests::IssuedRequests;
 use rushmem_transport::kit::wait::Attempt;
-use std::sync::Arc;
+use rushmem_transport::{Amos, Error};
+use std::sync::{Arc, MutexGuard};
 
 /// One context's endpoint.
 pub(crate) struct OfiEndpoint {
     progress: Arc<Progress>,
     pub(crate) ep: Arc<SharedEp>,
-    due: Vec<Due>,
-    /// Slots that no operation has.
-    slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
     seen: u32,
     /// Completion does not cover the target's memory.
     flushes: bool,
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
-    issued: IssuedRequests,
+    /// Small operations travel together: CPUs move the data, so that a message costs as much as a
+    /// hundred of them. A NIC writes and reads a word faster than the target's CPU carries out a
+    /// request.
+    gathers: bool,
+    /// How many fences there were, as its requests know too.
+    fences: u32,
     /// For each PE, how many fences there were when something was last written to it, so that what
     /// follows a fence waits for what went to the same PE before, and for nothing else.
     followed: PeMap<u32>,
+    /// Counts the calls of fence, from 1.
+    n_fences: u32,
+    /// For each PE to which the last put was a write of the fabric's, the count at that time.
+    written: PeMap<u32>,
     /// How many fences there were at the last quiet: nothing needs to follow them.
     settled: u32,
     /// It waits for an acknowledgment, which comes to the service.
@@ -50,24 +55,24 @@ fn given_up() -> EpFailure {
 
 impl OfiEndpoint {
     pub(crate) fn new(progress: Arc<Progress>, ep: Arc<SharedEp>) -> OfiEndpoint {
-        let window = progress.shared.tuning.amos as u32;
-        let slots = (0..window).collect();
-        let (due, unflushed) = (Vec::new(), Vec::new());
-        let seen = ep.replies.came();
-        let flushes = !progress.shared.fabric.facts.delivery;
-        let n_pes = progress.shared.peers.n_pes();
-        let issued = IssuedRequests::new(ep.number(), Arc::clone(&ep.acks), n_pes, window);
+        let shared = &progress.shared;
+        let facts = &shared.fabric.facts;
+        let (flushes, n_pes) = (!facts.delivery, shared.peers.n_pes());
+        let (followed, written) = (PeMap::new(n_pes), PeMap::new(n_pes));
+        let gathers = facts.copies() && shared.amos == Amos::Software;
+        let (seen, fences) = (ep.replies.came(), lock(&ep.requests).issued.fences());
         OfiEndpoint {
             progress,
             ep,
-            due,
-            slots,
             seen,
             flushes,
-            unflushed,
-            issued,
-            followed: PeMap::new(n_pes),
-            settled: 0,
+            unflushed: Vec::new(),
+            gathers,
+            fences,
+            followed,
+            n_fences: 1,
+            written,
+            settled: fences,
             awaits_ack: false,
             towards: None,
             polls: 0,
@@ -76,6 +81,10 @@ impl OfiEndpoint {
 
     pub(crate) fn shared(&self) -> &SharedState {
         &self.progress.shared
+    }
+
+    pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.ep.requests)
     }
 
     /// Lets everything work.
@@ -93,7 +102,7 @@ impl OfiEndpoint {
     /// The ep is closed, so that nothing touches memory of the caller's any more.
     fn close(&mut self) {
         *lock(&self.ep.ep) = None;
-        self.due.clear();
+        self.requests().clear();
     }
 
     /// A call that ends with an error leaves nothing in flight, whatever the error is about.

@@ -1,23 +1,41 @@
-//! Where the old values of an ep's atomic operations arrive, from whichever thread takes the
-//! messages.
+//! Where the answers to an ep's requests arrive, from whichever thread takes the messages.
 
 use crate::ep::Wanted;
+use rushmem_transport::kit::gather::Answers;
+use rushmem_transport::kit::lock::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// An atomic operation whose old value is due.
+/// What an answer is.
+pub(crate) enum Answer {
+    /// An old value.
+    Old(Wanted),
+    /// The answers to a batch.
+    Batch(Answers),
+}
+
+/// A request whose answer is due.
 pub(crate) struct Due {
     pub(crate) slot: u32,
     pub(crate) pe: u32,
-    pub(crate) wanted: Wanted,
+    pub(crate) answer: Answer,
+}
+
+impl Due {
+    /// Whether it is the old value that goes there.
+    pub(crate) fn is_to(&self, place: *mut u8) -> bool {
+        matches!(self.answer, Answer::Old(Wanted { at, .. }) if at == place)
+    }
 }
 
 #[derive(Default)]
 struct Slot {
     here: AtomicBool,
-    value: AtomicU64,
+    old: AtomicU64,
+    bytes: Mutex<Vec<u8>>,
 }
 
-/// One slot per operation that may be in flight.
+/// One slot per request that may be in flight.
 pub(crate) struct Replies {
     slots: Box<[Slot]>,
     /// How many have come.
@@ -30,9 +48,12 @@ impl Replies {
     }
 
     /// A reply came; one for no slot is nobody's.
-    pub(crate) fn put(&self, slot: u32, value: u64) {
+    pub(crate) fn put(&self, slot: u32, old: u64, bytes: &[u8]) {
         if let Some(slot) = self.slots.get(slot as usize) {
-            slot.value.store(value, Ordering::Relaxed);
+            if !bytes.is_empty() {
+                *lock(&slot.bytes) = bytes.to_vec();
+            }
+            slot.old.store(old, Ordering::Relaxed);
             slot.here.store(true, Ordering::Release);
             self.came.fetch_add(1, Ordering::Release);
         }
@@ -43,14 +64,14 @@ impl Replies {
         self.came.load(Ordering::Acquire)
     }
 
-    /// The value in a slot, which is empty then.
-    pub(crate) fn take(&self, slot: u32) -> Option<u64> {
+    /// The old value and the bytes in a slot, which is empty then.
+    pub(crate) fn take(&self, slot: u32) -> Option<(u64, Vec<u8>)> {
         let slot = self.slots.get(slot as usize)?;
         if !slot.here.load(Ordering::Acquire) {
             return None;
         }
         slot.here.store(false, Ordering::Relaxed);
-        Some(slot.value.load(Ordering::Relaxed))
+        Some((slot.old.load(Ordering::Relaxed), std::mem::take(&mut *lock(&slot.bytes))))
     }
 }
 
@@ -62,9 +83,10 @@ mod tests {
     fn a_reply_is_taken_once() {
         let replies = Replies::new(2);
         assert_eq!(replies.take(1), None);
-        replies.put(1, 7);
-        replies.put(9, 8);
-        assert_eq!((replies.came(), replies.take(0), replies.take(1)), (1, None, Some(7)));
+        replies.put(1, 7, b"abc");
+        replies.put(9, 8, b"");
+        assert_eq!((replies.came(), replies.take(0)), (1, None));
+        assert_eq!(replies.take(1), Some((7, b"abc".to_vec())));
         assert_eq!(replies.take(1), None);
     }
 }

@@ -1,15 +1,23 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use rushmem_transport::Setting;
+use crate::facts::InfoFacts;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
+use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
 /// The variable that names its domain.
 pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
+
+const ENDPOINTS: Setting = Setting {
+    name: "SHMEM_OFI_ENDPOINTS",
+    old_names: &[],
+    default: Some("16"),
+    meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share one",
+};
 
 /// What a user can set.
 pub(crate) const ALL: &[Setting] = &[
@@ -25,6 +33,7 @@ pub(crate) const ALL: &[Setting] = &[
         default: None,
         meaning: "the domain (network device) of libfabric to use; by default its first",
     },
+    ENDPOINTS,
 ];
 
 /// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back
@@ -63,8 +72,10 @@ pub struct Tuning {
     /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and
     /// several descriptors for each.
     pub endpoints: usize,
-    /// Buffers for requests of peers.
+    /// Buffers for messages of peers, at most.
     pub receives: usize,
+    /// Bytes of the longest message.
+    pub longest_message: usize,
     /// Longer transfers are cut.
     pub max_bytes: usize,
     /// Use completions that cover the target's memory, the fabric's order, and other atomic
@@ -81,13 +92,40 @@ impl Default for Tuning {
             amos: 64,
             endpoints: 16,
             receives: 256,
+            longest_message: 4 << 10,
             max_bytes: 64 << 20,
             trust: true,
         }
     }
 }
 
+/// Bytes of all buffers for messages of peers, at most.
+const RECEIVE_BYTES: usize = 128 << 10;
+
 impl Tuning {
+    /// The usual limits, and those that the user sets.
+    ///
+    /// # Errors
+    /// If a variable has a value that it may not have.
+    pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
+        let usual = Tuning::default();
+        let endpoints = ENDPOINTS.number(|name| host.variable(name));
+        let endpoints = endpoints.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
+        let endpoints = endpoints.unwrap_or(usual.endpoints);
+        Ok(Tuning { endpoints, ..usual })
+    }
+
+    /// As far as a provider allows it.
+    pub(crate) fn over(&self, facts: &InfoFacts) -> Tuning {
+        let longest_message = self.longest_message.min(facts.longest_message());
+        Tuning {
+            max_bytes: self.max_bytes.min(facts.max_message),
+            longest_message,
+            receives: self.receives.min(RECEIVE_BYTES / longest_message),
+            ..*self
+        }
+    }
+
     /// So small that everything waits for everything, and without trust, for tests.
     pub fn tiny() -> Tuning {
         Tuning {
@@ -97,6 +135,7 @@ impl Tuning {
             amos: 3,
             endpoints: 16,
             receives: 2,
+            longest_message: 400,
             max_bytes: 10_000,
             trust: false,
         }

@@ -1,26 +1,30 @@
 //! What all endpoints of a PE and its service thread share: the peers, the eps, and the
 //! acknowledgments.
 //!
-//! Locking: an endpoint waits for the lock of its ep, as does a thread that closes it after a loss;
-//! all other threads try it. No thread waits for a lock while it holds another, except that of the
-//! list of what is unfinished, which is held for a few instructions. This module does not know what
-//! peers request, nor who polls.
+//! Locking: an endpoint waits for the lock of its ep and for that of its requests, as does a thread
+//! that closes it after a loss; all other threads try them. No thread waits for a lock while it
+//! holds another, except that of the list of what is unfinished, which is held for a few
+//! instructions. This module does not know what peers request, nor who polls.
 
 use crate::connect::{self, Address, Peer};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
+use crate::message::{HEAD, Message, NOWHERE};
 use crate::native::Native;
-use crate::replies::Replies;
+use crate::replies::{Answer, Due, Replies};
+use crate::requests::{How, Requests, Unsent};
 use crate::settings::{LIMITS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::acks::{AckCounts, Acks};
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{
@@ -29,37 +33,37 @@ use rushmem_transport::{
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 /// An ep, and what others than its endpoint see of it.
 pub(crate) struct SharedEp {
-    number: u32,
     /// `None` once it was given up.
     pub(crate) ep: Mutex<Option<FiEndpoint>>,
+    pub(crate) requests: Mutex<Requests>,
     pub(crate) replies: Replies,
-    /// How many requests were sent.
-    pub(crate) requests: AtomicU32,
-    /// How many requests the targets have acknowledged.
-    pub(crate) acks: Arc<AckCounts>,
     /// Something was written whose completion does not mean that it has reached its target. The
     /// provider may still have to work for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
-    /// It is among what is unfinished. It changes under the lock of the ep.
+    /// It is among what is unfinished. It is set under the lock of the ep or of the requests, and
+    /// cleared under both.
     noted: AtomicBool,
 }
 
 impl SharedEp {
-    /// That of its streams, which comes back with replies.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Whether some target has not acknowledged all requests.
-    pub(crate) fn is_owed(&self) -> bool {
-        self.acks.all() != self.requests.load(Ordering::Relaxed)
+    /// Sends the messages that found no room, unless another thread works on them.
+    pub(crate) fn send_unsent(&self) -> Result<(), EpFailure> {
+        let Some(mut requests) =
+            try_lock(&self.requests).filter(|requests| !requests.unsent.is_empty())
+        else {
+            return Ok(());
+        };
+        match try_lock(&self.ep).as_deref_mut() {
+            Some(Some(ep)) => requests.send_unsent(ep),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is among what is unfinished.
@@ -68,20 +72,26 @@ impl SharedEp {
         self.noted.load(Ordering::Relaxed)
     }
 
-    /// Lets it work, if nobody else does; whether something is in flight on it.
+    /// Lets it work and sends what is gathered, if nobody else does; whether something is in flight
+    /// on it.
     fn poll(&self, shared: &SharedState) -> bool {
+        let Some(mut requests) = try_lock(&self.requests) else { return true };
         let Some(mut ep) = try_lock(&self.ep) else { return true };
-        let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
+        let polled = ep.as_mut().map(|ep| {
+            shared.send_gathered(&mut requests, ep)?;
+            ep.poll(|_| ()).map(|_| ep.in_flight())
+        });
         let in_flight = match &polled {
             Some(Ok(in_flight)) => {
                 *in_flight > 0
+                    || requests.holds()
                     || self.undelivered.load(Ordering::Relaxed)
-                    || shared.polls_until_acked() && self.is_owed()
+                    || shared.polls_until_acked() && requests.is_owed()
             }
             Some(Err(_)) | None => false,
         };
         self.noted.store(in_flight, Ordering::Relaxed);
-        drop(ep);
+        drop((ep, requests));
         if let Some(Err(failure)) = polled {
             // Reported without the lock, since that may take long, and before the ep is closed: its
             // endpoint returns this loss at its next call.
@@ -306,11 +316,9 @@ impl SharedState {
         let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
         let (number, acks) = self.acks.origin();
         let shared = Arc::new(SharedEp {
-            number,
             ep: Mutex::new(Some(ep)),
+            requests: Mutex::new(Requests::new(number, acks, self.peers.n_pes(), &self.tuning)),
             replies: Replies::new(self.tuning.amos),
-            requests: AtomicU32::new(0),
-            acks,
             undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });
@@ -318,17 +326,16 @@ impl SharedState {
         shared
     }
 
-    /// The old value of an atomic operation of an ep came. One of an ep that there is not is
-    /// nobody's.
-    pub(crate) fn replied(&self, ep: u32, slot: u32, value: u64) {
+    /// The answer to a request of an ep came. One of an ep that there is not is nobody's.
+    pub(crate) fn replied(&self, ep: u32, slot: u32, old: u64, bytes: &[u8]) {
         let eps = self.eps.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(ep) = eps.get(ep as usize) {
-            ep.replies.put(slot, value);
+            ep.replies.put(slot, old, bytes);
         }
     }
 
-    /// Something is in flight on an ep, whose lock the caller has: the service thread polls it if
-    /// nobody else does.
+    /// Something is in flight on an ep or gathered for it, and the caller has its lock or that of
+    /// its requests: the service thread polls it if nobody else does.
     #[inline]
     pub(crate) fn note(&self, ep: &Arc<SharedEp>) {
         if !ep.noted.load(Ordering::Relaxed) {
@@ -341,6 +348,40 @@ impl SharedState {
         ep.noted.store(true, Ordering::Relaxed);
         self.unfinished.add(Arc::clone(ep));
         self.state.request_flush();
+    }
+
+    /// The head of the next request of an ep to a PE.
+    pub(crate) fn issue(
+        &self,
+        requests: &mut Requests,
+        pe: Pe,
+        update: Option<Update>,
+        slot: Option<u32>,
+        how: How,
+    ) -> [u8; HEAD] {
+        requests.sent = requests.sent.wrapping_add(1);
+        let place = requests.issued.issue(pe, (how.ordered, how.asks));
+        let (stream, ack) = (requests.issued.stream(self.me), self.acks.for_message_to(pe));
+        let request = Request { stream, place, ack, slot, update, dest: NOWHERE };
+        Message::Request(request).encode(self.tag)
+    }
+
+    /// Sends what is gathered for an ep, as far as there is room.
+    fn send_gathered(&self, requests: &mut Requests, ep: &mut FiEndpoint) -> Result<(), EpFailure> {
+        for i in (0..requests.gather.pes().len()).rev() {
+            let pe = requests.gather.pes()[i];
+            let Some(at) = self.peers.known(pe).map(|peer| peer.at) else { continue };
+            if requests.issued.is_full(pe) || requests.slots.is_empty() {
+                continue;
+            }
+            let (batch, answers) = requests.take(pe);
+            let slot = if answers.is_empty() { None } else { requests.slots.pop() };
+            let answer = Answer::Batch(answers);
+            requests.due.extend(slot.map(|slot| Due { slot, pe: pe.0, answer }));
+            let head = self.issue(requests, pe, None, slot, How::default());
+            requests.unsent.push_back(Unsent { pe, at, head, batch });
+        }
+        requests.send_unsent(ep)
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.

@@ -89,8 +89,9 @@ pub(crate) fn opened(
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
-    let depth = tuning.receives + SENDS;
-    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
+    let Tuning { receives, longest_message, .. } = tuning.over(&fabric.facts);
+    let (depth, cells) = (receives + SENDS, (1, longest_message));
+    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, true).map_err(said)?;
     let native = match with.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
@@ -149,8 +150,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
         address.shown()
     );
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
-    let max_bytes = tuning.max_bytes.min(ep.fabric().facts.max_message);
-    let tuning = Tuning { max_bytes, ..tuning };
+    let tuning = tuning.over(&ep.fabric().facts);
     let [tag, _] = words(&with.secret);
     let shared = SharedState::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
     let mut service = Service::new(with.pe, ep, tuning.receives);
@@ -269,14 +269,15 @@ impl Ofi {
         let shared = self.shared();
         let most = shared.tuning.endpoints;
         if shared.n_eps() >= most {
-            return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
+            return Err(Error::Unavailable(format!("all {most} are taken (SHMEM_OFI_ENDPOINTS)")));
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
-        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(Completion::Now));
+        let n_pes = shared.peers.n_pes();
+        let cells = (shared.copy_up_to(Completion::Now), shared.tuning.longest_message);
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
-            FiEndpoint::open(fabric, n_pes, depth, copy_up_to, false)
+            FiEndpoint::open(fabric, n_pes, depth, cells, false)
         });
         ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);

@@ -14,6 +14,7 @@ use crate::settings::DESCRIPTORS;
 use crate::socket::is_of_peer;
 use crate::sys;
 use crate::target::{Target, range};
+use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{Fault, LocalAccess, LocalBuf};
 use std::fmt;
@@ -22,6 +23,7 @@ use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Instant;
 
 /// Bytes received at once behind a head or what goes straight to its destination. They are on the
 /// stack, of which threads of the user may have little.
@@ -90,6 +92,8 @@ pub(crate) struct Connection {
     pub(crate) watches_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
+    /// When a request last found nothing unsent that it could leave with.
+    last_first: Instant,
     pub(crate) heartbeat: PeerHeartbeat,
 }
 
@@ -106,6 +110,7 @@ impl Connection {
             blocked: false,
             watches_room: false,
             noted: false,
+            last_first: Instant::now(),
             heartbeat: PeerHeartbeat::default(),
         }
     }
@@ -113,6 +118,17 @@ impl Connection {
     /// Whether something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.origin.requests.is_empty() || !self.target.replies.is_empty()
+    }
+
+    /// Whether a request that is issued now would gain nothing by waiting for others: nothing waits
+    /// to be sent, and the last request of which that was true is older than requests are held
+    /// back. It reads the clock once for all that leave together.
+    pub(crate) fn is_alone(&mut self) -> bool {
+        if self.has_unsent() {
+            return false;
+        }
+        let now = Instant::now();
+        now.duration_since(std::mem::replace(&mut self.last_first, now)) > FLUSH_DELAY
     }
 
     /// Whether what waits to be sent waits for room.

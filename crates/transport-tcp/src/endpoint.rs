@@ -56,6 +56,8 @@ enum Leave {
     Now,
     /// Together with others.
     Later,
+    /// Now if it is [alone](Connection::is_alone), else together with others.
+    NowIfAlone,
 }
 
 impl Leave {
@@ -155,8 +157,13 @@ impl TcpEndpoint {
                     return Ok(None);
                 }
             }
+            let leaves = match leave {
+                Leave::Now => true,
+                Leave::Later => false,
+                Leave::NowIfAlone => connection.is_alone(),
+            };
             let seq = append(connection);
-            if leave == Leave::Now || connection.origin.is_full(&tuning) {
+            if leaves || connection.origin.is_full(&tuning) {
                 connection.flush()?;
             }
             Ok(Some((seq, connection.has_unsent())))
@@ -350,7 +357,7 @@ impl Endpoint for TcpEndpoint {
         }
         match request.old {
             OldValue::Ignored => {
-                self.issue(pe, Leave::Now, |link| link.origin.update(&request)).map(|_| 0)
+                self.issue(pe, Leave::NowIfAlone, |link| link.origin.update(&request)).map(|_| 0)
             }
             OldValue::AtQuiet(to) => {
                 // SAFETY: valid until the next quiet by contract.
@@ -446,6 +453,15 @@ impl Endpoint for TcpEndpoint {
             self.touched.pop();
         }
         self.shared().loss.check().map(|()| true)
+    }
+
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        let mut in_flight = Vec::new();
+        if !self.is_quiet()? {
+            let unacked = |&pe: &Pe| (pe, self.shared().unacked(pe));
+            in_flight.extend(self.touched.iter().map(unacked).filter(|(_, n)| *n > 0));
+        }
+        Ok(Some(in_flight))
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {

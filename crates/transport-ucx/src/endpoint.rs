@@ -119,6 +119,12 @@ impl UcxEndpoint {
         }
         let is_by_target = self.is_by_target(request.dest.segment);
         self.with(|origin, shared| {
+            if is_by_target && !blocks {
+                // SAFETY: the same contract, and there is no data.
+                return unsafe {
+                    origin.ask_nbi(shared, pe, request, fetched, NOTHING, (false, false))
+                };
+            }
             let begun = match is_by_target {
                 // SAFETY: the same contract, and there is no data.
                 true => unsafe {
@@ -195,8 +201,7 @@ impl Endpoint for UcxEndpoint {
         self.with(|origin, shared| {
             let data = (put.source, put.dest);
             // SAFETY: nothing is fetched; the data is valid by contract.
-            unsafe { origin.ask(shared, pe, &update, null_mut(), data, (follows_all, blocks)) }
-                .map(|_| ())
+            unsafe { origin.ask_nbi(shared, pe, &update, null_mut(), data, (follows_all, blocks)) }
         })
     }
 
@@ -213,6 +218,14 @@ impl Endpoint for UcxEndpoint {
         self.with(|origin, shared| {
             polled?;
             origin.is_quiet(shared)
+        })
+    }
+
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        let polled = self.progress.poll();
+        self.with(|origin, shared| {
+            polled?;
+            origin.in_flight(shared).map(Some)
         })
     }
 

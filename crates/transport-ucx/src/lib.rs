@@ -64,5 +64,5 @@ pub const PROVIDER: Provider = Provider {
     network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
     diagnose: diagnosis::diagnose,
-    open: |with| open(with, Tuning::default()),
+    open: |with| open(with, Tuning::of(&*with.host)?),
 };

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 mod abandon;
-mod held;
+mod gathered;
 mod order;
 mod requests;
 mod route;
@@ -13,11 +13,13 @@ mod waits;
 
 use crate::connect;
 use crate::pending::{PePending, Pending, broken, replied};
+use crate::settings::BATCH_NBYTES;
 use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
 use crate::ucp::{UcpContext, UcpRequest, Worker, said};
 use route::{OpenRoute, Route};
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::gather::Gather;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::requests::IssuedRequests;
 use rushmem_transport::{Error, Pe, Segment};
@@ -30,6 +32,7 @@ use ucx_sys::{Ucp, ucp_ep_h, ucp_rkey_h, ucs_status_t};
 pub(crate) struct Origin {
     worker: Worker,
     issued: IssuedRequests,
+    gather: Gather,
     routes: PeMap<Route>,
     pending: Rc<Pending>,
     /// The PEs towards which UCX may have something to do, or an old value is due.
@@ -59,8 +62,9 @@ impl Origin {
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
         let routes = PeMap::new(acks.n_pes());
         let issued = IssuedRequests::new(number, counts, acks.n_pes(), window);
+        let gather = Gather::new(acks.n_pes(), BATCH_NBYTES);
         let (touched, closed, given_up) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Origin { worker, issued, routes, pending, touched, closed, given_up })
+        Ok(Origin { worker, issued, gather, routes, pending, touched, closed, given_up })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -84,7 +88,7 @@ impl Origin {
 
     /// UCX has transfers in flight.
     pub(crate) fn moves_data(&self) -> bool {
-        self.pending.transfers() > 0 || self.holds()
+        self.pending.transfers() > 0 || self.has_gathered()
     }
 
     /// Connects to a PE, unless that was done before; returns the endpoint and the connection.

@@ -5,10 +5,11 @@
 //! lock is in a call of UCX, so nothing here is touched by two threads at once.
 #![allow(unsafe_code)]
 
-use crate::ucp::{UcpRequest, started};
+use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
 use rushmem_transport::kit::acks::AckCounts;
+use rushmem_transport::kit::gather::{Answers, Gather};
 use rushmem_transport::kit::message::{REQUEST, Reply};
-use rushmem_transport::{AmoWidth, LocalBuf};
+use rushmem_transport::{AmoWidth, LocalBuf, Pe};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -56,8 +57,10 @@ pub(crate) struct PendingSlot {
     header: UnsafeCell<[u8; REQUEST]>,
     /// Operand, and operand or old value, of an operation that UCX carries out.
     words: UnsafeCell<[u64; 2]>,
-    /// Puts that travel with the header.
-    data: RefCell<Vec<u8>>,
+    /// The operations of a batch, which travel with the header.
+    batch: RefCell<Vec<u8>>,
+    /// Where the answers to them go.
+    answers: RefCell<Answers>,
 }
 
 fn change(counter: &Cell<usize>, by: isize) {
@@ -117,6 +120,7 @@ impl Pending {
         slot.sending.set(false);
         slot.due.set(false);
         slot.fetched.set(null_mut());
+        slot.answers.borrow_mut().forget();
         slot.turn.set(slot.turn.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
@@ -128,8 +132,8 @@ impl Pending {
         }
     }
 
-    /// A reply, or what a peer takes for one.
-    fn answer(&self, reply: Reply) {
+    /// A reply, or what a peer takes for one, with the answers to a batch if there are any.
+    fn answer(&self, reply: Reply, answers: &[u8]) {
         self.acks.acknowledge(reply.pe, reply.ack.count);
         let Some((slot, old)) = reply.old else { return };
         let slot = self.slots.borrow().get(slot as usize).cloned();
@@ -137,6 +141,8 @@ impl Pending {
         // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
         let Some(connection) = (unsafe { slot.connection.get().as_ref() }) else { return };
         slot.write(old);
+        // SAFETY: what was to be fetched is valid until that has ended, as its caller promised.
+        unsafe { slot.answers.borrow_mut().store(answers) };
         slot.due.set(false);
         change(&self.due, -1);
         change(&connection.due, -1);
@@ -147,6 +153,7 @@ impl Pending {
     pub(crate) fn forget_fetched(&self) {
         for slot in self.slots.borrow().iter() {
             slot.fetched.set(null_mut());
+            slot.answers.borrow_mut().forget();
         }
     }
 }
@@ -164,7 +171,12 @@ impl PePending {
 
     /// Whether UCX has nothing of it in flight, and no old value is due.
     pub(crate) fn is_idle(&self) -> bool {
-        self.transfers.get() == 0 && self.due.get() == 0
+        self.in_flight() == 0
+    }
+
+    /// Everything of it that has not ended.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.transfers.get() + self.due.get()
     }
 
     pub(crate) fn broken(&self) -> Option<ucs_status_t> {
@@ -220,7 +232,8 @@ impl PendingSlot {
             width: Cell::new(AmoWidth::Eight),
             header: UnsafeCell::new([0; REQUEST]),
             words: UnsafeCell::new([0; 2]),
-            data: RefCell::default(),
+            batch: RefCell::default(),
+            answers: RefCell::default(),
         }
     }
 
@@ -246,12 +259,12 @@ impl PendingSlot {
         kept.cast_const().cast()
     }
 
-    /// The same for a batch of puts, which is empty afterwards.
-    pub(crate) fn keep_data(&self, batch: &mut Vec<u8>) -> LocalBuf {
-        let mut data = self.data.borrow_mut();
-        std::mem::swap(&mut *data, batch);
+    /// The same for what is gathered for a PE. Returns it, and whether answers are due.
+    pub(crate) fn keep_batch(&self, gather: &mut Gather, pe: Pe) -> (LocalBuf, bool) {
+        let (mut batch, mut answers) = (self.batch.borrow_mut(), self.answers.borrow_mut());
         batch.clear();
-        LocalBuf::source(data.as_ptr(), data.len())
+        gather.take(pe, &mut batch, &mut answers);
+        (LocalBuf::source(batch.as_ptr(), batch.len()), !answers.is_empty())
     }
 
     /// The same for the operands of an operation that UCX carries out: the first is read, the
@@ -375,23 +388,23 @@ pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: uc
 /// A reply came.
 ///
 /// # Safety
-/// `arg` is a [`Pending`]; the header has as many bytes as is said.
+/// `arg` is a [`Pending`]; UCX calls it with what it promises.
 pub(crate) unsafe extern "C" fn replied(
     arg: *mut c_void,
     header: *const c_void,
     header_length: usize,
-    _: *mut c_void,
-    _: usize,
-    _: *const ucp_am_recv_param_t,
+    data: *mut c_void,
+    length: usize,
+    param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    if header_length > 0 {
-        // SAFETY: UCX's, for the length of this call.
-        let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
-        // SAFETY: what is pending lives as long as the worker that calls.
-        let pending = unsafe { &*arg.cast_const().cast::<Pending>() };
-        if let Some(reply) = Reply::decode(header) {
-            pending.answer(reply);
-        }
+    // SAFETY: the same contract.
+    let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
+    // SAFETY: what is pending lives as long as the worker that calls.
+    let pending = unsafe { &*arg.cast_const().cast::<Pending>() };
+    if let (Some(reply), ReceivedData::Here(answers)) =
+        (Reply::decode(message.header), message.data)
+    {
+        pending.answer(reply, answers);
     }
     UCS_OK
 }

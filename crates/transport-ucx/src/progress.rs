@@ -16,7 +16,7 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::unfinished::Unfinished;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 /// Polls of a busy worker in a row by the service thread, before other threads may lock it.
@@ -79,6 +79,15 @@ impl Progress {
                 Arc::clone(&issuers[issuers.len() - 1])
             }
         };
+        if issuer.users() > 0 {
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| {
+                rushmem_log::info!(
+                    "contexts share workers: all {} are taken (SHMEM_UCX_WORKERS)",
+                    issuers.len()
+                );
+            });
+        }
         issuer.add_user();
         let (workers, users) = (issuers.len(), issuer.users());
         rushmem_log::debug!(workers, users, "an endpoint uses a worker");
@@ -132,14 +141,20 @@ impl Progress {
             }
             let uses = left.issuer.uses();
             let in_use = by_service && std::mem::replace(&mut left.uses, uses) != uses;
-            let Some(mut origin) = try_lock(&left.issuer.origin).filter(|_| !in_use) else {
+            let Some(mut origin) = try_lock(&left.issuer.origin) else {
                 is_busy = true;
                 return true;
             };
+            if in_use {
+                // Its owner may be busy with other PEs for long. It reports a loss itself.
+                let _ = origin.send_all_gathered(shared);
+                is_busy = true;
+                return true;
+            }
             let mut polls = if by_service { MAX_POLLS } else { 1 };
             // To ask peers what has arrived costs them messages: the service thread does, now and
             // then.
-            let flush = by_service || origin.holds() || !origin.worker().copies();
+            let flush = by_service || !origin.worker().copies();
             // A loss is reported by the next call that meets it.
             while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
                 polls -= 1;

@@ -4,7 +4,7 @@
 //! One thread at a time does so. This module does not know which thread polls.
 #![allow(unsafe_code)]
 
-use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};
+use crate::target::{BATCH_KIND, REQUEST_KIND, Target, batched, requested};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
@@ -37,7 +37,7 @@ impl Service {
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.
-        unsafe { worker.on_message(PUTS_KIND, Some(put), arg) }?;
+        unsafe { worker.on_message(BATCH_KIND, Some(batched), arg) }?;
         Ok(Service { worker, target })
     }
 

@@ -1,28 +1,41 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
-use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::kit::stream::MAX_IN_FLIGHT;
+use rushmem_transport::{Error, Host, Setting};
 use std::time::Duration;
 
 /// The variable that names the transports of UCX's.
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
 
-/// What a user can set.
-pub(crate) const ALL: &[Setting] = &[Setting {
-    name: TLS,
+const WORKERS: Setting = Setting {
+    name: "SHMEM_UCX_WORKERS",
     old_names: &[],
-    default: None,
-    meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all but those of shared memory",
-}];
+    default: Some("32"),
+    meaning: "the number of UCX workers by which the contexts of a PE and the library issue; further contexts share them",
+};
+
+/// What a user can set.
+pub(crate) const ALL: &[Setting] = &[
+    Setting {
+        name: TLS,
+        old_names: &[],
+        default: None,
+        meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all but those of shared memory",
+    },
+    WORKERS,
+];
 
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of
 /// these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const MIN_DESCRIPTORS: u64 = 128;
+
+/// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
+pub(crate) const BATCH_NBYTES: usize = 4096;
 
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
 /// sleep. A thread that polls more than 10 times within the shortest sleep of the service thread,
@@ -53,6 +66,18 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// The usual limits, and those that the user sets.
+    ///
+    /// # Errors
+    /// If a variable has a value that it may not have.
+    pub(crate) fn of(host: &dyn Host) -> Result<Tuning, Error> {
+        let usual = Tuning::default();
+        let max_workers = WORKERS.number(|name| host.variable(name));
+        let max_workers = max_workers.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
+        let max_workers = max_workers.unwrap_or(usual.max_workers);
+        Ok(Tuning { max_workers, ..usual })
+    }
+
     /// Requests of a context that a PE is not known to have carried out.
     pub(crate) fn window(&self) -> u32 {
         u32::try_from(self.max_in_flight).map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT))

@@ -1,12 +1,12 @@
 //! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and
-//! small puts. UCX calls what is here while the service worker is polled.
+//! batches of small operations. UCX calls what is here while the service worker is polled.
 //!
 //! A peer that sends what no PE would send gets no reply and does no harm.
 #![allow(unsafe_code)]
 
-use crate::proto::batch;
-use crate::ucp::{callback, plain, started};
+use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, started};
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::batch;
 use rushmem_transport::kit::carried_out::Turn;
 use rushmem_transport::kit::message::{REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
@@ -15,19 +15,17 @@ use rushmem_transport::kit::streams::Streams;
 use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::ptr::null;
 use std::sync::Arc;
 use ucx_sys::{
-    UCP_AM_RECV_ATTR_FIELD_REPLY_EP, UCP_AM_RECV_ATTR_FLAG_RNDV, UCP_AM_SEND_FLAG_EAGER,
-    UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_FLAGS, UCP_OP_ATTR_FIELD_USER_DATA,
-    UCS_ERR_INVALID_PARAM, UCS_INPROGRESS, UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h,
-    ucp_worker_h, ucs_status_t,
+    UCP_AM_SEND_FLAG_EAGER, UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_FLAGS,
+    UCP_OP_ATTR_FIELD_USER_DATA, UCS_ERR_INVALID_PARAM, UCS_INPROGRESS, UCS_OK, Ucp,
+    ucp_am_recv_param_t, ucp_ep_h, ucp_worker_h, ucs_status_t,
 };
 
 /// The kind of message that is a request.
 pub(crate) const REQUEST_KIND: u32 = 1;
-/// The kind of message that holds small puts.
-pub(crate) const PUTS_KIND: u32 = 3;
+/// The kind of message that is a batch.
+pub(crate) const BATCH_KIND: u32 = 3;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
@@ -49,6 +47,8 @@ pub(crate) struct Target {
 /// A reply that UCX may still have to read.
 struct SentReply {
     bytes: [u8; REPLY],
+    /// What follows the reply to a batch.
+    answers: Vec<u8>,
     target: *const Target,
 }
 
@@ -64,8 +64,8 @@ struct Incoming {
 enum Data<'a> {
     /// Bytes for one place.
     Here(&'a [u8]),
-    /// Small puts.
-    Puts(&'a [u8]),
+    /// Small operations.
+    Batch(&'a [u8]),
     /// This many bytes, which UCX is to fetch by this.
     There(*mut c_void, usize),
 }
@@ -73,7 +73,7 @@ enum Data<'a> {
 /// The same of a request that came early.
 enum Kept {
     Here(Vec<u8>),
-    Puts(Vec<u8>),
+    Batch(Vec<u8>),
     There(*mut c_void, usize),
 }
 
@@ -110,10 +110,7 @@ impl Target {
     /// A request came, with or without data; returns what UCX is to do with the data.
     fn take(&self, incoming: Incoming, data: Data<'_>) -> ucs_status_t {
         let request = &incoming.request;
-        let (taken, refused) = match data {
-            Data::There(..) => (UCS_INPROGRESS, UCS_ERR_INVALID_PARAM),
-            Data::Here(_) | Data::Puts(_) => (UCS_OK, UCS_OK),
-        };
+        let (taken, refused) = (data.taken(), data.refused());
         if let Data::There(_, nbytes) = data
             && self.segments.bytes(request.dest, nbytes).is_none()
         {
@@ -141,7 +138,7 @@ impl Target {
                 incoming,
                 match &kept {
                     Kept::Here(bytes) => Data::Here(bytes),
-                    Kept::Puts(puts) => Data::Puts(puts),
+                    Kept::Batch(batch) => Data::Batch(batch),
                     Kept::There(descriptor, nbytes) => Data::There(*descriptor, *nbytes),
                 },
             );
@@ -153,15 +150,13 @@ impl Target {
         let at = incoming.request.dest;
         match data {
             Data::Here(bytes) => {
-                (bytes.is_empty() || self.segments.write(at, bytes)) && self.finish(incoming)
+                (bytes.is_empty() || self.segments.write(at, bytes))
+                    && self.finish(incoming, Vec::new())
             }
-            Data::Puts(mut puts) => {
-                while let Some((at, data)) = batch::next(&mut puts) {
-                    if !self.segments.write(at, data) {
-                        return false;
-                    }
-                }
-                puts.is_empty() && self.finish(incoming)
+            Data::Batch(bytes) => {
+                let mut answers = Vec::new();
+                batch::carry_out(bytes, &self.segments, &mut answers)
+                    && self.finish(incoming, answers)
             }
             Data::There(descriptor, nbytes) => match self.segments.bytes(at, nbytes) {
                 Some(place) => {
@@ -173,31 +168,35 @@ impl Target {
         }
     }
 
-    /// Carries out the update of a request whose data is in place, and answers as it asks.
-    fn finish(&self, Incoming { request, reply_to }: Incoming) -> bool {
+    /// Carries out the update of a request whose data is in place, or whose batch is carried out,
+    /// and answers as it asks.
+    fn finish(&self, Incoming { request, reply_to }: Incoming, answers: Vec<u8>) -> bool {
         let Some(old) = request.apply(&self.segments) else { return false };
         self.worked.set(true);
         let reply = self.streams.borrow_mut().carried_out(&self.acks, &request, old);
         if let Some(reply) = reply {
-            self.reply(reply_to, reply);
+            self.reply(reply_to, reply, answers);
         }
         true
     }
 
-    fn reply(&self, to: ucp_ep_h, reply: Reply) {
+    fn reply(&self, to: ucp_ep_h, reply: Reply, answers: Vec<u8>) {
         let spare = self.spare.borrow_mut().pop();
-        let mut answer =
-            spare.unwrap_or_else(|| Box::new(SentReply { bytes: [0; REPLY], target: self }));
-        answer.bytes = reply.encode();
+        let new = || SentReply { bytes: [0; REPLY], answers: Vec::new(), target: self };
+        let mut answer = spare.unwrap_or_else(|| Box::new(new()));
+        (answer.bytes, answer.answers) = (reply.encode(), answers);
+        let (base, nbytes) = (answer.answers.as_ptr(), answer.answers.len());
         let answer = Box::into_raw(answer);
+        // SAFETY: it lives until it is sent.
+        let header = unsafe { &raw const (*answer).bytes };
         let mut params = callback(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
         // SAFETY: the endpoint that came with the request, and an answer that lives until it is
         // sent.
         let sent = unsafe {
-            let header = answer.cast_const().cast();
-            self.ucp.ucp_am_send_nbx(to, REPLY_KIND, header, REPLY, null(), 0, &raw const params)
+            let (header, params) = (header.cast(), &raw const params);
+            self.ucp.ucp_am_send_nbx(to, REPLY_KIND, header, REPLY, base.cast(), nbytes, params)
         };
         if !matches!(started(sent), Ok(Some(_))) {
             // Sent, or not to be sent since the origin is gone.
@@ -236,17 +235,31 @@ impl Deferred {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
         let target = unsafe { &*this.target };
-        if status == UCS_OK && target.finish(this.incoming) {
+        if status == UCS_OK && target.finish(this.incoming, Vec::new()) {
             target.carry_out_early(this.incoming.request.stream);
         }
     }
 }
 
 impl Data<'_> {
+    fn is_there(self) -> bool {
+        matches!(self, Data::There(..))
+    }
+
+    /// What UCX is to know of data that are used.
+    fn taken(self) -> ucs_status_t {
+        if self.is_there() { UCS_INPROGRESS } else { UCS_OK }
+    }
+
+    /// What UCX is to know of data that are not.
+    fn refused(self) -> ucs_status_t {
+        if self.is_there() { UCS_ERR_INVALID_PARAM } else { UCS_OK }
+    }
+
     fn keep(self) -> Kept {
         match self {
             Data::Here(bytes) => Kept::Here(bytes.to_vec()),
-            Data::Puts(puts) => Kept::Puts(puts.to_vec()),
+            Data::Batch(batch) => Kept::Batch(batch.to_vec()),
             Data::There(descriptor, nbytes) => Kept::There(descriptor, nbytes),
         }
     }
@@ -268,11 +281,11 @@ pub(crate) unsafe extern "C" fn requested(
     unsafe { came(arg, (header, header_length), (data, length), param, false) }
 }
 
-/// Small puts came.
+/// A batch came.
 ///
 /// # Safety
 /// UCX calls it with what it promises, and with the [`Target`] that it was given.
-pub(crate) unsafe extern "C" fn put(
+pub(crate) unsafe extern "C" fn batched(
     arg: *mut c_void,
     header: *const c_void,
     header_length: usize,
@@ -285,38 +298,29 @@ pub(crate) unsafe extern "C" fn put(
 }
 
 /// # Safety
-/// As [`requested`] and [`put`].
+/// As [`requested`] and [`batched`].
 unsafe fn came(
     arg: *mut c_void,
-    (header, header_length): (*const c_void, usize),
-    (data, length): (*mut c_void, usize),
+    header: (*const c_void, usize),
+    data: (*mut c_void, usize),
     param: *const ucp_am_recv_param_t,
-    are_puts: bool,
+    is_batch: bool,
 ) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*arg.cast_const().cast::<Target>() };
-    // SAFETY: UCX's, for the length of this call.
-    let param = unsafe { &*param };
-    let is_there = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-    let refused = if is_there { UCS_ERR_INVALID_PARAM } else { UCS_OK };
-    let has_reply_endpoint = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
-    if header_length == 0 || !has_reply_endpoint || is_there && are_puts {
-        return refused;
-    }
-    // SAFETY: UCX's, for the length of this call.
-    let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
-    let Some(request) = Request::decode(header) else { return refused };
-    let incoming = Incoming { request, reply_to: param.reply_ep };
-    if is_there {
-        return target.take(incoming, Data::There(data, length));
-    }
-    let bytes = match length {
-        0 => &[],
-        // SAFETY: the data that came, `length` bytes, which UCX keeps for the length of this
-        // call.
-        _ => unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) },
+    // SAFETY: the same contract.
+    let message = unsafe { ReceivedMessage::new(header, data, param) };
+    let data = match message.data {
+        ReceivedData::There(descriptor, nbytes) => Data::There(descriptor, nbytes),
+        ReceivedData::Here(bytes) if is_batch => Data::Batch(bytes),
+        ReceivedData::Here(bytes) => Data::Here(bytes),
     };
-    target.take(incoming, if are_puts { Data::Puts(bytes) } else { Data::Here(bytes) })
+    match (Request::decode(message.header), message.reply_to) {
+        (Some(request), Some(reply_to)) if !(is_batch && data.is_there()) => {
+            target.take(Incoming { request, reply_to }, data)
+        }
+        _ => data.refused(),
+    }
 }
 
 /// The data of a request is in place.

@@ -84,6 +84,16 @@ pub trait Endpoint: Send {
         self.quiet().map(|()| true)
     }
 
+    /// How much towards each PE is not known to be complete at the target: at least one operation
+    /// towards each PE that is listed. Its completion has begun; the call itself does not wait for
+    /// any PE. `None` if the provider does not know.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+        Ok(None)
+    }
+
     /// Completes everything that was issued towards `pe`.
     ///
     /// # Errors

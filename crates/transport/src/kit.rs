@@ -6,8 +6,10 @@
 //! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
 //! | [`alone`] | exclusion of one user, without a lock, and threads that claim what it uses |
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
+//! | [`batch`] | small operations that travel in one message, as bytes |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
+//! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -37,8 +39,10 @@
 pub mod acks;
 pub mod alone;
 pub mod backoff;
+pub mod batch;
 pub mod carried_out;
 pub mod engine;
+pub mod gather;
 pub mod lock;
 pub mod loss;
 pub mod message;

@@ -109,10 +109,10 @@ pub trait Host: Send + Sync {
     /// change.
     fn arrived(&self) {}
 
-    /// The calling thread has waited long for the completion of operations on these PEs; again with
-    /// others while it goes on to wait.
-    fn waits(&self, peers: &[Pe]) {
-        let _ = peers;
+    /// The calling thread has waited long for the completion of operations on these PEs, of which
+    /// this number is `in_flight`; again with others while it goes on to wait.
+    fn waits(&self, peers: &[Pe], in_flight: u64) {
+        let _ = (peers, in_flight);
     }
 
     /// A wait of the calling thread that was reported by [`waits`](Host::waits) has ended.

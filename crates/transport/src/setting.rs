@@ -25,6 +25,21 @@ impl Setting {
         named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
     }
 
+    /// The number above 0 that a provider's setting is set to, if it is set.
+    ///
+    /// # Errors
+    /// If it is set to anything else.
+    pub fn number(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<usize>, Invalid> {
+        let Some((name, value)) = self.set(lookup) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if number > 0 => Ok(Some(number)),
+            _ => Err(Invalid { name, value, expected: "a number above 0" }),
+        }
+    }
+
     /// Its names, the deprecated ones in parentheses.
     pub fn names(&self) -> String {
         match self.old_names {

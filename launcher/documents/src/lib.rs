@@ -61,12 +61,31 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     // clap's own text of it distinguishes -h from --help where a command has a long description.
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let command = command.clone().disable_help_flag(true).arg(help).after_help(None::<&str>);
-    let man = Man::new(command.about(purpose).long_about(about))
+    let man = Man::new(command.clone().about(purpose).long_about(about))
         .source(format!("Rushmem {version}"))
         .manual("OpenSHMEM")
         .date("@DATE@");
-    man.render(text)?;
-    text.write_all((sections(&after) + &see_also(&name)).as_bytes())
+    man.render_title(text)?;
+    man.render_name_section(text)?;
+    man.render_synopsis_section(text)?;
+    man.render_description_section(text)?;
+    man.render_options_section(text)?;
+    text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
+}
+
+/// What the program does for other first words: they have no pages of their own.
+fn subcommands(command: &Command) -> String {
+    let mut page = Roff::new();
+    if command.has_subcommands() {
+        page.control("SH", ["COMMANDS"]);
+    }
+    for subcommand in command.get_subcommands() {
+        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+        let words = subcommand.get_positionals().map(|word| format!(" {word}")).collect::<String>();
+        let term = format!("{} {}{words}", command.get_name(), subcommand.get_name());
+        page.control("TP", []).text([bold(term)]).text([roman(about)]);
+    }
+    page.to_roff()
 }
 
 /// What follows the options in the help: paragraphs, and under a heading lines that stay as they
@@ -105,6 +124,7 @@ mod tests {
         Command::new("shmem-info")
             .version("1")
             .about("Show it. Without an option, show all")
+            .subcommand(Command::new("trace").about("Show a trace").arg(Arg::new("FOLDER")))
             .after_help("Exit status:\n  0  all\n  1  none\n\nMore of it.")
     }
 
@@ -113,6 +133,8 @@ mod tests {
         let page = String::from_utf8(text(program(), "man").unwrap()).unwrap();
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
+        let command = ".TP\n\\fBshmem\\-info trace [FOLDER]\\fR\nShow a trace\n";
+        assert!(page.contains(command), "{page}");
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");
         assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");

@@ -184,6 +184,7 @@ impl Pe {
             stage: Stage::Initialized,
             waits: vec![wait],
             held_locks: Vec::new(),
+            in_flight: None,
         };
         let memory = self.memory.get_or_insert_with(|| {
             std::fs::File::from(session.take_node_memory().expect("node memory"))

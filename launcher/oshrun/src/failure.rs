@@ -17,6 +17,11 @@ impl StartFailure {
         StartFailure { status: 1, sentence }
     }
 
+    /// Whether another host may do better.
+    pub fn is_of_host(&self) -> bool {
+        self.status == 1
+    }
+
     /// An invalid command line; status 2, as in shells.
     pub fn usage(sentence: String) -> StartFailure {
         StartFailure { status: 2, sentence }
@@ -42,7 +47,7 @@ pub fn reason(error: &std::io::Error) -> String {
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
         Some(libc::EAGAIN) => {
-            " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
+            " (the limit of processes or of memory is reached: see ulimit -u and -v, and pids.max of the control group)"
         }
         Some(libc::ENOMEM | libc::ENOBUFS) => " (the host is short of memory)",
         _ => "",

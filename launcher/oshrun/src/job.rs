@@ -3,32 +3,35 @@
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::server::{Decision, Server, Statuses};
+use rushmem_bootstrap::{Exit, env};
 use rustix::process::Signal;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::Options;
 use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
+use crate::host_losses::HostLosses;
 use crate::host_starts::HostStarts;
-use crate::hosts::{self, Hosts};
+use crate::hosts::Hosts;
+use crate::input::JobInput;
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
 use crate::progress_line::ProgressLine;
 use crate::signals::{SignalRequest, Signals};
 use crate::timings::Timings;
 use crate::tree::orders::{JobSpec, TreeConfig, n_children};
-use crate::tree::wire::Up;
+use crate::tree::wire::{FailedHost, Up};
 use crate::tree::{LaunchPlan, MAX_INPUT_PIECES, Subtree};
 use crate::watchdog::StartLimit;
-use crate::{dry_run, environment, input, limits, program};
+use crate::{dry_run, environment, limits, program};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
@@ -46,29 +49,64 @@ const MAX_WITH_FILES: u32 = 128;
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a job and returns its exit status.
-pub async fn run(options: &Options) -> Result<i32, StartFailure> {
-    let mut timings = Timings::new();
-    let hosts = hosts::find(&options.hosts, options.n_pes)?;
+/// What all tries of a job share.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// The signals, from the start of the first try on.
+    signals: Option<Signals>,
+    /// The standard input, if oshrun reads it.
+    pub input: JobInput,
+    /// When `--timeout` ends the job.
+    deadline: Option<Instant>,
+}
+
+/// How a try has ended.
+#[derive(Debug)]
+pub enum TryEnd {
+    /// The job has ended with this exit status.
+    Final(i32),
+    /// The job may be started again without the hosts that were lost.
+    HostsLost {
+        /// The exit status if it is not.
+        status: i32,
+        /// The names of the hosts.
+        hosts: BTreeSet<String>,
+    },
+}
+
+/// Runs the try `number` of a job, from 1 on.
+pub async fn run(
+    options: &Options,
+    hosts: Hosts,
+    number: u32,
+    mut timings: Timings,
+    surroundings: &mut Surroundings,
+) -> Result<TryEnd, StartFailure> {
     let nodes = hosts.nodes()?;
     let names = hosts.names();
     let has_other_hosts = hosts.parts.len() > usize::from(hosts.own.is_some());
-    let (spec, tree) = (job_spec(options, has_other_hosts)?, tree_config(options, &hosts)?);
+    let (spec, tree) = (job_spec(options, has_other_hosts, number)?, tree_config(options, &hosts)?);
     let plan = plan(hosts, &spec, &tree)?;
     if options.dry_run {
         let text = dry_run::describe(&plan, &spec, &tree);
         let printed = std::io::stdout().write_all(&text);
-        return printed.map(|()| 0).map_err(|error| cannot("print", &error));
+        return printed.map(|()| TryEnd::Final(0)).map_err(|error| cannot("print", &error));
     }
     let has_pe_0 = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
-    let mut pieces = match has_pe_0 {
-        true => None,
-        false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
+    let Surroundings { signals, input, deadline } = surroundings;
+    let sends_input = !has_pe_0 || options.retries > 0;
+    if sends_input {
+        input.begin().map_err(|error| cannot("read the input", &error))?;
+    }
+    let signals = match signals {
+        Some(signals) => signals,
+        none => {
+            none.insert(Signals::listen().map_err(|error| cannot("listen to signals", &error))?)
+        }
     };
-    let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit = StartLimit::of(nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
-    let subtree = Subtree::new(false, tree.limit)
+    let subtree = Subtree::new(sends_input, tree.limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(nodes.clone(), names.clone()),
@@ -88,6 +126,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         late: None,
         is_late_explained: false,
         interrupted: false,
+        losses: HostLosses::new(number <= options.retries, tree.limit),
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
     let notices = plan.own.as_ref().map(|(_, launch)| launch.placements.notices.join("\noshrun: "));
@@ -97,7 +136,8 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     job.subtree.start(&spec, &tree, plan, &mut job.output);
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
-    let limit = options.timeout.map(|limit| Instant::now() + limit);
+    let limit =
+        options.timeout.map(|limit| *deadline.get_or_insert_with(|| Instant::now() + limit));
     while !job.subtree.is_idle() && job.end != Termination::GivenUp {
         let is_late = job.late.is_some();
         let deadline = job.end.deadline().or(limit.filter(|_| !is_late));
@@ -105,14 +145,9 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         let window = job.input_window.clone();
         tokio::select! {
             event = job.subtree.next() => job.handle(event),
-            sentence = job.output.lost() => job.handle(Up::Failed { status: 1, sentence }),
+            sentence = job.output.lost() => job.handle(Up::failed(sentence)),
             request = signals.request() => job.request(request).await,
-            (piece, is_last) = next_piece(&mut pieces, &window) => {
-                job.subtree.send_input(piece);
-                if is_last {
-                    pieces = None;
-                }
-            }
+            piece = input.next(&window) => job.subtree.send_input(piece),
             () = job.progress_line.due(), if job.end == Termination::Open => {
                 job.progress_line.update(job.host_starts.waits_for().as_deref());
             }
@@ -130,22 +165,27 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     if job.is_late_explained {
         job.end_late();
     }
-    let status = job.finish(signals, limit).await;
+    let end = job.finish(signals, limit).await;
     if options.timings {
         job.timings.mark("nothing left");
         complain(&job.timings.table());
     }
-    Ok(status)
+    Ok(end)
 }
 
 /// PEs on other hosts get the environment that local PEs inherit.
-fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
+fn job_spec(
+    options: &Options,
+    has_other_hosts: bool,
+    number: u32,
+) -> Result<JobSpec, StartFailure> {
+    let number_of_try = (env::TRY.into(), number.to_string().into());
     let folder = has_other_hosts.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
     Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
-        exported: options.export.clone(),
+        exported: options.export.iter().cloned().chain([number_of_try]).collect(),
         forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
         folder,
         placement: options.placement,
@@ -199,23 +239,6 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Waits for room in the window, then for a piece of input. Returns it, and whether it is the last.
-async fn next_piece(
-    pieces: &mut Option<mpsc::Receiver<Vec<u8>>>,
-    window: &Semaphore,
-) -> (Vec<u8>, bool) {
-    let Some(pieces) = pieces else {
-        return std::future::pending().await;
-    };
-    let Ok(room) = window.acquire().await else {
-        return std::future::pending().await;
-    };
-    let piece = pieces.recv().await.unwrap_or_default();
-    room.forget();
-    let is_last = piece.is_empty();
-    (piece, is_last)
-}
-
 /// How far the job has been terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Termination {
@@ -255,6 +278,7 @@ struct Job {
     is_late_explained: bool,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
+    losses: HostLosses,
     /// Number of further pieces of input that may be sent to PE 0.
     input_window: Arc<Semaphore>,
 }
@@ -273,6 +297,13 @@ impl Job {
             Up::Frames { pe, bytes } if self.end == Termination::Open => {
                 self.timings.mark_some(self.host_starts.entered(pe));
                 let decisions = self.server.received(pe, &bytes);
+                // A PE may notice the loss of a host before oshrun does.
+                let is_abort = |decision: &Decision| {
+                    matches!(decision, Decision::EndJob { message: Some(_), .. })
+                };
+                if decisions.iter().any(is_abort) {
+                    self.losses.may_be_reason();
+                }
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
                 self.watch();
@@ -284,8 +315,12 @@ impl Job {
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Failed { status, sentence } => {
+            Up::Failed { status, sentence, host } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
+                if decision.is_some() && host.is_some() {
+                    self.losses.may_be_reason();
+                }
+                host.into_iter().for_each(|host| self.losses.add(host));
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
@@ -426,6 +461,7 @@ impl Job {
                     self.ask(Purpose::Request);
                 }
                 if request.is_end() {
+                    self.losses.forbid();
                     let decision = self.server.interrupted(number);
                     self.execute(decision);
                 }
@@ -439,6 +475,7 @@ impl Job {
     /// Begins the explanation after which the job ends.
     fn time_out(&mut self, limit: Duration) {
         self.late = Some(limit);
+        self.losses.forbid();
         self.ask(Purpose::Timeout);
     }
 
@@ -449,6 +486,10 @@ impl Job {
             Termination::Killed(_) => {
                 self.end = Termination::GivenUp;
                 let (pes, hosts) = self.subtree.remains();
+                let own = pes.first().map(|pe| self.server.host(*pe).to_string());
+                for name in hosts.iter().cloned().chain(own) {
+                    self.losses.add(FailedHost { name, may_run: true });
+                }
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
@@ -467,31 +508,42 @@ impl Job {
         self.end = Termination::Killed(Instant::now() + KILL_LIMIT);
     }
 
-    /// Ends the remaining processes, forwards the remaining output, and returns the exit status.
-    async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
+    /// Ends the remaining processes, forwards the remaining output, and waits until nothing is left
+    /// on lost hosts if the job may be started again.
+    async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> TryEnd {
         self.subtree
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
         let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
+        let cleared_at = self.losses.cleared_at();
         let lost = {
-            let mut written = std::pin::pin!(self.output.finish());
+            let mut written = std::pin::pin!(async {
+                let lost = self.output.finish().await;
+                if let Some(at) = cleared_at {
+                    sleep_until(at).await;
+                }
+                lost
+            });
             loop {
                 // This blocks only if the reader of the output has stopped.
                 tokio::select! {
                     // A daemon reports lost output before its own output ends.
                     biased;
-                    event = self.subtree.next() => if let Up::Failed { status, sentence } = event {
+                    event = self.subtree.next() => if let Up::Failed { status, sentence, host } = event {
                         fail_late(&mut self.server, status, &sentence);
+                        host.into_iter().for_each(|host| self.losses.add(host));
                     },
                     request = signals.request() => match request {
                         SignalRequest::Stop => stop(&self.subtree).await,
                         SignalRequest::Continue => self.subtree.resume(),
-                        SignalRequest::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
+                        SignalRequest::Forward(number) if request.is_end() => {
+                            return TryEnd::Final(Exit::Signal(number).status());
+                        }
                         SignalRequest::Forward(_) | SignalRequest::Explain => {}
                     },
                     () = until(limit) => {
                         let status = self.server.status();
-                        return if status == 0 { TIMED_OUT } else { status };
+                        return TryEnd::Final(if status == 0 { TIMED_OUT } else { status });
                     }
                     lost = &mut written => break lost,
                 }
@@ -505,7 +557,11 @@ impl Job {
             complain(&message);
         }
         self.subtree.dismiss(FINAL_LIMIT).await;
-        self.server.status()
+        let status = self.server.status();
+        match self.losses.take() {
+            Some(hosts) => TryEnd::HostsLost { status, hosts },
+            None => TryEnd::Final(status),
+        }
     }
 }
 

@@ -200,7 +200,7 @@ fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
 
 /// The event of a PE with which communication has failed. Without it, the PE would wait forever.
 fn unreachable(pe: u32, what: &str, error: &io::Error) -> Up {
-    Up::Failed { status: 1, sentence: format!("cannot {what} PE {pe}: {}", reason(error)) }
+    Up::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
 /// Why a PE cannot be started, with the exit status that a shell would return.

@@ -2,9 +2,9 @@
 
 mod support;
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
-use support::{Agent, Job, eventually_nothing_left, pe};
+use support::{Agent, Job, eventually_nothing_left, pe, tempfile};
 use testkit::eventually;
 
 /// Hosts, options that shape the tree, and the number of PEs of each host.
@@ -120,15 +120,6 @@ fn input_reaches_the_first_pe_wherever_it_is() {
     let zero = std::fs::File::open("/dev/zero").expect("a device");
     let piped = std::process::Stdio::piped;
     endless.start_with(zero.into(), piped(), piped()).wait().expect(0, "");
-}
-
-fn tempfile(text: &str) -> std::fs::File {
-    let memory =
-        rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
-    let mut file = std::fs::File::from(memory);
-    file.write_all(text.as_bytes()).expect("memory");
-    std::io::Seek::rewind(&mut file).expect("memory");
-    file
 }
 
 #[test]

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use rushmem_trace::chrome;
 use rushmem_trace::job::{FILE, JobTrace, TracedWait};
 use rushmem_trace::layout::{Kind, TraceRecord};
+use rushmem_trace::pe::PeTrace;
 
 /// The name of the page in the folder.
 const PAGE: &str = "trace.html";
@@ -23,7 +24,7 @@ const SHOWN: usize = 3;
 const LEFT: f64 = 66.0;
 const WIDTH: f64 = 900.0;
 const ROW: f64 = 22.0;
-/// PEs in the timeline.
+/// PEs in the timeline, and rows of the matrix.
 const ROWS: usize = 64;
 /// The side of the matrix, and of a cell at most.
 const SIDE: f64 = 468.0;
@@ -42,11 +43,12 @@ pub fn show(folder: &Path) -> Result<String, String> {
     let mut out = File::create(&trace).map(BufWriter::new).map_err(failed(&trace))?;
     chrome::write(&job, &mut out).and_then(|()| out.flush()).map_err(failed(&trace))?;
     std::fs::write(&page, self::page(&job)).map_err(failed(&page))?;
-    let missing = match job.missing.len() {
-        0 => String::new(),
-        n => {
-            format!("The files of {n} PEs are not there, such as that of PE {}.\n", job.missing[0])
-        }
+    let missing = match job.missing() {
+        (0, _) => String::new(),
+        (n, first) => format!(
+            "The files of {n} PEs are not there, such as that of PE {first}; copy those of other hosts into {}.\n",
+            folder.display()
+        ),
     };
     let (trace, page) = (trace.display(), page.display());
     let waits =
@@ -65,14 +67,14 @@ fn page(job: &JobTrace) -> String {
             @if dropped > 0 {
                 p .warnings { (dropped) " of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more." }
             }
-            @if !job.missing.is_empty() {
-                p .warnings { "The traces of " (job.missing.len()) " PEs are missing." }
+            @if job.missing().0 > 0 {
+                p .warnings { "The traces of " (job.missing().0) " PEs are missing." }
             }
             h2 { "Bytes between PEs" }
             figure { (matrix(job).svg("Bytes between PEs")) }
             h2 { "Timeline" }
             @if job.pes.len() > ROWS {
-                p { "The first " (ROWS) " of " (job.pes.len()) " PEs; the trace for Perfetto has all." }
+                p { (ROWS) " of " (job.pes.len()) " PEs: those of the longest waits, and the first others; the trace for Perfetto has all." }
             }
             figure { (timeline(job).svg("Timeline")) (legend()) }
             h2 { "Longest waits" }
@@ -81,10 +83,16 @@ fn page(job: &JobTrace) -> String {
     )
 }
 
-/// A cell for each pair of PEs: rows issue, columns are their targets.
+/// A cell for each pair of PEs, or of groups of PEs: rows issue, columns are their targets.
 fn matrix(job: &JobTrace) -> Drawing {
-    let bytes = job.matrix();
+    let group = job.n_pes().div_ceil(ROWS as u32);
+    let bytes = job.matrix(group);
     let n = bytes.len();
+    let first = |i: usize| i as u32 * group;
+    let pes = |i: usize| match first(i)..job.n_pes().min(first(i + 1)) {
+        one if one.len() == 1 => format!("PE {}", one.start),
+        several => format!("PEs {} to {}", several.start, several.end - 1),
+    };
     let cell = (SIDE / n as f64).min(CELL);
     let side = n as f64 * cell;
     let most = bytes.iter().flatten().copied().max().unwrap_or(0).max(2) as f64;
@@ -103,18 +111,16 @@ fn matrix(job: &JobTrace) -> Drawing {
             }
         }
         @for i in (0..n).step_by(n.div_ceil(WITH_VALUES)) {
-            (label((place(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &i.to_string()))
-            (label((LEFT - 6.0, place(i, top) + cell / 2.0 + 4.0), "end", SOFT, &i.to_string()))
+            (label((place(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
+            (label((LEFT - 6.0, place(i, top) + cell / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
         }
         (label((LEFT + side / 2.0, 14.0), "middle", SOFT, "to PE"))
         (upright_label((16.0, top + side / 2.0), "from PE"))
     };
     let hits = html! {
-        @if n <= WITH_VALUES * WITH_VALUES {
-            @for (from, to) in cells.filter(|pair| of(*pair) > 0) {
-                @let tip = format!("PE {from} to PE {to}: {} bytes", of((from, to)));
-                (hit((place(to, LEFT), place(to + 1, LEFT)), (place(from, top), place(from + 1, top)), &tip))
-            }
+        @for (from, to) in cells.filter(|pair| of(*pair) > 0) {
+            @let tip = format!("{} to {}: {} bytes", pes(from), pes(to), of((from, to)));
+            (hit((place(to, LEFT), place(to + 1, LEFT)), (place(from, top), place(from + 1, top)), &tip))
         }
     };
     Drawing { width: LEFT + WIDTH, height: top + side + 10.0, content, hits }
@@ -176,10 +182,24 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
     bars
 }
 
-/// A row for each of the first PEs, with what it did at each time.
+/// The PEs in the timeline: all, or those of the longest waits and the first others.
+fn shown(job: &JobTrace) -> Vec<&PeTrace> {
+    let waits = job.longest_waits(WAITS);
+    let of_waits = waits.iter().flat_map(|wait| [Some(wait.call), wait.cause]).flatten();
+    let mut shown: Vec<usize> = Vec::new();
+    for pe in of_waits.map(|(pe, _)| pe).chain(0..job.pes.len()) {
+        if shown.len() < ROWS && !shown.contains(&pe) {
+            shown.push(pe);
+        }
+    }
+    shown.sort_unstable();
+    shown.into_iter().map(|pe| &job.pes[pe]).collect()
+}
+
+/// A row for each of these PEs, with what it did at each time.
 fn timeline(job: &JobTrace) -> Drawing {
     let (begin, end) = job.times();
-    let pes = &job.pes[..job.pes.len().min(ROWS)];
+    let pes = shown(job);
     let all = (end - begin).max(1) as f64;
     let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
     let bottom = 10.0 + pes.len() as f64 * ROW;
@@ -244,6 +264,9 @@ fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
 /// A wait as a line on the terminal.
 fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
     let (pe, call) = (job.pe(wait.call), job.name(wait.call));
+    if job.record(wait.call).end.is_none() {
+        return format!("PE {pe} was in {call} when its trace ended.\n");
+    }
     let cause = wait.cause.map_or_else(String::new, |cause| {
         format!(", until PE {} called {}", job.pe(cause), job.name(cause))
     });

@@ -82,7 +82,8 @@ mod tests {
             per_node: 4,
             oversubscribed: false,
             team: true,
-            shared_buffers: true,
+            landings: true,
+            pair_flags: true,
         };
         let times = times.iter().map(|&(nbytes, bruck, ring)| {
             (nbytes, vec![("bruck", bruck * 1e-6), ("ring", ring * 1e-6)])

@@ -1217,6 +1217,24 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct fi_cq_msg_entry {
+    pub op_context: *mut ::std::os::raw::c_void,
+    pub flags: u64,
+    pub len: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_cq_msg_entry"][::std::mem::size_of::<fi_cq_msg_entry>() - 24usize];
+    ["Alignment of fi_cq_msg_entry"][::std::mem::align_of::<fi_cq_msg_entry>() - 8usize];
+    ["Offset of field: fi_cq_msg_entry::op_context"]
+        [::std::mem::offset_of!(fi_cq_msg_entry, op_context) - 0usize];
+    ["Offset of field: fi_cq_msg_entry::flags"]
+        [::std::mem::offset_of!(fi_cq_msg_entry, flags) - 8usize];
+    ["Offset of field: fi_cq_msg_entry::len"]
+        [::std::mem::offset_of!(fi_cq_msg_entry, len) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct fi_cq_data_entry {
     pub op_context: *mut ::std::os::raw::c_void,
     pub flags: u64,

@@ -53,7 +53,7 @@ fn main() -> std::io::Result<()> {
         .rust_target(target)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .allowlist_type(
-            "fi_info|fi_(cq|av)_attr|fi_cq_(err_|data_)?entry|fi_provider|fi_msg_(rma|atomic)|fi_context2",
+            "fi_info|fi_(cq|av)_attr|fi_cq_(err_|data_|msg_)?entry|fi_provider|fi_msg_(rma|atomic)|fi_context2",
         )
         .allowlist_type("fi_(ep_type|threading|progress|resource_mgmt|wait_obj|cq_format|av_type)")
         .allowlist_type("fi_status|fid_(fabric|domain|av|cq|ep|mr)|fi_mr_(raw_attr|map_raw)")

@@ -1,7 +1,8 @@
 //! Which system calls fail, and how: with errors that the kernel gives for them. A call that does
 //! not block is never interrupted, a pipe has no errors of its own, and so on.
 //!
-//! Left out is what only the runtimes of C and Rust do before `main`.
+//! Left out is what only the runtimes of C and Rust do, before `main` and as a thread begins: in
+//! `oshrun` all of `mmap`, without which Rust has no stack for signals.
 
 use libc::c_long;
 use rustix::io::Errno;

@@ -25,6 +25,7 @@ const SIGNALS: &[(&str, fn())] = &[
     ("interrupted_pes", signals::interrupted_pes),
     ("interrupted_oshrun", signals::interrupted_oshrun),
     ("stopped_pe", signals::stopped_pe),
+    ("killed_injector", signals::killed_injector),
 ];
 
 /// Where the PEs run, and which program a call fails in.

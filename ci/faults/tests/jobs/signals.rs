@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::Job;
+use testkit::{Job, Process, eventually};
 
 use crate::{N_PES, TCP, program};
 
@@ -35,4 +35,19 @@ pub fn interrupted_oshrun() {
 /// A stopped process is no silent host, however long it is stopped.
 pub fn stopped_pe() {
     job("stopped", TCP).env("SHMEM_HOST_LIMIT", 1).run().assert_ok(N_PES);
+}
+
+/// Nobody would answer the calls of a job whose injector is killed.
+pub fn killed_injector() {
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    let report = report.path().to_str().expect("a plain name");
+    let (call, error) = (libc::SYS_recvfrom.to_string(), libc::ENOMEM.to_string());
+    let words = [env!("CARGO_BIN_EXE_inject"), &call, &error, "sleep", "0", report];
+    let running = Job::new("/bin/sleep").arg(1000).n(N_PES).wrap(words).start();
+    let is_sleep = |process: &Process| process.command.starts_with("/bin/sleep");
+    let n_sleeping = || running.processes().iter().filter(|process| is_sleep(process)).count();
+    eventually("all PEs have started", || n_sleeping() == N_PES);
+    let injector = Pid::from_raw(running.pid()).expect("a process");
+    kill_process(injector, Signal::KILL).expect("it is ours");
+    assert!(!running.finish().status.success());
 }

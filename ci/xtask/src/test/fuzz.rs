@@ -18,8 +18,16 @@ use super::tools;
 /// Where the targets are, from the root.
 const FOLDER: &str = "ci/fuzz";
 /// Their names, and the most bytes of an input.
-const TARGETS: &[(&str, u32)] =
-    &[("tcp", 4096), ("job", 512), ("status", 512), ("requests", 512), ("text", 128)];
+const TARGETS: &[(&str, u32)] = &[
+    ("tcp", 4096),
+    ("job", 512),
+    ("status", 512),
+    ("requests", 512),
+    ("text", 128),
+    ("trace", 512),
+    ("settings", 64),
+    ("records", 256),
+];
 const MACHINE: &str = "x86_64-unknown-linux-gnu";
 /// What libFuzzer needs of the compiler.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -90,7 +90,8 @@ fn check_busy(name: &str, expected: u32) {
 fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let wait = |thread| Wait { thread, call: "".into(), since: 0, subject: Subject::Exit };
     let waits = threads.into_iter().map(wait).collect();
-    Status { pid, pid_namespace: 0, stage: Stage::Initialized, waits, held_locks: Vec::new() }
+    let (stage, held_locks) = (Stage::Initialized, Vec::new());
+    Status { pid, pid_namespace: 0, stage, waits, held_locks, in_flight: None }
 }
 
 #[test]

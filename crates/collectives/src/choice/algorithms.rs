@@ -93,7 +93,7 @@ algorithms! {
     AllReduceAlgorithm of reduce;
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
     "recursive_doubling" => RecursiveDoubling
-        if |nbytes, facts| facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
+        if |nbytes, facts| facts.landings || nbytes <= SHORT_MAX_BYTES,
     /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// The plan `ring::all_reduce`.
@@ -102,7 +102,7 @@ algorithms! {
     "direct" => Direct,
     /// [`central::all_reduce`].
     "central" => Central if |nbytes, facts| {
-        facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
+        facts.has_counter() && facts.pair_flags && nbytes <= SHORT_MAX_BYTES
     },
     /// The plans of [`two_level`](crate::two_level).
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),
@@ -130,7 +130,7 @@ algorithms! {
     "bruck" => Bruck if |nbytes, facts| {
         let parts = bruck::landing_parts(facts.members) as usize;
         let fits = nbytes.saturating_mul(parts) <= LANDING_MAX_BYTES;
-        facts.shared_buffers && facts.members > 1 && fits
+        facts.landings && facts.members > 1 && fits
     },
 }
 
@@ -139,10 +139,10 @@ algorithms! {
     ScanAlgorithm of scan;
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
-    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.shared_buffers,
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.landings,
     /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
     /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
-    "blelloch" => Blelloch if |_, facts| facts.shared_buffers,
+    "blelloch" => Blelloch if |_, facts| facts.landings,
     /// The plan `direct::scan`.
     "direct" => Direct,
 }

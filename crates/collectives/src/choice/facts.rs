@@ -18,9 +18,11 @@ pub struct ChoiceFacts {
     /// They are the members of a team, or all PEs: they have a counter that no other team uses, and
     /// know who is on which node.
     pub team: bool,
-    /// The members use the buffers that all teams share, landings and contributions to counters:
-    /// none of them is in several collectives at once.
-    pub shared_buffers: bool,
+    /// The members use landing buffers: none of them is in another collective that uses the same.
+    pub landings: bool,
+    /// They use the flags of each two PEs and what lies beside these, contributions to counters,
+    /// which all teams share: no other team uses them at once.
+    pub pair_flags: bool,
 }
 
 impl ChoiceFacts {
@@ -36,10 +38,9 @@ impl ChoiceFacts {
         self.team && self.one_node()
     }
 
-    /// Whether plans of two levels can be used: they use the flags of each two PEs, which all teams
-    /// share.
+    /// Whether plans of two levels can be used: they use landings and the flags of each two PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
-        self.team && self.shared_buffers && !self.one_node() && self.per_node > 1
+        self.team && self.landings && self.pair_flags && !self.one_node() && self.per_node > 1
     }
 }

@@ -1,7 +1,7 @@
 //! Sentences on waits that cannot end.
 
 use super::facts::Facts;
-use super::writer;
+use super::{in_flight, writer};
 use crate::causes::{Cause, Kind};
 use crate::ranges::{self, enumerate};
 use crate::situation::Situation;
@@ -18,10 +18,11 @@ pub fn exception(facts: &Facts) -> String {
         [] => "A thread that sleeps outside the library".to_owned(),
         pes => format!("A thread of {} that sleeps outside the library", ranges::pes(pes)),
     };
-    format!(
-        "{threads}, or an operation that is still in flight over a network, could end such waits; \
-         nothing else can."
-    )
+    let operations = match in_flight::is_nothing(facts) {
+        true => "",
+        false => ", or an operation that is still in flight over a network,",
+    };
+    format!("{threads}{operations} could end such waits; nothing else can.")
 }
 
 /// Whether [`exception`] holds for the cause: a PE that waits for words, a lock or a message is
@@ -114,5 +115,6 @@ pub fn of_words(facts: &Facts, pes: &[u32]) -> Vec<String> {
     };
     let why = format!("{writer} is left to write {word}: {why}.");
     let sentences = [format!("{title}{}.", facts.waited(pes)), why];
-    sentences.into_iter().chain(writer::sentence(facts, pes)).collect()
+    let sentences = sentences.into_iter().chain(in_flight::sentences(facts, pes));
+    sentences.chain(writer::sentence(facts, pes)).collect()
 }

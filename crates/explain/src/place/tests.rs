@@ -1,7 +1,7 @@
 //! Places that are written, damaged and copied meanwhile.
 
 use super::*;
-use crate::status::{Place, Stage, Wait, Word, Words};
+use crate::status::{InFlight, Place, Stage, Wait, Word, Words};
 use std::sync::atomic::AtomicU64;
 
 /// A place as a reader copies it, with this sequence number.
@@ -38,6 +38,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         stage: Stage::Initialized,
         waits: (0..threads).map(wait).collect(),
         held_locks: Vec::new(),
+        in_flight: Some(InFlight { n: u64::MAX, targets: vec![u32::MAX; 64], more: false }),
     }
 }
 

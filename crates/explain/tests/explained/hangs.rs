@@ -57,6 +57,27 @@ fn the_last_write_of_a_word_is_named() {
 }
 
 #[test]
+fn what_is_in_flight_to_the_word_is_named() {
+    let hang = |n| Job::new(n).barrier_all(others(n, &[3])).wait_until(3, 7);
+    let none = |n| hang(n).in_flight(0..n, 0, &[], false);
+    let nothing = "all others wait. Nothing in flight targets it. PEs";
+    check(none, &[nothing, "A thread that sleeps outside the library could end such waits;"]);
+    // An operation on another PE does not, but that PE may write the word then.
+    check(|n| none(n).in_flight([2], 14, &[1], false), &[nothing, EXCEPTION]);
+    let all = "all others wait. PE 2 has 14 operations in flight, among them to PE 3. PEs";
+    check(|n| none(n).in_flight([2], 14, &[1, 3], false), &[all, EXCEPTION]);
+    check(|n| hang(n).in_flight([2], 14, &[1, 3], false), &[all, EXCEPTION]);
+    check(
+        |n| none(n).in_flight([2], 1, &[1], true),
+        &["all others wait. PE 2 has an operation in flight, to PE 1. PEs"],
+    );
+    // Of PE 2 it is not known.
+    check(|n| hang(n).in_flight(others(n, &[2]), 0, &[], false), &["all others wait. PEs"]);
+    let finalized = |n| none(n).stage([2], Some(Stage::Finalized)).in_flight([2], 1, &[3], false);
+    check(finalized, &["Nothing in flight targets it."]);
+}
+
+#[test]
 fn a_pe_computes_while_the_others_wait() {
     check(|n| Job::new(n).barrier_all(others(n, &[3])), &["PE 3 computes.", REST_WAITS]);
 }

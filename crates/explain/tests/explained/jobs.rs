@@ -2,7 +2,7 @@
 
 use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
 use rushmem_explain::status::{
-    Collective, Members, Place, Stage, Status, Subject, Wait, Word, Words,
+    Collective, InFlight, Members, Place, Stage, Status, Subject, Wait, Word, Words,
 };
 use rushmem_explain::writes::LastWrite;
 
@@ -87,6 +87,21 @@ impl Job {
         self
     }
 
+    /// PEs that have operations in flight to these targets, and perhaps to `more`.
+    pub fn in_flight(
+        mut self,
+        pes: impl IntoIterator<Item = u32>,
+        n: u64,
+        targets: &[u32],
+        more: bool,
+    ) -> Job {
+        for pe in pes {
+            let status = self.0[pe as usize].status.as_mut().expect("a status");
+            status.in_flight = Some(InFlight { n, targets: targets.to_vec(), more });
+        }
+        self
+    }
+
     /// A PE that holds a lock.
     pub fn holds(mut self, pe: u32, lock: u64) -> Job {
         let status = self.0[pe as usize].status.as_mut().expect("a status");
@@ -126,6 +141,7 @@ fn report(pe: u32) -> PeReport {
         stage: Stage::Initialized,
         waits: vec![],
         held_locks: vec![],
+        in_flight: None,
     };
     PeReport {
         pe,

@@ -99,7 +99,7 @@ pub fn split_2d(
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
-            let team = |slot: u16, members, config| {
+            let team = |slot, members, config| {
                 let (name, me) = (split.name(&members), job.me());
                 let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)

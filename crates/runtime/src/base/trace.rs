@@ -9,6 +9,8 @@ use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
     header, record,
 };
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::cell::Cell;
 use std::fs::File;
@@ -51,9 +53,11 @@ pub(crate) fn get() -> Option<&'static Ring> {
 /// When the file cannot be made or mapped.
 pub(crate) fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static Ring> {
     let nbytes = layout::file_bytes(capacity);
-    // A hole in a full disk would end the process at a store.
-    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, nbytes as u64)
-        .or_else(|_| rustix::fs::ftruncate(file, nbytes as u64))?;
+    // A hole in a full disk would end the process at a store. Not all file systems reserve room.
+    match fallocate(file, FallocateFlags::empty(), 0, nbytes as u64) {
+        Err(Errno::OPNOTSUPP) => ftruncate(file, nbytes as u64)?,
+        allocated => allocated?,
+    }
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new range at an address of the kernel's choice.
     let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
@@ -76,6 +80,11 @@ impl Ring {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
         self.words[at].store(nanoseconds(), Release);
+    }
+
+    /// How many records there are.
+    pub(crate) fn n_records(&self) -> u64 {
+        self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }
 
     /// Begins a record, and returns its number.

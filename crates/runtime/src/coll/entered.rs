@@ -130,7 +130,7 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        if network::is_open() && thread::carries_out().is_none() {
+        if network::is_open() && !(is_observed && thread::carries_out().is_some()) {
             calling::note(call);
         }
         let mut nth = channels.enter();
@@ -165,23 +165,24 @@ impl<'a> EnteredCollective<'a> {
         self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
     }
 
-    /// Whether other collectives of this PE may be in progress, so that this one uses nothing that
-    /// teams share.
-    #[inline]
-    pub(crate) fn is_one_of_several(&self) -> bool {
-        self.job.threads_somewhere || observe::any() && thread::carries_out().is_some()
+    /// Whether this is a non-blocking collective beside which another one may use the landings and
+    /// pair flags that all teams of a job without threads share.
+    fn is_beside_others(&self) -> bool {
+        !self.job.threads_somewhere && observe::any() && thread::carries_out().is_some()
     }
 
     /// The facts by which algorithms are chosen.
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
+        let is_beside_others = self.is_beside_others();
         ChoiceFacts {
             members: self.n(),
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             team: self.shared().is_none() || self.n() == self.job.n_pes,
-            shared_buffers: !self.is_one_of_several(),
+            landings: self.entry.team.landings(self.job).is_some() && !is_beside_others,
+            pair_flags: self.entry.team.has_pair_flags(self.job) && !is_beside_others,
         }
     }
 
@@ -189,6 +190,12 @@ impl<'a> EnteredCollective<'a> {
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
         self.job.algorithms.table().choose(nbytes, || self.facts())
+    }
+
+    /// Which copies of the landings of all PEs it uses.
+    fn next_collective_of_job(&self) -> usize {
+        let set = self.entry.team.landings(self.job);
+        channel::next_collective_of_job(set.expect("it was chosen for having landings"))
     }
 
     /// Signal a member.
@@ -243,7 +250,7 @@ impl<'a> EnteredCollective<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.per_node() == self.n() || self.is_one_of_several() {
+        if self.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -478,7 +485,7 @@ impl<'a> EnteredCollective<'a> {
             }
             let parity = match landings {
                 Landings::Shared => turn % 2,
-                Landings::OfJob => channel::next_collective_of_job(),
+                Landings::OfJob => self.next_collective_of_job(),
                 Landings::BesideFlags => self.channels.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));

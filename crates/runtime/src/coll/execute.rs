@@ -44,8 +44,8 @@ pub(crate) enum Parts<'a> {
 /// Which memory of a peer the landings of a plan are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landings {
-    /// In the buffers that all teams share: the sender knows that the receiver has entered the
-    /// collective.
+    /// In the buffers that all teams share that use this set: the sender knows that the receiver
+    /// has entered the collective.
     Shared,
     /// In buffers that only reductions and all-to-alls among all PEs use. No PE ends one before
     /// all have entered it, and all make them in the same order: so of two copies no PE overwrites
@@ -275,9 +275,12 @@ impl Execution<'_> {
         beside_flag: impl FnOnce(&mut Channels, usize) -> usize,
     ) -> SymmetricRange {
         let internal = flags::area();
+        let set = || self.team.landings(self.job).expect("it was chosen for having landings");
         let (at, nbytes) = match self.landings {
-            Landings::Shared => (internal.areas().landing(landing, self.parity), LANDING),
-            Landings::OfJob => (internal.areas().landing_of_job(landing, self.parity), LANDING),
+            Landings::Shared => (internal.areas().landing(set(), landing, self.parity), LANDING),
+            Landings::OfJob => {
+                (internal.areas().landing_of_job(set(), landing, self.parity), LANDING)
+            }
             Landings::BesideFlags => (beside_flag(self.channels, self.parity), SHORT),
         };
         internal.range(at, nbytes)

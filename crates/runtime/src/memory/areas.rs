@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! bell, exits | per source PE: mailbox, pair line, acknowledgment |
-//! slot per team | table | landings | steps | status | last writes
+//! slot per team | table | landings | steps | status | last writes | landings of single teams
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
 //! has a flag for each edge of its plans, O(log n) of them, and all teams share the landings, but
 //! for those of reductions among all PEs. Together that is at most 1 MiB and 200 bytes for each PE
-//! of the job. This file computes offsets; it never touches the memory.
+//! of the job. Where threads of a PE may be in several collectives at once, there are more sets of
+//! landings, each for one team. This file computes offsets; it never touches the memory.
 
 use rushmem_collectives::{Edge, landing};
 use rushmem_explain::status::PLACE_BYTES;
@@ -27,6 +28,9 @@ const WIDE_SLOTS: usize = 4;
 pub(crate) const LANDING: usize = rushmem_collectives::choice::LANDING_MAX_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
+/// Sets of landings where threads of a PE may be in several collectives at once: those of the
+/// predefined teams come first, others are given to teams as they are made.
+pub(crate) const LANDING_SETS: usize = 16;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
@@ -40,6 +44,7 @@ pub(crate) struct Areas {
     narrow_slots: usize,
     table: usize,
     landings: usize,
+    landing_sets: usize,
 }
 
 /// How the flags of a slot are laid out.
@@ -80,19 +85,24 @@ impl Stride {
 }
 
 impl Areas {
-    pub(crate) fn new(n_pes: u32) -> Areas {
+    pub(crate) fn new(n_pes: u32, landing_sets: usize) -> Areas {
         let rounds = Edge::count(n_pes) / 3;
         let n_pes = n_pes as usize;
         let slots = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
         let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
         let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
         let landings = (table + n_pes * WORD).next_multiple_of(LINE);
-        Areas { n_pes, rounds, slots, narrow_slots, table, landings }
+        Areas { n_pes, rounds, slots, narrow_slots, table, landings, landing_sets }
     }
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.writes() + RING_BYTES
+        self.landing_set(self.landing_sets)
+    }
+
+    /// How many sets of landings there are.
+    pub(crate) fn landing_sets(&self) -> usize {
+        self.landing_sets
     }
 
     /// The place of this PE's status.
@@ -107,7 +117,7 @@ impl Areas {
 
     /// What this PE shows as its step, by parity.
     pub(crate) fn step(&self, parity: usize) -> usize {
-        self.landings + 4 * landing::count(self.n_pes as u32) * LANDING + parity * LINE
+        self.landings + self.landing_set_bytes() + parity * LINE
     }
 
     /// Where the PE before this one says how far it has come: the end of the line of a step.
@@ -215,21 +225,37 @@ impl Areas {
         self.table
     }
 
-    /// A landing buffer for the team whose collective this PE is in. There are two copies.
-    pub(crate) fn landing(&self, landing: u8, copy: usize) -> usize {
-        self.landings + (4 * landing as usize + copy) * LANDING
+    fn landing_set_bytes(&self) -> usize {
+        4 * landing::count(self.n_pes as u32) * LANDING
+    }
+
+    /// Where a set of landings begins.
+    fn landing_set(&self, set: usize) -> usize {
+        match set.checked_sub(1) {
+            None => self.landings,
+            Some(before) => {
+                let first = (self.writes() + RING_BYTES).next_multiple_of(LINE);
+                first + before * self.landing_set_bytes()
+            }
+        }
+    }
+
+    /// A landing buffer of a set, for the team whose collective this PE is in. There are two
+    /// copies.
+    pub(crate) fn landing(&self, set: u8, landing: u8, copy: usize) -> usize {
+        self.landing_set(set.into()) + (4 * landing as usize + copy) * LANDING
     }
 
     /// The same for reductions among all PEs of the job, whatever team or active set they are on.
     /// There are two, by parity.
-    pub(crate) fn landing_of_job(&self, landing: u8, parity: usize) -> usize {
-        self.landing(landing, 2 + parity)
+    pub(crate) fn landing_of_job(&self, set: u8, landing: u8, parity: usize) -> usize {
+        self.landing(set, landing, 2 + parity)
     }
 
     /// Where this PE packs what it puts to landings: the last landing of the job, to which nothing
     /// is put.
-    pub(crate) fn packed(&self) -> usize {
-        self.landing_of_job(self.rounds as u8, 0)
+    pub(crate) fn packed(&self, set: u8) -> usize {
+        self.landing_of_job(set, self.rounds as u8, 0)
     }
 
     #[inline]

@@ -27,12 +27,13 @@ use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
 use rushmem_transport::kit::alone::Alone;
-use rushmem_transport::{Endpoint, Error};
+use rushmem_transport::{Endpoint, Error, Pe};
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, Once};
 
 /// Where the endpoint of a context is: a cache line, since its user writes `alone` in each
 /// operation.
@@ -210,7 +211,9 @@ fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>,
     let default = &PLACES[0];
     let mut has_own = false;
     let endpoint = endpoint().inspect_err(|why| {
-        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one: {why}");
+        static REPORTED: Once = Once::new();
+        REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
+        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
     });
     let uses = match endpoint {
         Ok(made) => {
@@ -306,6 +309,30 @@ pub(crate) fn complete(call: Call) {
     calling::note(call);
     // Fails when no endpoint is claimed any more: other threads may have a better reason.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
+}
+
+/// How much towards each PE is not known to be complete, of all contexts and the library. Begins to
+/// complete it, without waiting for any PE. `None` if a provider does not know, or other threads
+/// may be issuing meanwhile.
+pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
+    if contexts::are_threads_at_once() {
+        return None;
+    }
+    let mut all = Some(BTreeMap::new());
+    let looked = on_all(|endpoint| {
+        let of_endpoint = endpoint.in_flight()?;
+        all = all.take().zip(of_endpoint).map(|(mut all, of_endpoint)| {
+            for (pe, n) in of_endpoint {
+                // Contexts may share what counts.
+                let most = all.entry(pe).or_insert(0);
+                *most = n.max(*most);
+            }
+            all
+        });
+        Ok(())
+    });
+    // The next verb reports a loss.
+    looked.ok().and(all)
 }
 
 /// Does something with every endpoint, the library's last, until it fails.

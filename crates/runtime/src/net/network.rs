@@ -183,15 +183,15 @@ pub(crate) struct ProcessHost {
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),
-    /// The calling thread waits long for operations on these PEs.
-    pub(crate) waits: fn(&[Pe]),
+    /// The calling thread waits long for operations on these PEs, and how many are in flight.
+    pub(crate) waits: fn(&[Pe], u64),
     /// That wait has ended.
     pub(crate) ends_wait: fn(),
 }
 
 impl Default for ProcessHost {
     fn default() -> ProcessHost {
-        let callbacks = Callbacks { arrived: || (), waits: |_| (), ends_wait: || () };
+        let callbacks = Callbacks { arrived: || (), waits: |_, _| (), ends_wait: || () };
         ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
     }
 }
@@ -228,8 +228,8 @@ impl Host for ProcessHost {
         (self.callbacks.arrived)();
     }
 
-    fn waits(&self, peers: &[Pe]) {
-        (self.callbacks.waits)(peers);
+    fn waits(&self, peers: &[Pe], in_flight: u64) {
+        (self.callbacks.waits)(peers, in_flight);
     }
 
     fn ends_wait(&self) {

@@ -19,7 +19,7 @@ use crate::base::process;
 use crate::base::settings::{Settings, Statistics, VirtualNodes};
 use crate::base::stdio;
 use crate::memory::address;
-use crate::memory::areas::Areas;
+use crate::memory::areas::{Areas, LANDING_SETS};
 use crate::memory::{huge_pages, statics};
 use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
@@ -55,6 +55,7 @@ struct Identified {
     machine: u32,
     n_local: u32,
     local: u32,
+    areas: Areas,
     /// `None` if the heap does not fit into an address space.
     layout: Option<Layout>,
 }
@@ -94,9 +95,7 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
     let nodes = who_shares_memory(call, &settings, &machines);
     let machine = machines.node_of(me.0);
     let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
-    let page = settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
-    let layout = Layout::new(settings.symmetric_size, Areas::new(n_pes).nbytes(), page);
-    Identified {
+    let mut identified = Identified {
         call,
         session,
         settings,
@@ -109,11 +108,22 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
         machine,
         n_local,
         local,
-        layout,
-    }
+        areas: Areas::new(n_pes, 1),
+        layout: None,
+    };
+    identified.lay_out(thread_level >= SHMEM_THREAD_MULTIPLE);
+    identified
 }
 
 impl Identified {
+    /// Lays out this PE's memory; with landings of single teams where `threads` of every PE may be
+    /// in several collectives at once.
+    fn lay_out(&mut self, threads: bool) {
+        let page = self.settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
+        self.areas = Areas::new(self.n_pes, if threads { LANDING_SETS } else { 1 });
+        self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
+    }
+
     /// Sends the record of this PE to all PEs, and receives theirs.
     fn exchange(mut self) -> Exchanged {
         let call = self.call;
@@ -156,7 +166,17 @@ impl Identified {
             // installation.
             Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         });
-        let records: Vec<StartupRecord> = records.collect();
+        let mut records: Vec<StartupRecord> = records.collect();
+        let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
+        if !records.iter().all(|record| threads(record) == threads(&own)) {
+            // Some PEs have reserved memory for larger areas than others.
+            self.lay_out(false);
+            records.iter_mut().for_each(|record| {
+                record.reserved.clear();
+                record.reserved_pages = None;
+            });
+            return Exchanged { identified: self, reserved: Vec::new(), pages: None, records };
+        }
         let pages = self.share(pages, &records);
         Exchanged { identified: self, reserved, pages, records }
     }
@@ -365,7 +385,7 @@ impl Mapped {
             static_data = path,
             "joined the job"
         );
-        let areas = Areas::new(pe.n_pes);
+        let areas = pe.areas;
         flags::set(FlagArea::new(memory, areas));
         status::begin(lock::held);
         let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
@@ -402,7 +422,8 @@ impl Published {
             per_node: world.per_node(&pe.nodes),
             oversubscribed: oversubscribed_somewhere,
             team: true,
-            shared_buffers: !threads_somewhere,
+            landings: true,
+            pair_flags: true,
         };
         pe.algorithms.retain_for(&facts);
         if me == Pe(0) {

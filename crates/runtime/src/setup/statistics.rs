@@ -79,7 +79,7 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     let lengths = collectives::words(call, team::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
-    let landing = area.range(area.areas().packed(), LANDING);
+    let landing = area.range(area.areas().packed(0), LANDING);
     let mut all = vec![Vec::new(); lengths.len()];
     for at in (0..longest).step_by(LANDING) {
         let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + LANDING);

@@ -20,6 +20,9 @@ use std::path::Path;
 
 /// Records that a ring has at least.
 const MIN_RECORDS: usize = 16;
+/// Records of all PEs of which PE 0 makes the trace of the job: it has them in memory, and takes
+/// some seconds.
+const MAX_RECORDS: u64 = 4 << 20;
 /// How often a PE asks for the clock of PE 0.
 const QUESTIONS: u64 = 32;
 /// PEs that ask at the same time.
@@ -66,33 +69,38 @@ pub(super) fn put_out(call: Call, job: &Job) {
     let (Some(folder), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
     observe::remove(Observer::Trace);
     ring.set_clock(true, clock_offset(call, job));
-    barrier_all(call);
+    // All files are whole behind it.
+    let n_records: u64 = words(call, teams().world(), ring.n_records()).iter().sum();
     if job.me != Pe(0) {
         return;
     }
     // The program has done its work: what fails now is a warning.
     let file = Path::new(folder).join(FILE);
-    let warning = match write(Path::new(folder), &file) {
-        Ok(0) => return,
-        Ok(n) => format!(
-            "the files of {n} PEs on other hosts are not in {folder} here; copy them into it, and \
-             run shmem-info trace {folder}"
-        ),
-        Err(why) => format!("{} cannot be written: {why}", file.display()),
+    let warning = if n_records > MAX_RECORDS {
+        format!("there are {n_records} records; run shmem-info trace {folder} for {FILE}")
+    } else {
+        match write(Path::new(folder), &file) {
+            Ok(0) => return,
+            Ok(n) => format!(
+                "the files of {n} PEs on other hosts are not in {folder} here; copy them into it, \
+                 and run shmem-info trace {folder}"
+            ),
+            Err(why) => format!("{} cannot be written: {why}", file.display()),
+        }
     };
     // Without a stderr there is no place for the warning.
     let _ = writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}");
 }
 
 /// Writes the trace of the job, and returns how many PEs are missing in it.
-fn write(folder: &Path, file: &Path) -> Result<usize, String> {
+fn write(folder: &Path, file: &Path) -> Result<u32, String> {
     let job = JobTrace::of_folder(folder)?;
     let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
         chrome::write(&job, &mut out)?;
         out.flush()
     });
     written.map_err(|error| error.to_string())?;
-    Ok(job.missing.len())
+    Ok(job.missing().0)
 }
 
 /// What is to be added to times of this PE for the clock of PE 0: 0 on its node. On each other node
@@ -107,7 +115,7 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     // In a landing that nothing uses outside collectives, three words for each asker: the number of
     // its question, that of the answer, and the answer. Of many askers some share the words: they
     // ask in turn.
-    let words_of = |asker: usize| area.areas().packed() + asker % MAX_ASKERS * 3 * WORD;
+    let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
     let node = job.nodes.node_of(job.me.0);
     let first = |node| job.nodes.members(node).next();
     let others = (0..job.nodes.n_nodes()).filter(|&node| node != job.nodes.node_of(0));

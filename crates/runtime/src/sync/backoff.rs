@@ -149,7 +149,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
 
 /// Whether this thread of the library works beside the program, which may compute meanwhile.
 fn is_in_background() -> bool {
-    thread::carries_out().is_some()
+    observe::has(Observer::Requests) && thread::carries_out().is_some()
 }
 
 #[inline]

@@ -17,7 +17,7 @@
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::members::Members;
-use crate::memory::areas::Areas;
+use crate::memory::areas::{Areas, LANDING_SETS};
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
@@ -472,11 +472,13 @@ impl Channels {
     }
 }
 
-/// Which of the two copies of the landings of all PEs the next reduction or all-to-all among them
-/// uses: they make these in the same order, on whatever team or active set.
-pub(crate) fn next_collective_of_job() -> usize {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    COUNT.fetch_add(1, Ordering::Relaxed) % 2
+/// Which of the two copies of the landings of all PEs in `set` the next reduction or all-to-all
+/// among them uses: they make these in the same order, on whatever team or active set. If the sets
+/// are of single teams, all PEs are in the same teams of all PEs that have one after the other had
+/// this set, and made the same calls there.
+pub(crate) fn next_collective_of_job(set: u8) -> usize {
+    static COUNTS: [AtomicUsize; LANDING_SETS] = [const { AtomicUsize::new(0) }; LANDING_SETS];
+    COUNTS[usize::from(set)].fetch_add(1, Ordering::Relaxed) % 2
 }
 
 /// Wait until `ready`, and wake a PE that was signaled if that takes a while; otherwise it is

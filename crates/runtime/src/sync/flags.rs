@@ -12,7 +12,7 @@ use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::net::endpoints;
 use crate::sync::bell::Bell;
-use rushmem_explain::writes::{ENTRIES, ENTRY_WORDS};
+use rushmem_explain::writes::{BUSY, ENTRIES, ENTRY_WORDS};
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
     AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate,
@@ -246,15 +246,20 @@ impl FlagArea {
         sequence.store(before + 2, Ordering::Release);
     }
 
-    /// Write the entry of a write of this number, from its second word on. Another thread may
-    /// write the same entry only after a whole round of the ring.
+    /// Write the entry of a write of this number, from its second word on, unless another thread
+    /// writes it, or has done so, a whole round of the ring later.
     pub(crate) fn record_write(&self, number: u64, words: &[u64]) {
         let entry = (number - 1) as usize % ENTRIES;
         let at = self.areas.writes() + 8 * (1 + entry * ENTRY_WORDS);
-        self.own_word(at).store(0, Ordering::Relaxed);
-        fence(Ordering::Release);
-        self.write_own(at + 8, words);
-        self.own_word(at).store(number, Ordering::Release);
+        let own = self.own_word(at);
+        let older = own.load(Ordering::Relaxed);
+        let claim =
+            || own.compare_exchange(older, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if older < number && claim() {
+            fence(Ordering::Release);
+            self.write_own(at + 8, words);
+            own.store(number, Ordering::Release);
+        }
     }
 
     /// Write that this PE records its writes.

@@ -9,11 +9,11 @@ use crate::base::call::Call;
 use crate::base::primitive::AtomicU32;
 use crate::base::process;
 use crate::base::time::nanoseconds;
-use crate::net::calling;
+use crate::net::{calling, endpoints, network};
 use crate::sync::flags;
 use rushmem_bootstrap::process_state;
 use rushmem_explain::place;
-use rushmem_explain::status::{MAX_LISTED, Place, Stage, Status, Subject, Wait};
+use rushmem_explain::status::{InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
@@ -34,6 +34,8 @@ struct Written {
     waits: Vec<(u64, Wait)>,
     /// How many waits there were.
     count: u64,
+    /// What is in flight over the network, if that is known.
+    in_flight: Option<InFlight>,
     /// The locks that this PE holds.
     held_locks: fn() -> Vec<Place>,
 }
@@ -43,6 +45,7 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
     stage: Stage::Starting,
     waits: Vec::new(),
     count: 0,
+    in_flight: None,
     held_locks: Vec::new,
 });
 
@@ -65,12 +68,18 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
     let result = change(&mut written);
     let mut held_locks = (written.held_locks)();
     held_locks.truncate(MAX_LISTED);
+    // On a node, a call returns after its stores.
+    let in_flight = match network::is_open() {
+        true => written.in_flight.clone(),
+        false => Some(InFlight::default()),
+    };
     let status = Status {
         pid: std::process::id(),
         pid_namespace: written.pid_namespace,
         stage: written.stage,
         waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
         held_locks,
+        in_flight,
     };
     flags::area().write_status(&place::encode(&status));
     result
@@ -103,7 +112,26 @@ fn add(since: u64, (call, subject): Described) -> u64 {
 }
 
 fn remove(number: u64) {
-    change(|written| written.waits.retain(|(other, _)| *other != number));
+    change(|written| {
+        written.waits.retain(|(other, _)| *other != number);
+        // The thread may issue operations again.
+        written.in_flight = None;
+    });
+}
+
+/// Writes what is in flight over the network. Whether anything is, and so may end soon.
+fn show_in_flight() -> bool {
+    if !network::is_open() {
+        return false;
+    }
+    let in_flight = endpoints::in_flight().map(|by_pe| InFlight {
+        n: by_pe.values().sum(),
+        targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
+        more: by_pe.len() > MAX_LISTED,
+    });
+    let is_any = in_flight.as_ref().is_some_and(|in_flight| in_flight.n > 0);
+    change(|written| written.in_flight = in_flight);
+    is_any
 }
 
 /// A wait that has come to its sleeps, and the status shows once it is long.
@@ -114,11 +142,13 @@ pub(crate) struct LongWait<D> {
     /// When it began, as far as the clock was read.
     since: Option<u64>,
     shown: Option<Shown>,
+    /// When it was last seen that something is in flight.
+    in_flight_at: Option<u64>,
 }
 
 impl<D: Fn() -> Described> LongWait<D> {
     pub(crate) fn new(describe: D) -> LongWait<D> {
-        LongWait { describe, has_slept: false, since: None, shown: None }
+        LongWait { describe, has_slept: false, since: None, shown: None, in_flight_at: None }
     }
 
     /// How long it has lasted since the clock was first read.
@@ -130,27 +160,36 @@ impl<D: Fn() -> Described> LongWait<D> {
     /// Reads the clock before or after a sleep, and shows the wait if it is long.
     pub(crate) fn look(&mut self) {
         if self.shown.is_some() {
-            return;
-        }
-        if self.since.is_none() {
+            let is_due = |at| nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64;
+            if self.in_flight_at.is_some_and(is_due) {
+                self.look_at_network();
+            }
+        } else if self.since.is_none() {
             self.since = Some(nanoseconds());
         } else if self.lasted() >= LONG {
             self.show();
         }
     }
 
+    fn look_at_network(&mut self) {
+        self.in_flight_at = show_in_flight().then(nanoseconds);
+    }
+
     /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for any
-    /// time. The clock is not read for the first sleep, which most often ends the wait.
+    /// time, unless something is in flight. The clock is not read for the first sleep, which most
+    /// often ends the wait.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.look();
         }
-        let rest = LONG.saturating_sub(self.lasted()).subsec_nanos();
+        let lasted = if self.shown.is_none() { self.lasted() } else { Duration::ZERO };
+        let rest = LONG.saturating_sub(lasted).subsec_nanos();
         let limit = Timespec { tv_sec: 0, tv_nsec: rest.into() };
-        let limit = self.shown.is_none().then_some(&limit);
+        let is_limited = self.shown.is_none() || self.in_flight_at.is_some();
+        let limit = is_limited.then_some(&limit);
         // Whether it was interrupted or the word has changed, the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, limit);
-        if slept == Err(Errno::TIMEDOUT) {
+        if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();
         }
@@ -160,6 +199,7 @@ impl<D: Fn() -> Described> LongWait<D> {
         let since = self.since.unwrap_or_else(nanoseconds);
         let describe = &self.describe;
         self.shown.get_or_insert_with(|| show(since, describe()));
+        self.look_at_network();
     }
 }
 
@@ -169,9 +209,11 @@ thread_local! {
     static OPERATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The network reports that this thread waits for operations on these PEs.
-pub(crate) fn waits_for_operations(peers: &[Pe]) {
-    let peers = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
+/// The network reports that this thread waits for operations on these PEs, while `n` are in flight.
+pub(crate) fn waits_for_operations(peers: &[Pe], n: u64) {
+    let peers: Vec<u32> = peers.iter().take(MAX_LISTED).map(|pe| pe.0).collect();
+    let in_flight = InFlight { n: n.max(1), targets: peers.clone(), more: true };
+    process::lock(&WRITTEN).in_flight = Some(in_flight);
     let subject = Subject::Operations { peers };
     match OPERATIONS.get() {
         0 => {

@@ -9,6 +9,13 @@
 //! members, chosen by the tag of the agreement; a window that another agreement of the same PE
 //! currently offers is left out. If no slot in the window is free, all members see that and try the
 //! next window, and again those that some member had left out.
+//!
+//! Where threads may be in several collectives at once, a slot comes with a set of landings if one
+//! is free on all members. An agreement offers all sets that its PE has; what another one of the
+//! PE offers meanwhile is left out, and its team has none: it uses algorithms that need none. So
+//! no collective waits for a set, whatever order threads call in. A PE gives a set back with its
+//! slot, when it has read everything that was put there: a member of the next team that has the
+//! set writes only to members of that team, all of which had given it back.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -16,6 +23,7 @@ use crate::base::members::Members;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::net::calling;
 use crate::sync::channel::GENERATIONS;
+use crate::sync::flags;
 use crate::sync::mailbox::{MailboxMessage, mailboxes};
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
@@ -42,6 +50,8 @@ struct Proposal {
     offered: bool,
     /// Whether this member can keep the team for later calls.
     keeps: bool,
+    /// Sets of landings that are free here, by bits.
+    landings: u64,
 }
 
 impl Proposal {
@@ -54,19 +64,20 @@ impl Proposal {
             alike: self.alike && other.alike && self.arguments == other.arguments,
             offered: self.offered && other.offered,
             keeps: self.keeps && other.keeps,
+            landings: self.landings & other.landings,
         }
     }
 
     fn message(self, landing: u64) -> MailboxMessage {
         let flags = [self.able, self.alike, self.offered, self.keeps];
         let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
-        [landing, self.free, self.generation, self.arguments, flags, 0]
+        [landing, self.free, self.generation, self.arguments, flags, self.landings]
     }
 
     fn from_message(message: &MailboxMessage) -> Proposal {
-        let [_, free, generation, arguments, flags, _] = *message;
+        let [_, free, generation, arguments, flags, landings] = *message;
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
-        Proposal { free, generation, able, arguments, alike, offered, keeps }
+        Proposal { free, generation, able, arguments, alike, offered, keeps, landings }
     }
 }
 
@@ -85,13 +96,21 @@ pub(crate) struct AgreementRequest {
     pub(crate) count: usize,
 }
 
+/// What a team has of the internal areas of its members: the same on all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) number: u16,
+    /// Its own set of landings, if there was one.
+    pub(crate) landings: Option<u8>,
+}
+
 /// What was agreed on: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
     /// These slots, in ascending order, with this generation. They are taken on this PE, too: the
     /// caller releases those of which it makes no team. The last field says whether all members
     /// keep the team.
-    Slots(Vec<u16>, u64, bool),
+    Slots(Vec<Slot>, u64, bool),
     /// Some member was not able to, or no slots are left.
     Refused,
     /// The members called with different arguments.
@@ -107,7 +126,10 @@ pub(crate) const ACTIVE_SETS: u16 = PREDEFINED as u16;
 /// Slots that no agreement gives.
 const TAKEN: u32 = PREDEFINED + 1;
 
-static SLOTS: LazyLock<Slots> = LazyLock::new(|| Slots::new(TAKEN));
+static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
+    let n_sets = flags::area().areas().landing_sets();
+    Slots::new(TAKEN, (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set))
+});
 
 /// The slots of this PE.
 pub(crate) fn slots() -> &'static Slots {
@@ -122,14 +144,16 @@ struct SlotState {
     /// Windows that an agreement in progress has on offer.
     offered: [bool; WINDOWS],
     generation: u64,
+    /// Sets of landings that are free, by bits, but for those that an agreement in progress offers.
+    landings: u64,
 }
 
 impl Slots {
-    /// All slots free but the first `taken`.
-    pub(crate) fn new(taken: u32) -> Slots {
+    /// All slots free but the first `taken`, and these sets of landings.
+    pub(crate) fn new(taken: u32, landings: u64) -> Slots {
         let mut free = [u64::MAX; WINDOWS];
         free[0] = u64::MAX << taken;
-        Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1 }))
+        Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1, landings }))
     }
 
     /// What is made from now on has a higher generation than this one.
@@ -139,20 +163,22 @@ impl Slots {
     }
 
     /// Give a slot back.
-    pub(crate) fn release(&self, slot: u16) {
-        let slot = slot as usize;
-        self.state().free[slot / WINDOW] |= 1 << (slot % WINDOW);
+    pub(crate) fn release(&self, Slot { number, landings }: Slot) {
+        let number = number as usize;
+        let mut state = self.state();
+        state.free[number / WINDOW] |= 1 << (number % WINDOW);
+        state.landings |= landings.map_or(0, |set| 1 << set);
     }
 
-    fn offer(&self, window: usize, request: AgreementRequest) -> (Proposal, bool) {
+    fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
         let AgreementRequest { arguments, able, keeps, .. } = request;
         let mut state = self.state();
-        let mine = !state.offered[window];
-        state.offered[window] = true;
-        let free = if mine { state.free[window] } else { 0 };
+        let offered = !std::mem::replace(&mut state.offered[window], true);
+        let free = if offered { state.free[window] } else { 0 };
         let generation = state.generation + 1;
         let able = able && generation < GENERATIONS;
-        (Proposal { free, generation, able, arguments, alike: true, offered: mine, keeps }, mine)
+        let landings = std::mem::take(&mut state.landings);
+        Proposal { free, generation, able, arguments, alike: true, offered, keeps, landings }
     }
 
     /// Take the lowest `count` slots that all members have free in `window`, if that many exist
@@ -161,25 +187,30 @@ impl Slots {
     fn settle(
         &self,
         window: usize,
-        mine: bool,
+        own: Proposal,
         agreed: Proposal,
         count: usize,
-    ) -> Option<Vec<u16>> {
+    ) -> Option<Vec<Slot>> {
         let mut state = self.state();
-        if mine {
+        if own.offered {
             state.offered[window] = false;
         }
+        state.landings |= own.landings;
         state.generation = state.generation.max(agreed.generation);
         if !(agreed.able && agreed.alike) {
             return None;
         }
-        let bits = (0..WINDOW).filter(|bit| agreed.free >> bit & 1 == 1).take(count);
-        let slots: Vec<u16> = bits.map(|bit| (window * WINDOW + bit) as u16).collect();
+        let bits = |of: u64| (0..u64::BITS).filter(move |bit| of >> bit & 1 == 1);
+        let mut sets = bits(agreed.landings).map(|set| set as u8);
+        let slot =
+            |bit| Slot { number: (window * WINDOW) as u16 + bit as u16, landings: sets.next() };
+        let slots: Vec<Slot> = bits(agreed.free).take(count).map(slot).collect();
         if slots.len() < count {
             return None;
         }
-        for &slot in &slots {
-            state.free[window] &= !(1 << (slot as usize % WINDOW));
+        for slot in &slots {
+            state.free[window] &= !(1 << (slot.number as usize % WINDOW));
+            state.landings &= !slot.landings.map_or(0, |set| 1 << set);
         }
         Some(slots)
     }
@@ -196,12 +227,12 @@ pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: Agreement
     let mut all_offered = true;
     for attempt in 0.. {
         let window = (first + attempt) % WINDOWS;
-        let (proposal, mine) = slots().offer(window, request);
+        let proposal = slots().offer(window, request);
         let agreed = match all_reduce(call, job, members, tag, proposal) {
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
         };
-        let slots = slots().settle(window, mine, agreed, count);
+        let slots = slots().settle(window, proposal, agreed, count);
         if !agreed.alike {
             return Agreed::Unlike;
         }

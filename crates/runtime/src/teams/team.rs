@@ -4,10 +4,12 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
+use crate::base::job::{self, Job};
 use crate::base::members::Members;
-use crate::base::{job, process};
+use crate::base::process;
 use crate::sync::channel::Channels;
-use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
+use crate::sync::flags;
+use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED, Slot};
 use core::ffi::c_int;
 use core::fmt;
 use core::ops::Deref;
@@ -33,7 +35,7 @@ pub(crate) struct Team {
     name: Name,
     /// How many splits of it all its members have called.
     splits: AtomicU32,
-    slot: u16,
+    slot: Slot,
     members: Members,
     me: TeamPe,
     /// The most members on one node.
@@ -48,7 +50,7 @@ pub(crate) struct Team {
 impl Team {
     pub(crate) fn new(
         name: Name,
-        slot: u16,
+        slot: Slot,
         generation: u64,
         members: Members,
         me: Pe,
@@ -57,12 +59,12 @@ impl Team {
     ) -> Team {
         let per_node = members.per_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
-        let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
+        let channels = Mutex::new(Channels::new(slot.number, generation, members.clone(), me));
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
         });
         Team {
-            handle: TeamHandle::new(slot, generation),
+            handle: TeamHandle::new(slot.number, generation),
             name,
             splits: AtomicU32::new(0),
             slot,
@@ -79,8 +81,8 @@ impl Team {
     pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
         let name = Name::Fixed("the active sets");
-        let mut team =
-            Team::new(name, ACTIVE_SETS, 0, world.clone(), me, nodes, TeamConfig::default());
+        let slot = Slot { number: ACTIVE_SETS, landings: Some(0) };
+        let mut team = Team::new(name, slot, 0, world.clone(), me, nodes, TeamConfig::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
     }
@@ -112,6 +114,20 @@ impl Team {
         self.levels.as_ref()
     }
 
+    /// The set of landings that its collectives use, if they have one: all teams use the same one
+    /// unless threads of a PE may be in several collectives at once.
+    #[inline]
+    pub(crate) fn landings(&self, job: &Job) -> Option<u8> {
+        if job.threads_somewhere { self.slot.landings } else { Some(0) }
+    }
+
+    /// Whether its collectives use the flags of each two PEs. All teams do unless threads of a PE
+    /// may be in several collectives at once: then those of the world do.
+    #[inline]
+    pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
+        !job.threads_somewhere || self.handle == TeamHandle::WORLD
+    }
+
     /// Reports that the team is new, and the algorithms of its collectives.
     #[cold]
     fn report(&self) {
@@ -127,7 +143,8 @@ impl Team {
             per_node: *per_node,
             oversubscribed: job.oversubscribed_somewhere,
             team: true,
-            shared_buffers: !job.threads_somewhere,
+            landings: self.landings(job).is_some(),
+            pair_flags: self.has_pair_flags(job),
         };
         for (operation, rows) in job.algorithms.table().described(&facts) {
             rushmem_log::trace!(team, "{operation} of the team: {rows}");
@@ -269,7 +286,10 @@ impl Teams {
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
-        let team = |(slot, (members, name)): (u16, (Members, &'static str))| {
+        let n_sets = flags::area().areas().landing_sets();
+        let team = |(number, (members, name)): (u8, (Members, &'static str))| {
+            let landings = (usize::from(number) < n_sets).then_some(number);
+            let slot = Slot { number: number.into(), landings };
             Some(Arc::new(Team::new(
                 Name::Fixed(name),
                 slot,
@@ -304,7 +324,7 @@ impl Teams {
 
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
         let handle = team.handle;
-        let slot = team.slot as usize;
+        let slot = team.slot.number as usize;
         team.report();
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         if teams.len() <= slot {

@@ -96,6 +96,17 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
         else if (me == 1)
             shmem_long_wait_until(heap, SHMEM_CMP_EQ, 8);
+    } else if (is("in_flight")) {
+        /* Operations on the last PE, which is stopped and on another node than PE 0, do not end. */
+        if (me == n - 1)
+            raise(SIGSTOP);
+        while (me == 0) {
+            for (int i = 0; i < 14; i++)
+                shmem_long_put_nbi(&words[i % 4], &source, 1, n - 1);
+            shmem_quiet();
+        }
+        if (me == 1)
+            shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
     } else if (is("even")) {
         /* PE 2 never comes to the collective of the even PEs, for which the odd ones wait. */
         if (me == 2)

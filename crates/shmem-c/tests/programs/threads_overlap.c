@@ -8,7 +8,7 @@
 
 enum { THREADS = 5, TEAMS = 6, SETS = 2, GROUPS = TEAMS + SETS, ROUNDS = 24 };
 
-/* A thread's program and what it is on. The first group is a team of all PEs. */
+/* A thread's program and what it is on. The first group is a team of all PEs, of the first thread the world. */
 struct program {
     int thread, steps;
     struct buffers buffers;
@@ -91,13 +91,16 @@ int main(int argc, char **argv) {
         for (int i = TEAMS; i < GROUPS; i++)
             p->groups[i] = group_set(i % 2 ? check_n / 3 : 0, 0, check_n - check_n / 3);
         members_free(p->groups[0].m);
-        p->groups[0].m = thread % 2 ? members_split(world, check_n - 1, -1, check_n) : members_split(world, 0, 1, check_n);
+        p->groups[0].m = thread == 0  ? members_world()
+                         : thread % 2 ? members_split(world, check_n - 1, -1, check_n)
+                                      : members_split(world, 0, 1, check_n);
     }
     shmem_barrier_all();
     all_at_once(run);
     for (int round = 0; round < ROUNDS; round++)
         crossed(round);
     shmem_barrier_all();
+    programs[0].groups[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
     for (int thread = 0; thread < THREADS; thread++) {
         for (int i = 0; i < GROUPS; i++)
             group_free(programs[thread].groups[i]);

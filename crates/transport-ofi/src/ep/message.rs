@@ -2,28 +2,35 @@
 #![allow(unsafe_code)]
 
 use super::{BufferUse, FiEndpoint, Post, refused};
-use crate::message::NBYTES;
+use crate::message::HEAD;
 use libfabric_sys as fi;
-use rushmem_transport::mem;
 
 impl FiEndpoint {
-    /// Starts a message. It is not injected: an injected message has no completion, so nobody would
-    /// know when it has left.
+    /// Starts a message, which is copied. It is not injected: an injected message has no
+    /// completion, so nobody would know when it has left.
     pub(crate) fn send(
         &mut self,
         pe: u32,
         to: fi::fi_addr_t,
-        message: &[u8; NBYTES],
+        head: &[u8; HEAD],
+        body: &[u8],
     ) -> Result<Post, i32> {
+        let nbytes = HEAD + body.len();
+        if nbytes > self.longest_message {
+            return Err(-fi::FI_EMSGSIZE);
+        }
         let endpoint = self.endpoint.raw();
         let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
-        // SAFETY: a cell has at least as many bytes.
-        unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, message.as_ptr(), NBYTES) };
+        // SAFETY: memory of this ep's own, which no operation uses, with room for the longest
+        // message.
+        unsafe { cell.base.copy_from_nonoverlapping(head.as_ptr(), HEAD) };
+        // SAFETY: the same.
+        unsafe { cell.skip(HEAD).base.copy_from_nonoverlapping(body.as_ptr(), body.len()) };
         let (desc, context) = (self.staging_desc(), self.context(op));
         // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
         // operation's.
-        let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
+        let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), nbytes, desc, to, context) };
         self.begun(code, op)
     }
 
@@ -34,7 +41,7 @@ impl FiEndpoint {
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base.cast();
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
-        let code = unsafe { fi::fi_recv(endpoint, to, NBYTES, desc, context) };
+        let code = unsafe { fi::fi_recv(endpoint, to, self.longest_message, desc, context) };
         if code != 0 {
             self.free.push(op);
             return refused(code);

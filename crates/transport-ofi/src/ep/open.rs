@@ -10,7 +10,6 @@ use super::{BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;
 use crate::fabric::Fabric;
 use crate::fid::Fid;
-use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
@@ -22,7 +21,8 @@ use std::sync::Arc;
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// An ep for `depth` operations, with cells of `copy_up_to` bytes.
+    /// An ep for `depth` operations, with cells for transfers of `copy_up_to` bytes and for
+    /// messages.
     ///
     /// # Errors
     /// libfabric's number.
@@ -30,13 +30,13 @@ impl FiEndpoint {
         fabric: Arc<Fabric>,
         n_pes: usize,
         depth: usize,
-        copy_up_to: usize,
+        (copy_up_to, longest_message): (usize, usize),
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
         // The service alone receives messages, and sleeps until one comes.
         let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
-        let staging = CellBlock::new(depth, copy_up_to.max(NBYTES));
+        let staging = CellBlock::new(depth, copy_up_to.max(longest_message));
         let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
             false => None,
             true => {
@@ -58,6 +58,7 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
+            longest_message,
             inject_up_to: fabric.facts.inject,
             write_arguments: WriteArguments::new(),
             completion: match fabric.facts.delivery {

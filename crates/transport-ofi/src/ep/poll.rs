@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::{BufferUse, EpFailure, FiEndpoint, Wanted};
-use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
 use std::mem::MaybeUninit;
+use std::slice;
 
 /// The errors of an operation whose local memory cannot be accessed or sent, whichever PE it is
 /// with.
@@ -21,13 +21,10 @@ impl FiEndpoint {
     /// # Errors
     /// What the provider says of an operation that failed.
     #[inline]
-    pub(crate) fn poll(
-        &mut self,
-        mut arrived: impl FnMut([u8; NBYTES]),
-    ) -> Result<usize, EpFailure> {
+    pub(crate) fn poll(&mut self, mut arrived: impl FnMut(&[u8])) -> Result<usize, EpFailure> {
         let mut taken = 0;
         loop {
-            let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
+            let mut entries = [const { MaybeUninit::<fi::fi_cq_msg_entry>::uninit() }; ENTRIES];
             let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
             // SAFETY: an open queue whose entries are of this kind, and room for the number
             // passed.
@@ -38,7 +35,7 @@ impl FiEndpoint {
                     for entry in &entries[..n] {
                         // SAFETY: the call wrote the first `n`.
                         let entry = unsafe { entry.assume_init() };
-                        self.complete(entry.op_context.cast(), &mut arrived);
+                        self.complete(entry.op_context.cast(), entry.len, &mut arrived);
                     }
                     taken += n;
                     if n < ENTRIES {
@@ -54,15 +51,15 @@ impl FiEndpoint {
     }
 
     #[inline]
-    fn complete(&mut self, context: *const u8, arrived: &mut impl FnMut([u8; NBYTES])) {
+    fn complete(&mut self, context: *const u8, nbytes: usize, arrived: &mut impl FnMut(&[u8])) {
         let Some(op) = self.contexts.index(context) else { return };
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
-            let mut message = [0; NBYTES];
-            let from = self.staging.cell(op).base;
-            // SAFETY: a cell has at least as many bytes, and its operation is over.
-            unsafe { mem::copy_bytes::<mem::VolatileLoads>(message.as_mut_ptr(), from, NBYTES) };
-            self.received(op);
-            return arrived(message);
+            let cell = self.staging.cell(op);
+            let nbytes = nbytes.min(cell.nbytes);
+            // SAFETY: initialized memory of this ep's own; its operation is over, and no other
+            // begins before the message was taken.
+            arrived(unsafe { slice::from_raw_parts(cell.base, nbytes) });
+            return self.received(op);
         }
         match self.end(op) {
             BufferUse::Landing(to) => {

@@ -2,14 +2,17 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use super::requests::How;
 use crate::ep::Wanted;
-use crate::message::NO_DATA;
-use crate::replies::Due;
+use crate::replies::{Answer, Due};
+use crate::requests::How;
+use crate::requests::Requests;
+use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, OldValue, Pe, RemoteAddr};
+use std::ptr::null_mut;
 
 impl OfiEndpoint {
     /// Refuses a word that no atomic operation can be about, before anything is started for it.
@@ -29,7 +32,7 @@ impl OfiEndpoint {
         unsafe { self.start_amo(pe, request, Some(wanted)) }?;
         match self.shared().amos {
             Amos::Network => self.completed(pe),
-            Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
+            Amos::Software => self.due_at_most(0, |due| due.is_to(wanted.at)),
         }?;
         // SAFETY: a live local, written through a pointer to it.
         Ok(unsafe { (&raw const old).read() })
@@ -56,9 +59,22 @@ impl OfiEndpoint {
         }
         self.follow_writes(pe)?;
         self.shared().remote(pe, dest, width.nbytes())?;
-        let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
-        let how = How { awaited: request.old == OldValue::Returned, ..How::default() };
-        self.send(pe, Some(Update::of(request)), NO_DATA, slot, how)
+        let (update, awaited) = (Update::of(request), request.old == OldValue::Returned);
+        if awaited {
+            self.send_gathered(pe, How::default())?;
+        } else {
+            let fetched = wanted.map_or(null_mut(), |wanted| wanted.at);
+            // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
+            if unsafe { self.gather(pe, dest.segment, &[SmallOperation::Amo(update, fetched)]) }? {
+                return Ok(());
+            }
+        }
+        let slot = wanted.map(|wanted| self.slot(pe, Answer::Old(wanted))).transpose()?;
+        self.send(pe, Some(update), &[], slot, How { awaited, ..How::default() })?;
+        if !awaited {
+            self.small_has_left();
+        }
+        Ok(())
     }
 
     /// Updates a word of this PE; whether it is one.
@@ -82,11 +98,16 @@ impl OfiEndpoint {
             return false;
         }
         self.seen = came;
-        let (replies, slots) = (&self.ep.replies, &mut self.slots);
-        self.due.retain(|due| {
-            let Some(old) = replies.take(due.slot) else { return true };
-            // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
-            unsafe { due.wanted.width.write(due.wanted.at, old) };
+        let (replies, mut requests) = (&self.ep.replies, lock(&self.ep.requests));
+        let Requests { due, slots, .. } = &mut *requests;
+        due.retain_mut(|due| {
+            let Some((old, bytes)) = replies.take(due.slot) else { return true };
+            match &mut due.answer {
+                // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
+                Answer::Old(Wanted { at, width }) => unsafe { width.write(*at, old) },
+                // SAFETY: valid until now by the contracts of `start_amo` and `start_get`.
+                Answer::Batch(answers) => unsafe { answers.store(&bytes) },
+            }
             slots.push(due.slot);
             false
         });
@@ -95,7 +116,7 @@ impl OfiEndpoint {
 
     /// Whether replies are due.
     pub(crate) fn any_due(&self) -> bool {
-        !self.due.is_empty()
+        !self.requests().due.is_empty()
     }
 
     /// Waits until at most `most` of the replies that `which` chooses are due.
@@ -106,22 +127,23 @@ impl OfiEndpoint {
     ) -> Result<(), Error> {
         self.wait_for(None, |this| {
             this.collect();
-            match this.due.iter().filter(|due| which(due)).count() <= most {
+            let left = this.requests().due.iter().filter(|due| which(due)).count();
+            match left <= most {
                 true => Ok(Attempt::Done(())),
                 false => this.poll_ep(),
             }
         })
     }
 
-    /// A slot for an old value.
-    pub(super) fn slot(&mut self, pe: Pe, wanted: Wanted) -> Result<u32, Error> {
-        if self.slots.is_empty() {
+    /// A slot for an answer. The thread that polls may take one meanwhile.
+    pub(super) fn slot(&mut self, pe: Pe, answer: Answer) -> Result<u32, Error> {
+        let slot = loop {
+            if let Some(slot) = self.requests().slots.pop() {
+                break slot;
+            }
             self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
-        }
-        let Some(slot) = self.slots.pop() else {
-            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
-        self.due.push(Due { slot, pe: pe.0, wanted });
+        self.requests().due.push(Due { slot, pe: pe.0, answer });
         Ok(slot)
     }
 }

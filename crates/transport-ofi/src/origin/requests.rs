@@ -3,31 +3,110 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use crate::message::{Data, Message, NO_DATA};
-use rushmem_transport::kit::message::Request;
+use crate::replies::Answer;
+use crate::requests::How;
+use rushmem_transport::kit::batch::MAX_NBYTES;
+use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Put, RemoteAddr, SignalUpdate};
-use std::sync::atomic::Ordering;
-
-/// How a request is sent.
-#[derive(Clone, Copy, Default)]
-pub(super) struct How {
-    /// It is carried out after all before it.
-    pub(super) ordered: bool,
-    /// The target acknowledges it, which is after all before it, too.
-    pub(super) asks: bool,
-    /// The call waits for the reply.
-    pub(super) awaited: bool,
-}
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, Segment, SignalUpdate};
+use std::ptr::null_mut;
 
 impl OfiEndpoint {
     /// Orders what is issued to a PE from now on after what was issued to it before. Requests are
     /// carried out some time after they have arrived; and unless the provider keeps the order,
     /// writes complete at the target at any time.
-    pub(crate) fn begin_fence(&mut self) {
-        if self.issued.any_owing() || !self.shared().keeps_order() {
-            self.issued.fence();
+    pub(crate) fn begin_fence(&mut self) -> Result<(), Error> {
+        self.send_all_gathered(How::default())?;
+        self.n_fences = self.n_fences.wrapping_add(1);
+        let mut requests = self.requests();
+        if requests.issued.any_owing() || !self.shared().keeps_order() {
+            requests.issued.fence();
+            drop(requests);
+            self.fences = self.fences.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// Gathers operations to a PE of the job, the last of which is on this segment, unless they are
+    /// lone ones or those of the library itself, for which a PE waits; whether it did.
+    ///
+    /// # Safety
+    /// As [`Gather::add`](rushmem_transport::kit::gather::Gather::add).
+    #[inline]
+    pub(super) unsafe fn gather(
+        &mut self,
+        pe: Pe,
+        segment: Segment,
+        operations: &[SmallOperation],
+    ) -> Result<bool, Error> {
+        if !self.gathers || segment == Segment::Internal {
+            return Ok(false);
+        }
+        // SAFETY: the same contract.
+        unsafe { self.add(pe, operations, false) }
+    }
+
+    /// Adds operations to what is gathered for a PE, which leaves first if there is no room, unless
+    /// they are lone ones and those are not `included`; whether it did.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline]
+    unsafe fn add(
+        &mut self,
+        pe: Pe,
+        operations: &[SmallOperation],
+        included: bool,
+    ) -> Result<bool, Error> {
+        loop {
+            let mut requests = self.requests();
+            if !included && requests.gather.is_lone(pe) {
+                return Ok(false);
+            }
+            if requests.gather.has_room(pe, operations) {
+                // SAFETY: by contract.
+                unsafe { requests.gather.add(pe, operations) };
+                self.shared().note(&self.ep);
+                return Ok(true);
+            }
+            drop(requests);
+            self.send_gathered(pe, How::default())?;
+        }
+    }
+
+    /// Sends what is gathered for a PE; whether that is anything.
+    #[inline]
+    pub(super) fn send_gathered(&mut self, pe: Pe, how: How) -> Result<bool, Error> {
+        let mut requests = self.requests();
+        if !requests.gather.has_any(pe) {
+            return Ok(false);
+        }
+        let (batch, answers) = requests.take(pe);
+        drop(requests);
+        let slot = match answers.is_empty() {
+            true => None,
+            false => Some(self.slot(pe, Answer::Batch(answers))?),
+        };
+        self.send(pe, None, &batch, slot, how)?;
+        self.small_has_left();
+        Ok(true)
+    }
+
+    /// A batch or a lone operation has left.
+    #[inline]
+    pub(super) fn small_has_left(&self) {
+        if self.gathers {
+            self.requests().gather.has_left();
+        }
+    }
+
+    /// Sends what is gathered for all PEs.
+    fn send_all_gathered(&mut self, how: How) -> Result<(), Error> {
+        loop {
+            let pe = self.requests().gather.pes().last().copied();
+            let Some(pe) = pe else { return Ok(()) };
+            self.send_gathered(pe, how)?;
         }
     }
 
@@ -43,11 +122,11 @@ impl OfiEndpoint {
             return Err(Error::Unreachable(pe));
         }
         self.follow_writes(pe)?;
-        if !self.issued.is_before_fence_done(pe) {
+        if !self.requests().issued.is_before_fence_done(pe) {
             self.ask_for_ack(pe)?;
-            self.await_ack(pe, |this| this.issued.is_before_fence_done(pe))?;
+            self.await_ack(pe, |this| this.requests().issued.is_before_fence_done(pe))?;
         }
-        self.followed[pe] = self.issued.fences();
+        self.followed[pe] = self.fences;
         Ok(())
     }
 
@@ -65,18 +144,18 @@ impl OfiEndpoint {
 
     /// All that was issued is complete, so nothing needs to follow the fences up to now.
     pub(crate) fn settle(&mut self) {
-        self.settled = self.issued.fences();
+        self.settled = self.fences;
     }
 
     /// Whether something follows a fence that nothing to this PE has followed.
     #[inline(always)]
     pub(crate) fn is_past_fence(&self, pe: Pe) -> bool {
-        self.issued.fences() != self.settled && self.is_past_fence_of(pe)
+        self.fences != self.settled && self.is_past_fence_of(pe)
     }
 
     #[inline(never)]
     fn is_past_fence_of(&self, pe: Pe) -> bool {
-        self.followed.get(pe).copied().unwrap_or(0) != self.issued.fences()
+        self.followed.get(pe).copied().unwrap_or(0) != self.fences
     }
 
     /// Waits until a PE has acknowledged enough.
@@ -99,16 +178,20 @@ impl OfiEndpoint {
 
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     pub(crate) fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.issued.must_ask(pe) {
-            true => self.send(pe, None, NO_DATA, None, How { asks: true, ..How::default() }),
-            false => Ok(()),
+        let how = How { asks: true, ..How::default() };
+        if !self.send_gathered(pe, how)? && self.requests().issued.must_ask(pe) {
+            self.send(pe, None, &[], None, how)?;
         }
+        Ok(())
     }
 
     /// The same of all PEs.
     pub(crate) fn ask_for_acks(&mut self) -> Result<(), Error> {
-        for i in 0..self.issued.owing().len() {
-            self.ask_for_ack(self.issued.owing()[i])?;
+        self.send_all_gathered(How { asks: true, ..How::default() })?;
+        for i in 0.. {
+            let pe = self.requests().issued.owing().get(i).copied();
+            let Some(pe) = pe else { break };
+            self.ask_for_ack(pe)?;
         }
         Ok(())
     }
@@ -116,18 +199,19 @@ impl OfiEndpoint {
     /// Waits until a PE has carried out all requests.
     pub(crate) fn carried_out(&mut self, pe: Pe) -> Result<(), Error> {
         self.ask_for_ack(pe)?;
-        self.await_ack(pe, |this| this.issued.unacked(pe) == 0)?;
-        self.issued.settle(pe);
+        self.await_ack(pe, |this| this.requests().issued.unacked(pe) == 0)?;
+        self.requests().issued.settle(pe);
         Ok(())
     }
 
     /// Waits until all PEs have carried out all requests.
     pub(crate) fn all_carried_out(&mut self) -> Result<(), Error> {
         self.ask_for_acks()?;
-        while let Some(&pe) = self.issued.owing().last() {
+        loop {
+            let pe = self.requests().issued.owing().last().copied();
+            let Some(pe) = pe else { return Ok(()) };
             self.carried_out(pe)?;
         }
-        Ok(())
     }
 
     /// Sends a request as the next of its stream.
@@ -135,26 +219,28 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         update: Option<Update>,
-        (dest, data): (RemoteAddr, Data),
+        batch: &[u8],
         slot: Option<u32>,
-        How { ordered, asks, awaited }: How,
+        how: How,
     ) -> Result<(), Error> {
-        if !asks && self.issued.is_full(pe) {
+        if !how.asks && self.requests().issued.is_full(pe) {
             self.shared().state.count_retry();
-            self.await_ack(pe, |this| !this.issued.is_full(pe))?;
+            self.await_ack(pe, |this| !this.requests().issued.is_full(pe))?;
         }
         let shared = &self.progress.shared;
         let at = shared.peers.get(pe)?.at;
-        let place = self.issued.issue(pe, (ordered, asks));
-        let (stream, ack) = (self.issued.stream(shared.me), shared.acks.for_message_to(pe));
-        let request = Request { stream, place, ack, slot, update, dest };
-        let message = Message::Request(request, data).encode(shared.tag);
-        self.ep.requests.fetch_add(1, Ordering::Relaxed);
-        self.start(pe.0, awaited, |ep| ep.send(pe.0, at, &message))
+        let head = shared.issue(&mut self.requests(), pe, update, slot, how);
+        self.start(pe.0, how.awaited, |ep| ep.send(pe.0, at, &head, batch))
     }
 
-    /// Starts a put of a few bytes, or of none, and the update that signals it as one message;
-    /// returns whether it could be done so.
+    /// The longest put that travels in a message with its signal: where a NIC would write it, a
+    /// word.
+    fn longest_with_signal(&self) -> usize {
+        if self.gathers { MAX_NBYTES } else { 8 }
+    }
+
+    /// Starts a put of a few bytes, or of none, and the update that signals it together; returns
+    /// whether it could be done so.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -167,26 +253,42 @@ impl OfiEndpoint {
         if self.shared().amos == Amos::Network || pe == self.shared().me {
             return Ok(false);
         }
-        // SAFETY: valid by contract.
-        let Some(data) = (unsafe { Data::copy(put.source) }) else { return Ok(false) };
+        if put.source.nbytes > self.longest_with_signal() {
+            return Ok(false);
+        }
         self.shared().remote(pe, put.dest, put.source.nbytes)?;
-        self.start_signal(pe, signal, (put.dest, data)).map(|()| true)
+        let ordered = self.follow_for(pe, signal)?;
+        let update = Update::of(&signal.amo());
+        let data = SmallOperation::Put(put.dest, put.source);
+        let both = [data, SmallOperation::Amo(update, null_mut())];
+        let operations = if put.source.nbytes == 0 { &both[1..] } else { &both };
+        // SAFETY: valid by contract, and nothing is fetched.
+        if ordered || !unsafe { self.gather(pe, signal.dest.segment, operations) }? {
+            // SAFETY: the same.
+            unsafe { self.add(pe, operations, true) }?;
+            self.send_gathered(pe, How { ordered, ..How::default() })?;
+        }
+        Ok(true)
     }
 
-    /// Starts the update of a signal of another PE's that this PE's CPU does not carry out itself.
-    pub(crate) fn start_signal(
-        &mut self,
-        pe: Pe,
-        signal: &SignalUpdate,
-        data: (RemoteAddr, Data),
-    ) -> Result<(), Error> {
+    /// Waits until the update of a signal may be sent; whether it is carried out after all before
+    /// it.
+    fn follow_for(&mut self, pe: Pe, signal: &SignalUpdate) -> Result<bool, Error> {
         let ordered = signal.follows == Follows::All;
-        let keeps_order = self.shared().keeps_order();
-        match ordered && !keeps_order {
+        match ordered && !self.shared().keeps_order() {
             true => self.delivered(pe)?,
             false => self.follow_writes(pe)?,
         }
+        Ok(ordered)
+    }
+
+    /// Starts the update of a signal of another PE's that this PE's CPU does not carry out itself.
+    pub(crate) fn start_signal(&mut self, pe: Pe, signal: &SignalUpdate) -> Result<(), Error> {
+        let ordered = self.follow_for(pe, signal)?;
+        if ordered {
+            self.send_gathered(pe, How::default())?;
+        }
         let how = How { ordered, ..How::default() };
-        self.send(pe, Some(Update::of(&signal.amo())), data, None, how)
+        self.send(pe, Some(Update::of(&signal.amo())), &[], None, how)
     }
 }

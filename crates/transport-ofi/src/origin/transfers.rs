@@ -3,7 +3,10 @@
 
 use super::OfiEndpoint;
 use crate::ep::Remote;
-use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put};
+use crate::requests::How;
+use rushmem_transport::kit::batch::MAX_NBYTES;
+use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::{Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -16,6 +19,13 @@ impl OfiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
+        let is_small = (1..=MAX_NBYTES).contains(&source.nbytes) && pe != self.shared().me;
+        if is_small && self.gathers {
+            // SAFETY: the same contract.
+            if unsafe { self.gather_put(pe, dest, source) }? {
+                return Ok(true);
+            }
+        }
         self.follow(pe)?;
         if source.nbytes == 0 {
             return Ok(true);
@@ -30,13 +40,47 @@ impl OfiEndpoint {
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
         self.touch(pe);
+        if self.gathers {
+            self.written[pe] = self.n_fences;
+        }
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
             self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            if is_small {
+                self.small_has_left();
+            }
             return Ok(true);
         }
         // SAFETY: the same contract.
         unsafe { self.start_long_put(remote, source) }.map(|()| false)
+    }
+
+    /// Gathers a small put; whether it did. One that follows a fence after a write of the fabric's,
+    /// such as a flag that announces data, is a write as well: they have an order, and the next
+    /// write need not wait until the target has carried out a request.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline]
+    unsafe fn gather_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: LocalBuf,
+    ) -> Result<bool, Error> {
+        let written = self.written.get(pe).copied().unwrap_or(0);
+        if written != 0 && written != self.n_fences {
+            return Ok(false);
+        }
+        self.shared().remote(pe, dest, source.nbytes)?;
+        self.follow_writes(pe)?;
+        // SAFETY: the same contract.
+        let is_gathered =
+            unsafe { self.gather(pe, dest.segment, &[SmallOperation::Put(dest, source)]) }?;
+        if is_gathered && written != 0 {
+            self.written[pe] = 0;
+        }
+        Ok(is_gathered)
     }
 
     /// Starts a put that is not copied.
@@ -96,6 +140,15 @@ impl OfiEndpoint {
         let checked = self.shared().check_memory(LocalAccess::Write, dest);
         self.or_close(checked)?;
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
+        if completion == Completion::Now {
+            self.send_gathered(pe, How::default())?;
+        } else if dest.nbytes <= MAX_NBYTES
+            && pe != self.shared().me
+            // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
+            && unsafe { self.gather(pe, source.segment, &[SmallOperation::Get(source, dest)]) }?
+        {
+            return Ok(false);
+        }
         let known = self.shared().descriptor_of(dest);
         let mut done = 0;
         while done < dest.nbytes {
@@ -106,6 +159,9 @@ impl OfiEndpoint {
                 ep.read(&from, part, known)
             })?;
             done += part.nbytes;
+        }
+        if completion == Completion::AtQuiet && dest.nbytes <= MAX_NBYTES {
+            self.small_has_left();
         }
         Ok(false)
     }

@@ -29,7 +29,7 @@ impl Waiter for OfiEndpoint {
         self.state().polled();
         self.polls = self.polls.wrapping_add(1);
         let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
-        let is_expected = self.awaits_ack || !self.due.is_empty();
+        let is_expected = self.awaits_ack || self.any_due();
         if is_expected || in_turn || self.state().oversubscribed() {
             let served = self.progress.poll_service();
             worked |= self.or_close(served)?;
@@ -47,7 +47,8 @@ impl Waiter for OfiEndpoint {
 
     fn in_flight(&self) -> u64 {
         let of_ep = lock(&self.ep.ep).as_ref().map_or(0, FiEndpoint::in_flight);
-        u64::from(of_ep) + self.due.len() as u64
+        let requests = self.requests();
+        u64::from(of_ep) + (requests.due.len() + requests.gather.n_operations()) as u64
     }
 
     fn host(&self) -> &dyn Host {
@@ -92,15 +93,17 @@ impl OfiEndpoint {
         wait(self, attempt)
     }
 
-    /// Polls the ep; whether there was work.
+    /// Polls the ep and sends what found no room; whether there was work.
     pub(super) fn poll_ep<T>(&mut self) -> Result<Attempt<T>, Error> {
+        self.ep.send_unsent().map_err(|failure| self.give_up(&failure))?;
         let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
         Ok(if taken > 0 { Attempt::Worked } else { Attempt::Idle })
     }
 
     /// The PEs that owe something that is waited for.
     fn owing(&self) -> Vec<u32> {
-        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(self.towards).collect();
+        let due = self.requests().due.iter().map(|due| due.pe).collect::<Vec<_>>();
+        let mut owing: Vec<u32> = due.into_iter().chain(self.towards).collect();
         owing.sort_unstable();
         owing.dedup();
         owing

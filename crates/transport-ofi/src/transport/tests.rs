@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::ep::{Post, Remote};
-use crate::message::NBYTES;
 use crate::shared::SharedEp;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::lock::try_lock;
@@ -123,7 +122,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
             let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
-            let long = [0u8; NBYTES + 16];
+            let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 let sent = endpoint.start(1, false, |ep| {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
@@ -195,16 +194,55 @@ fn signals_are_not_answered_before_somebody_waits() {
         count(&mut other) == u64::from(SIGNALS)
     });
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.ep.acks.of(Pe(0)), 0, "nobody requested an acknowledgment");
-    assert!(endpoint.ep.is_owed(), "nor was one sent");
+    assert_eq!(endpoint.requests().issued.acked(Pe(0)), 0, "nobody requested an acknowledgment");
+    assert!(endpoint.requests().is_owed(), "nor was one sent");
     endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
     eventually("an acknowledgment comes", || {
         endpoint.poll().expect("no loss");
-        endpoint.ep.acks.of(Pe(0)) > 0
+        endpoint.requests().issued.acked(Pe(0)) > 0
     });
-    assert_eq!(endpoint.ep.acks.of(Pe(0)), SIGNALS + 1, "one more message asks for all");
-    assert!(!endpoint.ep.is_owed(), "all are acknowledged");
+    assert_eq!(
+        endpoint.requests().issued.acked(Pe(0)),
+        SIGNALS + 1,
+        "one more message asks for all"
+    );
+    assert!(!endpoint.requests().is_owed(), "all are acknowledged");
     std::mem::forget((endpoint, other));
+}
+
+/// Where what was gathered had to wait for the next call, it might never leave.
+#[test]
+fn what_is_gathered_leaves_without_a_call() {
+    const WORDS: usize = 100;
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let (one, mut got) = (1u64, 0u64);
+    let source = LocalBuf::source((&raw const one).cast(), 8);
+    let fetched = LocalBuf { base: (&raw mut got).cast(), nbytes: 8 };
+    for i in 0..WORDS {
+        let dest = RemoteAddr { offset: 8 * i as u64, ..START };
+        // SAFETY: the source is a local, which the call copies.
+        unsafe { endpoint.put(Pe(1), Put { dest, source, completion: Completion::Now }) }
+            .expect("memory of this PE");
+    }
+    let get = Get { dest: fetched, source: START, completion: Completion::AtQuiet };
+    // SAFETY: a local that lives until its answer is stored below.
+    unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
+    eventually("all that was put is there", || {
+        let mut bytes = Vec::new();
+        assert!(ofi.shared().segments.append_to(&mut bytes, START, 8 * WORDS));
+        bytes.chunks(8).all(|word| word == one.to_le_bytes())
+    });
+    eventually("the answer comes", || {
+        endpoint.poll().expect("no loss");
+        endpoint.collect();
+        !endpoint.any_due()
+    });
+    endpoint.all_completed().expect("no loss");
+    // This PE acknowledges as PE 0 what it has carried out as PE 1.
+    std::mem::forget(endpoint);
+    // SAFETY: a live local, written through a pointer to it.
+    assert_eq!(unsafe { (&raw const got).read_volatile() }, one);
 }
 
 /// Asks for a provider, and looks at an ep when a loss is reported.

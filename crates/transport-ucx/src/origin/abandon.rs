@@ -11,9 +11,9 @@ impl Origin {
     /// # Errors
     /// How many operations have not ended within the limit.
     pub(crate) fn abandon(&mut self, limit: Duration) -> Result<(), usize> {
+        self.gather.forget();
         self.pending.forget_fetched();
         for route in self.routes.iter_mut() {
-            route.held.clear();
             self.given_up.extend(route.flush.take());
             if self.worker.closes_by_force()
                 && let Some(open) = route.open.take()

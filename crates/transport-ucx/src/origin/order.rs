@@ -1,9 +1,9 @@
 //! What orders and completes what was issued: fence, quiet, and the service thread's help.
 //!
 //! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
-//! messages, which have numbers of their own. So a request, or a message of puts that were held
-//! back, waits after a fence until the puts before it are complete, and a put that follows a fence
-//! waits until the requests before it are known to be carried out. Where UCX's fence itself waits,
+//! messages, which have numbers of their own. So a request, or a batch of small operations, waits
+//! after a fence until the puts before it are complete, and a put that follows a fence waits until
+//! the requests before it are known to be carried out. Where UCX's fence itself waits,
 //! and serves no peer meanwhile, it is not called, and what follows a fence waits for all puts.
 //!
 //! Few requests are acknowledged by messages (`kit::requests`): a call that waits asks for one.
@@ -94,14 +94,14 @@ impl Origin {
 
     /// Begins to complete everything towards a PE.
     fn begin_quiet(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        self.send_held(shared, pe)?;
+        self.send_gathered(shared, pe)?;
         self.ask_for_ack(shared, pe)?;
         self.start_flush(shared, pe)
     }
 
-    /// Sends what is held back for a PE and begins a flush, unless there is nothing new to flush.
+    /// Sends what is gathered for a PE and begins a flush, unless there is nothing new to flush.
     fn start_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        self.send_held(shared, pe)?;
+        self.send_gathered(shared, pe)?;
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
         let Some(open) = route.open.as_ref().filter(|_| route.dirty) else { return Ok(()) };
@@ -207,12 +207,32 @@ impl Origin {
         Ok(true)
     }
 
+    /// How much towards each PE is not known to be complete; its completion was begun if there is
+    /// room for that.
+    pub(crate) fn in_flight(&mut self, shared: &SharedState) -> Result<Vec<(Pe, u64)>, Error> {
+        let owing = self.issued.owing().iter().copied();
+        let mut pes: Vec<Pe> = self.touched.iter().map(|&pe| Pe(pe)).chain(owing).collect();
+        pes.sort_unstable();
+        pes.dedup();
+        let room = shared.tuning.max_in_flight.saturating_sub(self.pending.in_flight());
+        let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
+        if has_room && self.is_quiet(shared)? {
+            return Ok(Vec::new());
+        }
+        let n = |pe: Pe| {
+            let route = &self.routes[pe];
+            let open = route.open.as_ref();
+            let of_ucx = open.map_or(0, |open| open.connection.in_flight() as u64);
+            let n = u64::from(self.issued.unacked(pe)).max(of_ucx);
+            if route.touched { n.max(1) } else { n }
+        };
+        Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
+    }
+
     /// Orders what was issued ahead of what follows, towards each PE.
     pub(crate) fn fence(&mut self, shared: &SharedState) -> Result<(), Error> {
         shared.loss.check()?;
-        for i in 0..self.touched.len() {
-            self.send_held(shared, Pe(self.touched[i]))?;
-        }
+        self.send_all_gathered(shared)?;
         self.issued.fence();
         let mut any = false;
         for &pe in &self.touched {
@@ -228,9 +248,10 @@ impl Origin {
         Ok(())
     }
 
-    /// While its owner is elsewhere: lets it work and completes what is in flight, but for puts if
-    /// it shall not `flush` them. Returns whether there was anything to do.
+    /// While its owner is elsewhere: sends what is gathered, lets it work and completes what is in
+    /// flight, but for puts if it shall not `flush` them. Returns whether there was anything to do.
     pub(crate) fn advance(&mut self, shared: &SharedState, flush: bool) -> Result<bool, Error> {
+        self.send_all_gathered(shared)?;
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
             if self.pending.in_flight() >= shared.tuning.max_in_flight {

@@ -5,8 +5,9 @@
 use super::Origin;
 use crate::pending::{PendingSlot, operated, sent};
 use crate::shared::SharedState;
-use crate::target::{PUTS_KIND, REQUEST_KIND};
+use crate::target::{BATCH_KIND, REQUEST_KIND};
 use crate::ucp::{UcpAtomic, callback, plain, started};
+use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
@@ -18,7 +19,7 @@ use ucx_sys::{UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_
 pub(super) struct MessageParts {
     pub(super) kind: u32,
     pub(super) update: Option<Update>,
-    /// What goes along to `place`; a message of the kind of puts brings what is held back.
+    /// What goes along to `place`; a batch brings what is gathered.
     pub(super) data: LocalBuf,
     pub(super) place: RemoteAddr,
     /// Where the old value goes, or null.
@@ -63,7 +64,7 @@ impl Origin {
         (ordered, blocks): (bool, bool),
     ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let (_, connection) = self.connection(shared, pe)?;
-        self.send_held(shared, pe)?;
+        self.send_gathered(shared, pe)?;
         if ordered {
             self.follow_all_puts(pe);
         }
@@ -73,6 +74,41 @@ impl Origin {
             MessageParts { update, data, place, fetched, ordered, blocks, ..MessageParts::EMPTY };
         // SAFETY: the same contract.
         unsafe { self.send(shared, pe, parts) }
+    }
+
+    /// As [`ask`](Origin::ask), of an operation that no thread waits for: a small one travels in a
+    /// batch.
+    ///
+    /// # Safety
+    /// As [`ask`](Origin::ask).
+    pub(crate) unsafe fn ask_nbi(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+        (data, place): (LocalBuf, RemoteAddr),
+        (ordered, blocks): (bool, bool),
+    ) -> Result<(), Error> {
+        let may_gather = !ordered
+            && self.may_gather(request.dest.segment, 0)
+            && self.may_gather(place.segment, data.nbytes);
+        if !may_gather || self.gather.is_lone(pe) {
+            // SAFETY: the same contract.
+            unsafe { self.ask(shared, pe, request, fetched, (data, place), (ordered, blocks)) }?;
+            if may_gather {
+                self.gather.has_left();
+            }
+            return Ok(());
+        }
+        let (_, connection) = self.connection(shared, pe)?;
+        self.touch(pe);
+        self.follow_puts(shared, pe, &connection, false)?;
+        let amo = SmallOperation::Amo(Update::of(request), fetched);
+        let both = [SmallOperation::Put(place, data), amo];
+        let operations = if data.nbytes > 0 { &both[..] } else { &both[1..] };
+        // SAFETY: the same contract.
+        unsafe { self.gather(shared, pe, operations) }
     }
 
     /// Sends a request as the next of its stream.
@@ -91,12 +127,11 @@ impl Origin {
         if !asks {
             self.room_in_window(shared, pe)?;
         }
-        let is_due = !fetched.is_null();
         let width = update.map_or(AmoWidth::Eight, |update| update.width);
         let slot = self.pending.slot(&connection, fetched, width);
-        let data = match kind {
-            PUTS_KIND => slot.keep_data(&mut self.routes[pe].held),
-            _ => data,
+        let (data, is_due) = match kind {
+            BATCH_KIND => slot.keep_batch(&mut self.gather, pe),
+            _ => (data, !fetched.is_null()),
         };
         let header = slot.keep(
             Request {
@@ -157,7 +192,7 @@ impl Origin {
         let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
-        self.send_held(shared, pe)?;
+        self.send_gathered(shared, pe)?;
         let key = self.key(shared, pe, word.segment)?;
         self.room(shared)?;
         self.follow_requests(shared, pe)?;
@@ -187,6 +222,7 @@ impl Origin {
         pe: Pe,
         (slot, turn): (Rc<PendingSlot>, u32),
     ) -> Result<(), Error> {
+        self.send_all_gathered(shared)?;
         self.until(shared, Some(pe), |_| slot.is_past(turn))
     }
 }

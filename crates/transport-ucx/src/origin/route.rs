@@ -13,8 +13,6 @@ pub(super) struct Route {
     pub(super) touched: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
     pub(super) dirty: bool,
-    /// Small puts that were not sent so far.
-    pub(super) held: Vec<u8>,
     /// A flush that has not ended.
     pub(super) flush: Option<UcpRequest>,
     /// Before the last fence there were puts that were not known to be complete.

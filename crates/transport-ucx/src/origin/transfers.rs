@@ -5,6 +5,7 @@ use super::Origin;
 use crate::pending::{PePending, noted};
 use crate::shared::SharedState;
 use crate::ucp::{plain, started};
+use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
 use std::ffi::c_void;
 use ucx_sys::ucs_status_ptr_t;
@@ -32,7 +33,7 @@ impl Origin {
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         if local.nbytes == 0 {
             return Ok(());
         }
@@ -41,20 +42,55 @@ impl Origin {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
             shared.loss.check_memory(access, local)?;
         }
-        let (endpoint, connection) = self.connection(shared, pe)?;
+        let (_, connection) = self.connection(shared, pe)?;
         self.touch(pe);
-        let is_held = kind == TransferKind::PutNbi && self.may_hold(local.nbytes);
-        if !is_held {
-            self.send_held(shared, pe)?;
+        // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
+        // would have to wait.
+        let is_ordered =
+            kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
+        let may_gather =
+            kind != TransferKind::Get && !is_ordered && self.may_gather(at.segment, local.nbytes);
+        if may_gather && !self.gather.is_lone(pe) {
+            if is_put {
+                self.follow_puts(shared, pe, &connection, false)?;
+            }
+            let operation = match is_put {
+                true => SmallOperation::Put(at, local),
+                false => SmallOperation::Get(at, local),
+            };
+            // SAFETY: valid by contract.
+            return unsafe { self.gather(shared, pe, &[operation]) };
         }
+        match kind {
+            // This call waits.
+            TransferKind::Get => self.send_all_gathered(shared)?,
+            _ => self.send_gathered(shared, pe)?,
+        }
+        // SAFETY: the same contract.
+        unsafe { self.begin_transfer(shared, pe, kind, at, local) }?;
+        if may_gather {
+            self.gather.has_left();
+        }
+        Ok(())
+    }
+
+    /// Has UCX carry out a transfer, and waits for its end where its call does.
+    ///
+    /// # Safety
+    /// As [`transfer`](Origin::transfer).
+    unsafe fn begin_transfer(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        kind: TransferKind,
+        at: RemoteAddr,
+        local: LocalBuf,
+    ) -> Result<(), Error> {
+        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
+        let (endpoint, connection) = self.connection(shared, pe)?;
         let key = self.key(shared, pe, at.segment)?;
         if is_put {
-            if is_held {
-                // It travels in a message, of which UCX's fence knows nothing.
-                self.follow_puts(shared, pe, &connection, false)?;
-                // SAFETY: valid by contract.
-                return unsafe { self.hold(shared, pe, at, local) };
-            }
             self.follow_requests(shared, pe)?;
             self.follow_puts(shared, pe, &connection, self.worker.orders())?;
             self.routes[pe].dirty = true;

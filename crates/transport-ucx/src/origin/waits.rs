@@ -36,7 +36,7 @@ impl Waiter for Waiting<'_> {
     }
 
     fn in_flight(&self) -> u64 {
-        self.origin.pending.in_flight() as u64
+        (self.origin.pending.in_flight() + self.origin.gather.n_operations()) as u64
     }
 
     fn host(&self) -> &dyn Host {

@@ -107,6 +107,18 @@ impl<T> Segments<T> {
         true
     }
 
+    /// Appends bytes for a peer. Returns false if they do not lie within the segment.
+    #[inline]
+    pub fn append_to(&self, bytes: &mut Vec<u8>, source: RemoteAddr, nbytes: usize) -> bool {
+        if self.bytes(source, nbytes).is_none() {
+            return false;
+        }
+        let start = bytes.len();
+        bytes.resize(start + nbytes, 0);
+        // SAFETY: as many bytes, just made.
+        unsafe { self.read_into(source, LocalBuf { base: bytes[start..].as_mut_ptr(), nbytes }) }
+    }
+
     /// Carries out an atomic operation by this CPU, after everything that was written before, and
     /// returns the old value, zero-extended, whatever the request says of it. `None` when the word
     /// does not lie within the segment, or is not aligned.

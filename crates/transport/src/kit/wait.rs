@@ -78,7 +78,7 @@ pub fn wait<W: Waiter, T>(
                 let pause = backoff.pause();
                 pause.take(|| waiter.sleep(at_most));
                 if pause == Pause::Sleep && backoff.is_report_due() {
-                    waiter.host().waits(&waiter.awaited());
+                    waiter.host().waits(&waiter.awaited(), waiter.in_flight());
                 }
             }
             Err(error) => break Err(error),

@@ -231,7 +231,9 @@ impl Explainer {
             if report.status.is_none() {
                 let (pid, stage) = server.progress(pe);
                 let (waits, held_locks) = (Vec::new(), Vec::new());
-                report.status = Some(Status { pid, pid_namespace: 0, stage, waits, held_locks });
+                let (pid_namespace, in_flight) = (0, None);
+                report.status =
+                    Some(Status { pid, pid_namespace, stage, waits, held_locks, in_flight });
             }
             is_any_outside |= is_outside(report);
         }

@@ -3,10 +3,10 @@
 
 use super::host::HostSlots;
 
-/// The hosts of the option -H.
-pub fn of_option(text: &str) -> Result<Vec<HostSlots>, String> {
+/// The hosts of an option, whose name appears in errors.
+pub fn of_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
-    hosts.map_err(|why| format!("-H {text}: {why}"))
+    hosts.map_err(|why| format!("{option} {text}: {why}"))
 }
 
 /// The hosts of a file, whose name appears in errors.

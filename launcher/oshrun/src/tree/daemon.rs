@@ -173,9 +173,7 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
             }
             subtree.start(&spec, &tree, plan, output);
         }
-        Err(StartFailure { status, sentence }) => {
-            up.send(&Up::Failed { status, sentence: format!("host {host}: {sentence}") });
-        }
+        Err(failure) => up.send(&Up::not_started(&host, &failure)),
     }
 }
 
@@ -250,7 +248,7 @@ impl Daemon {
     /// Reports that output of a PE of this process was lost.
     fn report_loss(&self, sentence: &str) {
         let sentence = format!("host {}: {sentence}", self.host);
-        self.up.send(&Up::Failed { status: 1, sentence });
+        self.up.send(&Up::failed(sentence));
     }
 
     fn execute(&mut self, order: Down, subtree: &mut Subtree) {

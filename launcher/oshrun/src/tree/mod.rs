@@ -31,7 +31,6 @@ use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
 use crate::explain::overdue::Watch;
 use crate::explain::survey::{Inquiry, RunningPe, Survey};
-use crate::failure::StartFailure;
 use crate::local_pes::LocalPes;
 use crate::output::Output;
 use crate::processes::{Child, Processes};
@@ -67,7 +66,7 @@ pub struct Subtree {
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
-    /// Set if PE 0's input comes from the parent.
+    /// Set if the input of PE 0 comes from [`Subtree::send_input`].
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
     /// Sends reports on the PEs of this process.
@@ -80,8 +79,9 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// An empty subtree. `has_parent`: the input of PE 0 comes from the parent, if PE 0 is here.
-    pub fn new(has_parent: bool, limit: Duration) -> io::Result<Subtree> {
+    /// An empty subtree. `sends_input`: the input of PE 0 comes from [`Subtree::send_input`], even
+    /// if PE 0 is here.
+    pub fn new(sends_input: bool, limit: Duration) -> io::Result<Subtree> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
         let (consumed, inputs_consumed) = mpsc::unbounded_channel();
@@ -94,7 +94,7 @@ impl Subtree {
             sigchld: unix::signal(SignalKind::child())?,
             readable,
             arrivals,
-            consumed: has_parent.then_some(consumed),
+            consumed: sends_input.then_some(consumed),
             inputs_consumed,
             explain,
             explained,
@@ -126,12 +126,13 @@ impl Subtree {
             }
             None => Ok(()),
         });
-        if let Err(StartFailure { status, sentence }) = started {
-            let sentence = match plan.host {
-                Some(host) => format!("host {host}: {sentence}"),
-                None => sentence,
-            };
-            self.events.push_back(Up::Failed { status, sentence });
+        if let Err(failure) = started {
+            self.events.push_back(match plan.host {
+                Some(host) => Up::not_started(&host, &failure),
+                None => {
+                    Up::Failed { status: failure.status, sentence: failure.sentence, host: None }
+                }
+            });
         }
     }
 

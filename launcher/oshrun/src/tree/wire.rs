@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::orders::Orders;
 use crate::explain::overdue::WaitId;
 use crate::explain::survey::{Inquiry, SurveyResult};
+use crate::failure::StartFailure;
 
 /// Maximum size of a message to the parent: a piece of output or of frames, and a header.
 pub const MAX_UP: usize = 512 * 1024;
@@ -69,6 +70,15 @@ pub struct Printed {
     pub continues: bool,
 }
 
+/// A host that is lost, or on which something could not be started.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FailedHost {
+    /// Its name, as the user wrote it.
+    pub name: String,
+    /// Whether PEs may still run there or on hosts behind it, at most for the host limit.
+    pub may_run: bool,
+}
+
 /// A message of a daemon to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
@@ -108,6 +118,8 @@ pub enum Up {
         status: i32,
         /// Why, without oshrun's name.
         sentence: String,
+        /// The host that has failed, if one has: the job can be started again without it.
+        host: Option<FailedHost>,
     },
     /// A message to print, without oshrun's name.
     Notice(String),
@@ -122,6 +134,23 @@ pub enum Up {
     Done,
     /// Reply to [`Down::Ping`].
     Pong,
+}
+
+impl Up {
+    /// A failure that no other host would repair.
+    pub fn failed(sentence: String) -> Up {
+        Up::Failed { status: 1, sentence, host: None }
+    }
+
+    /// The daemon of this host cannot start what it has to.
+    pub fn not_started(host: &str, failure: &StartFailure) -> Up {
+        let failed = || FailedHost { name: host.to_string(), may_run: false };
+        Up::Failed {
+            status: failure.status,
+            sentence: format!("host {host}: {}", failure.sentence),
+            host: failure.is_of_host().then(failed),
+        }
+    }
 }
 
 /// A message of a parent to a daemon.

@@ -286,6 +286,16 @@ pub fn executable(file: &Path, text: &str) {
     assert!(shell.wait().expect("own child").success());
 }
 
+/// A file without a name, at its beginning.
+pub fn tempfile(text: &str) -> std::fs::File {
+    let memory =
+        rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
+    let mut file = std::fs::File::from(memory);
+    file.write_all(text.as_bytes()).expect("memory");
+    std::io::Seek::rewind(&mut file).expect("memory");
+    file
+}
+
 /// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs first;
 /// `$1` is the host, and descriptor 3 is standard input, also for background processes.
 pub struct Agent {

@@ -8,6 +8,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rushmem_transport::setting::environment;
+
 use super::finding::{Finding, Grade, Section};
 use super::outcome::{CheckOutcome, Tag};
 use super::pe::{HostReport, Pair, PairReport};
@@ -41,7 +43,7 @@ pub fn examine(examined: &Examined) -> Result<bool, String> {
     }
     show("\nthe job\n")?;
     let outcome = examined.run(&layout, "pairs", JOB_LIMIT, &[])?;
-    let chosen = report(&outcome)?;
+    let chosen = report(&outcome)?.or_else(|| environment("SHMEM_TRANSPORT"));
     let mut working = None;
     for name in others(&hosts, chosen.as_deref()) {
         let title = if one_host { ", as between hosts" } else { "" };

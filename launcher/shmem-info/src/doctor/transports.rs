@@ -25,7 +25,7 @@ fn section(one: Diagnosed, requested: Option<&str>) -> Section {
     let mut findings: Vec<Finding> = one.parts.into_iter().map(finding).collect();
     if is_requested && findings.iter().all(|finding| finding.grade != Grade::Ok) {
         let text = format!("SHMEM_TRANSPORT is {}, and nothing of it is usable", one.name);
-        let remedy = "unset SHMEM_TRANSPORT, or repair what follows";
+        let remedy = format!("unset SHMEM_TRANSPORT, or do what the notes on {} say", one.name);
         findings.insert(0, Finding::new(one.name, Grade::Bad, text).remedy(remedy));
     }
     Section { title: format!("transport {}: {found}", one.name), findings }

@@ -7,7 +7,8 @@ const FACTS: ChoiceFacts = ChoiceFacts {
     per_node: 7,
     oversubscribed: false,
     team: true,
-    shared_buffers: true,
+    landings: true,
+    pair_flags: true,
 };
 const SHARED: ChoiceFacts = ChoiceFacts { oversubscribed: true, ..FACTS };
 const APART: ChoiceFacts = ChoiceFacts { per_node: 1, ..FACTS };
@@ -41,7 +42,8 @@ fn what_is_built_in_leaves_no_case_open() {
                     per_node,
                     oversubscribed,
                     team,
-                    shared_buffers: team,
+                    landings: team,
+                    pair_flags: team,
                 });
                 for operation in Table::OPERATIONS {
                     assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
@@ -58,7 +60,10 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
     assert_eq!(choose(ChoiceFacts { per_node: 6, ..SHARED }), TwoLevel);
-    assert_eq!(choose(ChoiceFacts { per_node: 6, shared_buffers: false, ..SHARED }), Gather);
+    assert_eq!(
+        choose(ChoiceFacts { per_node: 6, landings: false, pair_flags: false, ..SHARED }),
+        Gather
+    );
     assert_eq!(choose(ChoiceFacts { per_node: 1, ..SHARED }), Gather);
     assert_eq!(choose(ChoiceFacts { team: false, ..SHARED }), Gather);
 }
@@ -77,7 +82,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
-    let several_at_once = ChoiceFacts { shared_buffers: false, ..TWO_NODES };
+    let several_at_once = ChoiceFacts { landings: false, pair_flags: false, ..TWO_NODES };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
     let scan = |facts| built_in().choose::<ScanAlgorithm>(8, || facts);
@@ -92,7 +97,7 @@ fn many_short_blocks_travel_together_over_a_network() {
     assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
     assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
     assert_eq!(
-        choose(8, ChoiceFacts { shared_buffers: false, ..eight }),
+        choose(8, ChoiceFacts { landings: false, pair_flags: false, ..eight }),
         AllToAllAlgorithm::Pairwise
     );
     assert_eq!(choose(8, ChoiceFacts { per_node: 8, ..eight }), AllToAllAlgorithm::Pairwise);

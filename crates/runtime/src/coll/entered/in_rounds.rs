@@ -6,7 +6,7 @@ use super::EnteredCollective;
 use crate::coll::execute::{Landings, Parts};
 use crate::memory::areas::LANDING;
 use crate::memory::range::SymmetricRange;
-use crate::sync::{channel, flags};
+use crate::sync::flags;
 use rushmem_collectives::bruck;
 
 impl EnteredCollective<'_> {
@@ -21,7 +21,7 @@ impl EnteredCollective<'_> {
         self.check_apart(source, dest);
         let (n, me) = (self.n(), self.me());
         let landings = match n == self.job.n_pes {
-            true => (Landings::OfJob, channel::next_collective_of_job()),
+            true => (Landings::OfJob, self.next_collective_of_job()),
             false => (Landings::Shared, 0),
         };
         if landings.0 == Landings::Shared {
@@ -29,7 +29,9 @@ impl EnteredCollective<'_> {
             self.run(none, none, Parts::Whole(0), bruck::all_to_all_entry(n, me));
         }
         let internal = flags::area();
-        let packed = internal.range(internal.areas().packed(), LANDING);
+        let set =
+            self.entry.team.landings(self.job).expect("rounds are chosen where there are landings");
+        let packed = internal.range(internal.areas().packed(set), LANDING);
         let plan = bruck::all_to_all(n, me);
         self.execute(source, dest, Parts::Equal(nbytes), packed, None, landings, plan);
     }

@@ -1,9 +1,10 @@
 //! Collectives by plans of two levels.
 //!
 //! Leaders are at other distances than members, so these plans need a flag for each two PEs. The
-//! active sets have such flags, and the rule by which they share them holds for teams, too, unless
-//! several threads of a PE are in collectives at once: two PEs make the calls that both take part
-//! in in the same order, since no PE ends these collectives before all PEs have entered them.
+//! active sets have such flags, and the rule by which they share them holds for teams, too: two PEs
+//! make the calls that both take part in in the same order, since no PE ends these collectives
+//! before all PEs have entered them. Where threads of a PE may be in several collectives at once,
+//! the world alone uses the flags.
 
 use super::EnteredCollective;
 use crate::base::process;
@@ -11,7 +12,6 @@ use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
-use crate::sync::channel;
 use crate::teams::active_set;
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::{self, NodeLists};
@@ -47,7 +47,7 @@ impl<'a> EnteredCollective<'a> {
             self.run_in_pairs(source, dest, whole, op, (Landings::BesideFlags, 0), plan);
         } else if nbytes <= LANDING {
             let landings = match self.n() == self.job.n_pes {
-                true => (Landings::OfJob, channel::next_collective_of_job()),
+                true => (Landings::OfJob, self.next_collective_of_job()),
                 false => (Landings::Shared, 0),
             };
             let plan = two_level::all_reduce_piece(levels, landings.0 == Landings::Shared);

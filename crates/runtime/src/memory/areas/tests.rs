@@ -12,8 +12,8 @@ fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
 
 #[test]
 fn nothing_overlaps() {
-    for n in [1u32, 2, 3, 64, 65, 512] {
-        let a = Areas::new(n);
+    for (n, sets) in [(1u32, 1), (2, 1), (3, 2), (64, 1), (65, LANDING_SETS), (512, 3)] {
+        let a = Areas::new(n, sets);
         let mut ends = vec![(0, WORD), (a.table(), n as usize * WORD)];
         ends.extend(a.exits().map(|at| (at, WORD)));
         ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
@@ -31,8 +31,10 @@ fn nothing_overlaps() {
             }
         }
         for k in 0..landing::count(n) as u8 {
-            ends.extend([0, 1].map(|copy| (a.landing(k, copy), LANDING)));
-            ends.extend([0, 1].map(|parity| (a.landing_of_job(k, parity), LANDING)));
+            for set in 0..sets as u8 {
+                ends.extend([0, 1].map(|copy| (a.landing(set, k, copy), LANDING)));
+                ends.extend([0, 1].map(|parity| (a.landing_of_job(set, k, parity), LANDING)));
+            }
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
         ends.push((a.progress(), WORD));
@@ -50,7 +52,7 @@ fn nothing_overlaps() {
 #[test]
 fn short_vectors_lie_beside_their_flags() {
     for n in [2, 100] {
-        let a = Areas::new(n);
+        let a = Areas::new(n, 1);
         for slot in [0, 3, 4, 1000] {
             for (edge, nbytes) in edges(n) {
                 let at = a.flag(slot, edge);
@@ -64,7 +66,7 @@ fn short_vectors_lie_beside_their_flags() {
 fn a_job_of_any_size_registers_no_more_than_is_allowed() {
     let around = (0..=22).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1]);
     for n in around.filter(|n| *n > 0) {
-        let nbytes = Areas::new(n).nbytes();
+        let nbytes = Areas::new(n, 1).nbytes();
         let allowed = (1 << 20) + 200 * n as usize;
         assert!(nbytes <= allowed, "{nbytes} bytes for {n} PEs, of {allowed}");
     }

@@ -7,16 +7,17 @@ const REQUEST: AgreementRequest =
 
 /// What one PE alone agrees on in a window.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
-    let (proposal, mine) = slots.offer(window, REQUEST);
-    slots.settle(window, mine, proposal, count)
+    let proposal = slots.offer(window, REQUEST);
+    let settled = slots.settle(window, proposal, proposal, count)?;
+    Some(settled.iter().map(|slot| slot.number).collect())
 }
 
 #[test]
 fn what_was_settled_is_not_offered_again_until_it_is_released() {
-    let slots = Slots::new(2);
+    let slots = Slots::new(2, 0);
     assert_eq!(settled(&slots, 0, 2), Some(vec![2, 3]));
     assert_eq!(settled(&slots, 0, 1), Some(vec![4]));
-    slots.release(3);
+    slots.release(Slot { number: 3, landings: None });
     assert_eq!(settled(&slots, 0, 1), Some(vec![3]));
     assert_eq!(settled(&slots, 0, 60), None);
     assert_eq!(settled(&slots, 0, 59), Some((5..64).collect()));
@@ -24,26 +25,44 @@ fn what_was_settled_is_not_offered_again_until_it_is_released() {
 
 #[test]
 fn a_window_on_offer_is_empty_for_others() {
-    let slots = Slots::new(0);
-    let (first, mine) = slots.offer(3, REQUEST);
+    let slots = Slots::new(0, 0);
+    let first = slots.offer(3, REQUEST);
     assert_eq!(settled(&slots, 3, 1), None);
-    let agreed = slots.settle(3, mine, first, 1);
-    assert_eq!(agreed, Some(vec![3 * WINDOW as u16]));
+    let agreed = slots.settle(3, first, first, 1);
+    assert_eq!(agreed, Some(vec![Slot { number: 3 * WINDOW as u16, landings: None }]));
+}
+
+#[test]
+fn no_two_teams_have_a_set_of_landings() {
+    let slots = Slots::new(0, 0b1100);
+    let sets = |agreed: Option<Vec<Slot>>| -> Vec<Option<u8>> {
+        agreed.expect("there are slots").iter().map(|slot| slot.landings).collect()
+    };
+    let first = slots.offer(0, REQUEST);
+    let beside = slots.offer(1, REQUEST);
+    assert_eq!((first.landings, beside.landings), (0b1100, 0), "the other one has them");
+    assert_eq!(sets(slots.settle(1, beside, beside, 1)), [None]);
+    let agreed = Proposal { landings: 0b1000, ..first };
+    assert_eq!(sets(slots.settle(0, first, agreed, 1)), [Some(3)], "others lack the second");
+    let two = slots.offer(0, REQUEST);
+    assert_eq!(sets(slots.settle(0, two, two, 2)), [Some(2), None]);
+    slots.release(Slot { number: 0, landings: Some(3) });
+    assert_eq!(slots.offer(0, REQUEST).landings, 0b1000);
 }
 
 #[test]
 fn what_is_refused_takes_nothing() {
-    let slots = Slots::new(0);
-    let (proposal, mine) = slots.offer(0, AgreementRequest { able: false, ..REQUEST });
-    assert_eq!(slots.settle(0, mine, proposal, 1), None);
-    let (proposal, mine) = slots.offer(0, REQUEST);
-    assert_eq!(slots.settle(0, mine, Proposal { alike: false, ..proposal }, 1), None);
+    let slots = Slots::new(0, 0);
+    let proposal = slots.offer(0, AgreementRequest { able: false, ..REQUEST });
+    assert_eq!(slots.settle(0, proposal, proposal, 1), None);
+    let proposal = slots.offer(0, REQUEST);
+    assert_eq!(slots.settle(0, proposal, Proposal { alike: false, ..proposal }, 1), None);
     assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
 }
 
 #[test]
 fn messages_carry_all_that_is_proposed() {
-    let proposal = Slots::new(7).offer(0, AgreementRequest { arguments: 5, ..REQUEST }).0;
+    let proposal = Slots::new(7, 5).offer(0, AgreementRequest { arguments: 5, ..REQUEST });
     for flags in 0..16 {
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
         let proposal = Proposal { able, alike, offered, keeps, ..proposal };
@@ -54,20 +73,20 @@ fn messages_carry_all_that_is_proposed() {
 
 #[test]
 fn generations_never_return() {
-    let slots = Slots::new(0);
-    let (first, mine) = slots.offer(0, REQUEST);
-    slots.settle(0, mine, Proposal { generation: 40, ..first }, 1);
-    assert_eq!(slots.offer(0, REQUEST).0.generation, 41);
+    let slots = Slots::new(0, 0);
+    let first = slots.offer(0, REQUEST);
+    slots.settle(0, first, Proposal { generation: 40, ..first }, 1);
+    assert_eq!(slots.offer(0, REQUEST).generation, 41);
     slots.reached(50);
     slots.reached(49);
-    assert_eq!(slots.offer(1, REQUEST).0.generation, 51);
+    assert_eq!(slots.offer(1, REQUEST).generation, 51);
 }
 
 #[test]
 fn generations_end() {
-    let slots = Slots::new(0);
+    let slots = Slots::new(0, 0);
     slots.reached(GENERATIONS - 2);
-    assert!(slots.offer(0, REQUEST).0.able);
+    assert!(slots.offer(0, REQUEST).able);
     slots.reached(GENERATIONS - 1);
-    assert!(!slots.offer(1, REQUEST).0.able);
+    assert!(!slots.offer(1, REQUEST).able);
 }

@@ -8,7 +8,7 @@ fn distributed(
     per_host: Option<u32>,
     is_strict: bool,
 ) -> Result<String, String> {
-    let hosts = super::super::list::of_option(hosts).expect("hosts");
+    let hosts = super::super::list::of_option("-H", hosts).expect("hosts");
     let parts = distribute(hosts, n_pes, per_host, is_strict)?;
     let shown = |part: &HostPes| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
     Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))

@@ -8,7 +8,7 @@ fn hosts(list: &[(&str, Option<u32>)]) -> Vec<HostSlots> {
 
 #[test]
 fn hosts_of_the_option() {
-    let list = of_option("a:4, me@b,[::1]:2,fe80::1,10.0.0.1:3").expect("hosts");
+    let list = of_option("-H", "a:4, me@b,[::1]:2,fe80::1,10.0.0.1:3").expect("hosts");
     let expected = [
         ("a", Some(4)),
         ("me@b", None),
@@ -25,7 +25,7 @@ fn hosts_of_the_option() {
         ("-oProxyCommand=x", "is not a host name"),
         (":4", "is not a host name"),
     ] {
-        let error = of_option(text).expect_err(text);
+        let error = of_option("-H", text).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");
     }
 }

@@ -1,0 +1,16 @@
+//! libFuzzer on the values of environment variables: each is read or refused.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use rushmem_runtime::settings::{ALL, Settings};
+
+fuzz_target!(|input: (u8, &str)| {
+    // The number of a variable, and its value.
+    let (number, text) = input;
+    let set = ALL[usize::from(number) % ALL.len()].name;
+    let lookup = |name: &str| (name == set).then(|| text.to_owned());
+    if let Ok(settings) = Settings::read(lookup) {
+        let sizes = settings.virtual_nodes.sizes(64);
+        assert!(sizes.is_none_or(|sizes| sizes.iter().sum::<u32>() == 64), "all PEs have a node");
+    }
+});

@@ -1,0 +1,141 @@
+//! Small operations that travel together, as the body of one request of a stream: for each a head,
+//! then the bytes or words that it brings, all little-endian.
+//!
+//! The target carries them out in the order in which they were issued. What they return follows
+//! the one reply, in the same order, in the target's order of bytes.
+
+use super::segments::Segments;
+use super::stream::Update;
+use crate::{AmoOp, AmoWidth, RemoteAddr, Segment};
+
+/// Most bytes that an operation of a batch puts or gets.
+pub const MAX_NBYTES: usize = 256;
+/// Most bytes that the operations of a batch return.
+pub const MAX_ANSWERS: usize = 32 << 10;
+
+/// Bytes ahead of those that an operation brings: an offset, a number of bytes or an operation and
+/// its width, a segment, a kind.
+pub(super) const HEAD: usize = 12;
+/// Bytes of a word that an operation brings.
+pub(super) const WORD: usize = 8;
+
+const PUT: u8 = 0;
+const GET: u8 = 1;
+const UPDATE: u8 = 2;
+const FETCH: u8 = 3;
+
+/// An operation of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchEntry<'a> {
+    /// These bytes are stored there.
+    Put(RemoteAddr, &'a [u8]),
+    /// This many bytes from there are returned.
+    Get(RemoteAddr, usize),
+    /// An atomic operation whose old value nobody needs.
+    Update(Update),
+    /// One whose old value is returned, as many bytes as the word has.
+    Fetch(Update),
+}
+
+fn head(at: RemoteAddr, [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let (offset, rest) = head.split_at_mut(WORD);
+    offset.copy_from_slice(&at.offset.to_le_bytes());
+    rest.copy_from_slice(&[low, high, at.segment as u8, kind]);
+    head
+}
+
+/// Appends a put of `nbytes` bytes, which are zero so far, and returns their place.
+#[inline]
+pub(super) fn append_put(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> &mut [u8] {
+    batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), PUT));
+    let start = batch.len();
+    batch.resize(start + nbytes, 0);
+    &mut batch[start..]
+}
+
+/// Appends a get.
+#[inline]
+pub(super) fn append_get(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) {
+    batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), GET));
+}
+
+/// Appends an atomic operation, whose old value is returned if it `fetches`.
+#[inline]
+pub(super) fn append_update(batch: &mut Vec<u8>, update: &Update, fetches: bool) {
+    let &Update { op, width, dest, operand, condition } = update;
+    let kind = if fetches { FETCH } else { UPDATE };
+    batch.extend_from_slice(&head(dest, [op as u8, width.nbytes() as u8], kind));
+    batch.extend_from_slice(&operand.to_le_bytes());
+    if op == AmoOp::CompareSwap {
+        batch.extend_from_slice(&condition.to_le_bytes());
+    }
+}
+
+/// The next operation, which leaves the batch; `None` at its end, or if no PE wrote these bytes.
+#[inline]
+pub fn next<'a>(batch: &mut &'a [u8]) -> Option<BatchEntry<'a>> {
+    let (&[offset @ .., low, high, segment, kind], mut rest) = batch.split_first_chunk::<HEAD>()?;
+    let at =
+        RemoteAddr { segment: Segment::from_number(segment)?, offset: u64::from_le_bytes(offset) };
+    let nbytes = usize::from(u16::from_le_bytes([low, high]));
+    let entry = match kind {
+        PUT => {
+            let data;
+            (data, rest) = rest.split_at_checked(nbytes)?;
+            BatchEntry::Put(at, data)
+        }
+        GET => BatchEntry::Get(at, nbytes),
+        UPDATE | FETCH => {
+            let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
+            let operand = word(&mut rest)?;
+            let condition = if op == AmoOp::CompareSwap { word(&mut rest)? } else { 0 };
+            let update = Update { op, width, dest: at, operand, condition };
+            if kind == FETCH { BatchEntry::Fetch(update) } else { BatchEntry::Update(update) }
+        }
+        _ => return None,
+    };
+    *batch = rest;
+    Some(entry)
+}
+
+#[inline]
+fn word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk::<WORD>()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+/// Carries out the operations of a batch, and appends to `answers` what they return. False if no PE
+/// would send such a one, which does no harm: it is carried out as far as it makes sense.
+pub fn carry_out<T>(mut batch: &[u8], segments: &Segments<T>, answers: &mut Vec<u8>) -> bool {
+    while let Some(entry) = next(&mut batch) {
+        let is_right = match entry {
+            BatchEntry::Put(at, data) => segments.write(at, data),
+            BatchEntry::Get(at, nbytes) => {
+                answers.len() + nbytes <= MAX_ANSWERS && segments.append_to(answers, at, nbytes)
+            }
+            BatchEntry::Update(update) => segments.apply(&update.at_target()).is_some(),
+            BatchEntry::Fetch(update) if answers.len() + WORD <= MAX_ANSWERS => {
+                let old = segments.apply(&update.at_target());
+                let append = |old| append_word(answers, update.width, old);
+                old.map(append).is_some()
+            }
+            BatchEntry::Fetch(_) => false,
+        };
+        if !is_right {
+            return false;
+        }
+    }
+    batch.is_empty()
+}
+
+fn append_word(answers: &mut Vec<u8>, width: AmoWidth, word: u64) {
+    match width {
+        AmoWidth::Four => answers.extend_from_slice(&(word as u32).to_ne_bytes()),
+        AmoWidth::Eight => answers.extend_from_slice(&word.to_ne_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

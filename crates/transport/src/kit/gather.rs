@@ -1,0 +1,244 @@
+//! Small operations that an origin gathers for each PE, to send them in one message
+//! ([`batch`](super::batch)): where processors move the data, one message costs as much as a
+//! hundred of them.
+//!
+//! What is gathered for a PE leaves
+//! - when there is no room for more,
+//! - ahead of anything else to that PE whose order matters,
+//! - with a fence, a quiet, and a call that waits,
+//! - and when a thread polls what calls left unfinished, at last the service thread.
+//!
+//! A lone operation is not gathered, so that it takes no longer than without all this: one of an
+//! origin that did something else for a while after its last small operations had left, to any PE.
+//! To look at each PE alone would gather nothing for operations that are spread over many PEs.
+#![allow(unsafe_code)]
+
+use super::backoff::FLUSH_DELAY;
+use super::batch::{self, HEAD, MAX_ANSWERS, WORD};
+use super::pe_map::PeMap;
+use super::stream::Update;
+use crate::{AmoOp, LocalBuf, Pe, RemoteAddr, mem};
+use std::time::{Duration, Instant};
+
+/// An operation that comes so long after the last ones had left is a lone one. A reply takes
+/// longer, and what a loop does between two operations less.
+const LONE_AFTER: Duration = Duration::from_micros(4);
+
+/// A small operation, as its origin issues it.
+#[derive(Clone, Copy, Debug)]
+pub enum SmallOperation {
+    /// A put of these bytes.
+    Put(RemoteAddr, LocalBuf),
+    /// A get of bytes that go here.
+    Get(RemoteAddr, LocalBuf),
+    /// An atomic operation. The old value goes here, unless that is null.
+    Amo(Update, *mut u8),
+}
+
+/// Where the answers to a batch go.
+#[derive(Debug, Default)]
+pub struct Answers {
+    dests: Vec<LocalBuf>,
+    nbytes: usize,
+}
+
+/// What is gathered for one PE.
+#[derive(Debug, Default)]
+struct Gathered {
+    batch: Vec<u8>,
+    answers: Answers,
+    n_operations: usize,
+}
+
+/// What an origin has gathered.
+#[derive(Debug)]
+pub struct Gather {
+    by_pe: PeMap<Gathered>,
+    /// The PEs for which something is gathered.
+    pes: Vec<Pe>,
+    n_operations: usize,
+    /// Most bytes of a batch, and of the answers to it.
+    limits: (usize, usize),
+    /// What is issued until then is no lone operation.
+    until: Option<Instant>,
+}
+
+impl SmallOperation {
+    /// The bytes that it takes in a batch, and in the answers to it.
+    #[inline]
+    fn nbytes(&self) -> (usize, usize) {
+        match *self {
+            SmallOperation::Put(_, source) => (HEAD + source.nbytes, 0),
+            SmallOperation::Get(_, dest) => (HEAD, dest.nbytes),
+            SmallOperation::Amo(Update { op, width, .. }, fetched) => {
+                let words = if op == AmoOp::CompareSwap { 2 } else { 1 };
+                (HEAD + words * WORD, if fetched.is_null() { 0 } else { width.nbytes() })
+            }
+        }
+    }
+
+    /// # Safety
+    /// The source of a put is valid for reads.
+    #[inline]
+    unsafe fn append_to(self, Gathered { batch, answers, n_operations }: &mut Gathered) {
+        *n_operations += 1;
+        match self {
+            SmallOperation::Put(at, source) => {
+                let to = batch::append_put(batch, at, source.nbytes).as_mut_ptr();
+                // SAFETY: as many bytes, valid by contract and just made.
+                unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source.base, source.nbytes) };
+            }
+            SmallOperation::Get(at, dest) => {
+                batch::append_get(batch, at, dest.nbytes);
+                answers.expect(dest);
+            }
+            SmallOperation::Amo(update, fetched) => {
+                batch::append_update(batch, &update, !fetched.is_null());
+                if !fetched.is_null() {
+                    answers.expect(LocalBuf { base: fetched, nbytes: update.width.nbytes() });
+                }
+            }
+        }
+    }
+}
+
+impl Gather {
+    /// Nothing so far, in a job of `n_pes` PEs. No batch has more than `nbytes` bytes, nor have the
+    /// answers to it.
+    pub fn new(n_pes: usize, nbytes: usize) -> Gather {
+        let (by_pe, limits) = (PeMap::new(n_pes), (nbytes, nbytes.min(MAX_ANSWERS)));
+        Gather { by_pe, pes: Vec::new(), n_operations: 0, limits, until: None }
+    }
+
+    /// The PEs for which something is gathered.
+    #[inline]
+    pub fn pes(&self) -> &[Pe] {
+        &self.pes
+    }
+
+    /// Whether something is gathered for a PE.
+    #[inline]
+    pub fn has_any(&self, pe: Pe) -> bool {
+        self.by_pe.get(pe).is_some_and(|gathered| !gathered.batch.is_empty())
+    }
+
+    /// How many operations are gathered.
+    pub fn n_operations(&self) -> usize {
+        self.n_operations
+    }
+
+    /// Whether the next small operation to a PE is a lone one, which leaves at once. It is called
+    /// once for each, and [`has_left`](Gather::has_left) once the lone one has.
+    #[inline]
+    pub fn is_lone(&mut self, pe: Pe) -> bool {
+        !self.has_any(pe) && self.none_left_lately()
+    }
+
+    fn none_left_lately(&mut self) -> bool {
+        let now = Instant::now();
+        let is_lone = self.until.is_none_or(|until| now >= until);
+        if is_lone {
+            self.until = now.checked_add(FLUSH_DELAY);
+        }
+        is_lone
+    }
+
+    /// A lone operation or a batch has left: the next operation may be a lone one soon.
+    #[inline]
+    pub fn has_left(&mut self) {
+        self.until = Instant::now().checked_add(LONE_AFTER);
+    }
+
+    /// Whether the batch to a PE has room for these operations; otherwise it leaves first.
+    #[inline]
+    pub fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
+        let Some(gathered) = self.by_pe.get(pe) else { return true };
+        let mut nbytes = (gathered.batch.len(), gathered.answers.nbytes);
+        for operation in operations {
+            let (batch, answers) = operation.nbytes();
+            nbytes = (nbytes.0 + batch, nbytes.1 + answers);
+        }
+        nbytes.0 <= self.limits.0 && nbytes.1 <= self.limits.1
+    }
+
+    /// Adds operations, for which there is room, to what is gathered for a PE. They are carried out
+    /// in this order.
+    ///
+    /// # Safety
+    /// The sources of puts are valid for reads; what is fetched is valid for writes until the
+    /// answers are stored or forgotten.
+    #[inline]
+    pub unsafe fn add(&mut self, pe: Pe, operations: &[SmallOperation]) {
+        let nbytes = self.limits.0;
+        let gathered = &mut self.by_pe[pe];
+        if gathered.batch.is_empty() {
+            gathered.batch.reserve(nbytes);
+            self.pes.push(pe);
+        }
+        for operation in operations {
+            // SAFETY: the same contract.
+            unsafe { operation.append_to(gathered) }
+        }
+        self.n_operations += operations.len();
+    }
+
+    /// Takes what is gathered for a PE, to be sent: the batch and where its answers go, both of
+    /// which are exchanged for empty ones.
+    pub fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut Answers) {
+        debug_assert!(batch.is_empty() && answers.dests.is_empty(), "to be filled again");
+        let gathered = &mut self.by_pe[pe];
+        std::mem::swap(&mut gathered.batch, batch);
+        std::mem::swap(&mut gathered.answers, answers);
+        self.n_operations -= std::mem::take(&mut gathered.n_operations);
+        if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
+            self.pes.swap_remove(at);
+        }
+        self.until = Instant::now().checked_add(FLUSH_DELAY);
+    }
+
+    /// After a loss: nothing of all this is sent, and no memory of callers is used any more.
+    pub fn forget(&mut self) {
+        for pe in self.pes.drain(..) {
+            self.by_pe[pe] = Gathered::default();
+        }
+        self.n_operations = 0;
+    }
+}
+
+impl Answers {
+    fn expect(&mut self, dest: LocalBuf) {
+        self.dests.push(dest);
+        self.nbytes += dest.nbytes;
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.dests.is_empty()
+    }
+
+    /// Stores the answers, which have come. Those of a liar, which are too short, are stored as far
+    /// as they go. Afterwards there are none.
+    ///
+    /// # Safety
+    /// What was to be fetched is valid for writes.
+    pub unsafe fn store(&mut self, mut bytes: &[u8]) {
+        for dest in self.dests.drain(..) {
+            let Some((answer, rest)) = bytes.split_at_checked(dest.nbytes) else { break };
+            // SAFETY: as many bytes, valid by contract.
+            unsafe {
+                mem::copy_bytes::<mem::VolatileLoads>(dest.base, answer.as_ptr(), dest.nbytes)
+            };
+            bytes = rest;
+        }
+        self.nbytes = 0;
+    }
+
+    /// What was to be fetched is wanted no more.
+    pub fn forget(&mut self) {
+        self.dests.clear();
+        self.nbytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Unit tests of `gather`.
+#![allow(unsafe_code)]
+
+use super::*;
+use crate::kit::batch::BatchEntry;
+use crate::{AmoWidth, Segment};
+use std::ptr::null_mut;
+
+const AT: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 8 };
+const PEER: Pe = Pe(1);
+/// Room for two puts of a word and a get.
+const LIMIT: usize = 2 * (HEAD + 8) + HEAD;
+const ADD: Update =
+    Update { op: AmoOp::Add, width: AmoWidth::Four, dest: AT, operand: 3, condition: 0 };
+
+fn put(word: &[u8]) -> SmallOperation {
+    SmallOperation::Put(AT, LocalBuf::source(word.as_ptr(), word.len()))
+}
+
+fn get(bytes: &mut [u8]) -> SmallOperation {
+    SmallOperation::Get(AT, LocalBuf { base: bytes.as_mut_ptr(), nbytes: bytes.len() })
+}
+
+/// Gathers for a peer, if there is room.
+fn add(gather: &mut Gather, operations: &[SmallOperation]) -> bool {
+    let has_room = gather.has_room(PEER, operations);
+    if has_room {
+        // SAFETY: the callers' memory lives as long as what they gather.
+        unsafe { gather.add(PEER, operations) }
+    }
+    has_room
+}
+
+fn take(gather: &mut Gather) -> (Vec<u8>, Answers) {
+    let (mut batch, mut answers) = (Vec::new(), Answers::default());
+    gather.take(PEER, &mut batch, &mut answers);
+    (batch, answers)
+}
+
+#[test]
+fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
+    let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
+    let mut gather = Gather::new(2, 4096);
+    let fetched = (&raw mut old).cast();
+    let all = [
+        put(&word),
+        get(&mut bytes),
+        SmallOperation::Amo(ADD, null_mut()),
+        SmallOperation::Amo(ADD, fetched),
+    ];
+    assert!(add(&mut gather, &all));
+    assert_eq!((gather.pes(), gather.n_operations()), (&[PEER][..], 4));
+    assert!(gather.has_any(PEER) && !gather.has_any(Pe(0)));
+    let (batch, mut answers) = take(&mut gather);
+    assert!(gather.pes().is_empty() && gather.n_operations() == 0 && !gather.has_any(PEER));
+    let mut left = &batch[..];
+    let entries: Vec<_> = std::iter::from_fn(|| batch::next(&mut left)).collect();
+    let [first, second] = [BatchEntry::Put(AT, &word), BatchEntry::Get(AT, 2)];
+    assert_eq!(entries, [first, second, BatchEntry::Update(ADD), BatchEntry::Fetch(ADD)]);
+    assert!(left.is_empty() && !answers.is_empty());
+    // SAFETY: the bytes and the word are alive.
+    unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) };
+    assert!(answers.is_empty());
+    assert_eq!((bytes, old), ([1, 2], 5));
+}
+
+#[test]
+fn a_batch_and_its_answers_are_bounded() {
+    let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
+    let mut gather = Gather::new(2, LIMIT);
+    assert!(add(&mut gather, &[put(&word), put(&word)]));
+    assert!(!gather.has_room(PEER, &[put(&word)]) && gather.has_room(Pe(0), &[put(&word)]));
+    assert!(add(&mut gather, &[get(&mut bytes)]));
+    let (batch, _) = take(&mut gather);
+    assert_eq!(batch.len(), LIMIT);
+    assert!(add(&mut gather, &[get(&mut bytes)]));
+    assert!(!gather.has_room(PEER, &[get(&mut [0; 2])]), "no room for the answer");
+    assert!(gather.has_room(PEER, &[get(&mut [0; 1])]));
+}
+
+#[test]
+fn only_a_lone_operation_leaves_at_once() {
+    let mut gather = Gather::new(3, LIMIT);
+    assert!(gather.is_lone(PEER), "the first one");
+    assert!(!gather.is_lone(PEER), "the first one may be leaving");
+    gather.until = None;
+    assert!(add(&mut gather, &[put(&[1; 8])]));
+    assert!(!gather.is_lone(PEER), "something is gathered");
+    assert!(gather.is_lone(Pe(2)), "nothing is gathered, and nothing left lately");
+    take(&mut gather);
+    let leaving = gather.until;
+    gather.has_left();
+    assert!(gather.until < leaving, "the next one may be a lone one soon");
+}
+
+#[test]
+fn nothing_is_sent_or_stored_after_a_loss() {
+    let mut bytes = [0u8; 8];
+    let mut gather = Gather::new(2, LIMIT);
+    assert!(add(&mut gather, &[get(&mut bytes)]));
+    gather.forget();
+    assert!(gather.pes().is_empty() && !gather.has_any(PEER) && gather.n_operations() == 0);
+    assert!(add(&mut gather, &[get(&mut bytes)]));
+    let (_, mut answers) = take(&mut gather);
+    answers.forget();
+    // SAFETY: nothing is stored.
+    unsafe { answers.store(&[1; 8]) };
+    assert_eq!(bytes, [0; 8]);
+}
+
+#[test]
+fn what_a_liar_answers_is_stored_as_far_as_it_goes() {
+    let mut words = [[0u8; 4]; 2];
+    let [first, second] = &mut words;
+    let mut gather = Gather::new(2, LIMIT);
+    assert!(add(&mut gather, &[get(first), get(second)]));
+    let (_, mut answers) = take(&mut gather);
+    // SAFETY: the words are alive.
+    unsafe { answers.store(&[3; 7]) };
+    assert!(answers.is_empty());
+    assert_eq!(words, [[3; 4], [0; 4]]);
+}

@@ -29,9 +29,9 @@ mod teams;
 
 pub use api::{amo, counters, ctx, heap, local, lock, rma, signal, team, wait};
 pub use base::call::Call;
-pub use base::handle::{ContextHandle, TeamHandle};
+pub use base::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, thread, time};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, private, step, tuning};
+pub use coll::{alltoallv, collectives, combine, nonblocking, private, step, tuning};
 pub use net::contexts::{Context, World};
 pub use net::order;

@@ -20,6 +20,8 @@
 #define _SHMEM_ALLTOALL_SYNC_SIZE 1
 /* Cray: length of a pSync array of an alltoalls. */
 #define _SHMEM_ALLTOALLS_SYNC_SIZE 1
+/* Rushmem: handle of no request. */
+#define SHMEMX_REQ_NULL ((shmemx_req_t)0)
 /* Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call. */
 #define SHMEMX_MALLOC_NO_BARRIER 4L
 
@@ -33,6 +35,9 @@ typedef struct {
     uint64_t completed_get;
     uint64_t target;
 } shmemx_pcntr_t;
+
+/* A non-blocking collective that was not yet waited for. */
+typedef struct rushmem_req *shmemx_req_t;
 #endif
 
 #if defined(__cplusplus)
@@ -557,6 +562,599 @@ int shmemx_ctx_fence_test(shmem_ctx_t ctx);
 int shmemx_quiet_test(void);
 int shmemx_ctx_quiet_test(shmem_ctx_t ctx);
 
+/* Rushmem: collectives */
+int shmemx_team_sync_nb(shmem_team_t team, shmemx_req_t *req);
+int shmemx_float_broadcast_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_double_broadcast_nb(shmem_team_t team, double *dest, const double *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_longdouble_broadcast_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_char_broadcast_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_schar_broadcast_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_short_broadcast_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_int_broadcast_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_long_broadcast_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_longlong_broadcast_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uchar_broadcast_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_ushort_broadcast_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uint_broadcast_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_ulong_broadcast_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_ulonglong_broadcast_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_int8_broadcast_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_int16_broadcast_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_int32_broadcast_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_int64_broadcast_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uint8_broadcast_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uint16_broadcast_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uint32_broadcast_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_uint64_broadcast_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_size_broadcast_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_ptrdiff_broadcast_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, int PE_root, shmemx_req_t *req);
+int shmemx_broadcastmem_nb(shmem_team_t team, void *dest, const void *source, size_t nelems,
+    int PE_root, shmemx_req_t *req);
+int shmemx_float_collect_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_double_collect_nb(shmem_team_t team, double *dest, const double *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longdouble_collect_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_char_collect_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_schar_collect_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_short_collect_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int_collect_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_long_collect_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longlong_collect_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uchar_collect_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ushort_collect_nb(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint_collect_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulong_collect_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulonglong_collect_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, shmemx_req_t *req);
+int shmemx_int8_collect_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int16_collect_nb(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int32_collect_nb(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int64_collect_nb(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint8_collect_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint16_collect_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint32_collect_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint64_collect_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_size_collect_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_ptrdiff_collect_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_collectmem_nb(shmem_team_t team, void *dest, const void *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_float_fcollect_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_double_fcollect_nb(shmem_team_t team, double *dest, const double *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longdouble_fcollect_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_char_fcollect_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_schar_fcollect_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_short_fcollect_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int_fcollect_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_long_fcollect_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longlong_fcollect_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uchar_fcollect_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ushort_fcollect_nb(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint_fcollect_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulong_fcollect_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulonglong_fcollect_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, shmemx_req_t *req);
+int shmemx_int8_fcollect_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int16_fcollect_nb(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int32_fcollect_nb(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int64_fcollect_nb(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint8_fcollect_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint16_fcollect_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint32_fcollect_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint64_fcollect_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_size_fcollect_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_ptrdiff_fcollect_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_fcollectmem_nb(shmem_team_t team, void *dest, const void *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_float_alltoall_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_double_alltoall_nb(shmem_team_t team, double *dest, const double *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longdouble_alltoall_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_char_alltoall_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_schar_alltoall_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_short_alltoall_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int_alltoall_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_long_alltoall_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longlong_alltoall_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uchar_alltoall_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ushort_alltoall_nb(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint_alltoall_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulong_alltoall_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulonglong_alltoall_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, shmemx_req_t *req);
+int shmemx_int8_alltoall_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int16_alltoall_nb(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int32_alltoall_nb(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int64_alltoall_nb(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint8_alltoall_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uint16_alltoall_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint32_alltoall_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint64_alltoall_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_size_alltoall_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_ptrdiff_alltoall_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_alltoallmem_nb(shmem_team_t team, void *dest, const void *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_uchar_and_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_and_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_and_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_and_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_and_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_and_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_and_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_and_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_and_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_and_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_and_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_and_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_and_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_and_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_uchar_or_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_or_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_or_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_or_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_or_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_or_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_or_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_or_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_or_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_or_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_or_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_or_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_or_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_or_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_uchar_xor_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_xor_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_xor_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_xor_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_xor_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_xor_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_xor_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_xor_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_xor_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_xor_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_xor_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_xor_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_xor_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_xor_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_char_max_reduce_nb(shmem_team_t team, char *dest, const char *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_schar_max_reduce_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_short_max_reduce_nb(shmem_team_t team, short *dest, const short *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int_max_reduce_nb(shmem_team_t team, int *dest, const int *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_long_max_reduce_nb(shmem_team_t team, long *dest, const long *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_longlong_max_reduce_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ptrdiff_max_reduce_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uchar_max_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_max_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_max_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_max_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_max_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_max_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_max_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_max_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_max_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_max_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_max_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_max_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_max_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_max_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_float_max_reduce_nb(shmem_team_t team, float *dest, const float *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_double_max_reduce_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_longdouble_max_reduce_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_char_min_reduce_nb(shmem_team_t team, char *dest, const char *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_schar_min_reduce_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_short_min_reduce_nb(shmem_team_t team, short *dest, const short *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int_min_reduce_nb(shmem_team_t team, int *dest, const int *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_long_min_reduce_nb(shmem_team_t team, long *dest, const long *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_longlong_min_reduce_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ptrdiff_min_reduce_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uchar_min_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_min_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_min_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_min_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_min_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_min_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_min_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_min_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_min_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_min_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_min_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_min_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_min_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_min_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_float_min_reduce_nb(shmem_team_t team, float *dest, const float *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_double_min_reduce_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_longdouble_min_reduce_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_char_sum_reduce_nb(shmem_team_t team, char *dest, const char *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_schar_sum_reduce_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_short_sum_reduce_nb(shmem_team_t team, short *dest, const short *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int_sum_reduce_nb(shmem_team_t team, int *dest, const int *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_long_sum_reduce_nb(shmem_team_t team, long *dest, const long *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_longlong_sum_reduce_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ptrdiff_sum_reduce_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uchar_sum_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_sum_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_sum_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_sum_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_sum_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_sum_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int16_sum_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_sum_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_sum_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_sum_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_sum_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_sum_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_sum_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_sum_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_float_sum_reduce_nb(shmem_team_t team, float *dest, const float *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_double_sum_reduce_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_longdouble_sum_reduce_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_complexd_sum_reduce_nb(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_complexf_sum_reduce_nb(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_char_prod_reduce_nb(shmem_team_t team, char *dest, const char *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_schar_prod_reduce_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_short_prod_reduce_nb(shmem_team_t team, short *dest, const short *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_int_prod_reduce_nb(shmem_team_t team, int *dest, const int *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_long_prod_reduce_nb(shmem_team_t team, long *dest, const long *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_longlong_prod_reduce_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ptrdiff_prod_reduce_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uchar_prod_reduce_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ushort_prod_reduce_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_uint_prod_reduce_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulong_prod_reduce_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_ulonglong_prod_reduce_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_int8_prod_reduce_nb(shmem_team_t team, int8_t *dest, const int8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int16_prod_reduce_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int32_prod_reduce_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_int64_prod_reduce_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint8_prod_reduce_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint16_prod_reduce_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint32_prod_reduce_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_uint64_prod_reduce_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_size_prod_reduce_nb(shmem_team_t team, size_t *dest, const size_t *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_float_prod_reduce_nb(shmem_team_t team, float *dest, const float *source, size_t nreduce,
+    shmemx_req_t *req);
+int shmemx_double_prod_reduce_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nreduce, shmemx_req_t *req);
+int shmemx_longdouble_prod_reduce_nb(shmem_team_t team, long double *dest,
+    const long double *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_complexd_prod_reduce_nb(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_complexf_prod_reduce_nb(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nreduce, shmemx_req_t *req);
+int shmemx_char_sum_inscan_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_schar_sum_inscan_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_short_sum_inscan_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int_sum_inscan_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_long_sum_inscan_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longlong_sum_inscan_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ptrdiff_sum_inscan_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uchar_sum_inscan_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ushort_sum_inscan_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nelems, shmemx_req_t *req);
+int shmemx_uint_sum_inscan_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulong_sum_inscan_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulonglong_sum_inscan_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, shmemx_req_t *req);
+int shmemx_int8_sum_inscan_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int16_sum_inscan_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_int32_sum_inscan_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_int64_sum_inscan_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint8_sum_inscan_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint16_sum_inscan_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint32_sum_inscan_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint64_sum_inscan_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_size_sum_inscan_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_float_sum_inscan_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_double_sum_inscan_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_longdouble_sum_inscan_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_complexd_sum_inscan_nb(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems, shmemx_req_t *req);
+int shmemx_complexf_sum_inscan_nb(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems, shmemx_req_t *req);
+int shmemx_char_sum_exscan_nb(shmem_team_t team, char *dest, const char *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_schar_sum_exscan_nb(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_short_sum_exscan_nb(shmem_team_t team, short *dest, const short *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int_sum_exscan_nb(shmem_team_t team, int *dest, const int *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_long_sum_exscan_nb(shmem_team_t team, long *dest, const long *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_longlong_sum_exscan_nb(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ptrdiff_sum_exscan_nb(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uchar_sum_exscan_nb(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ushort_sum_exscan_nb(shmem_team_t team, unsigned short *dest,
+    const unsigned short *source, size_t nelems, shmemx_req_t *req);
+int shmemx_uint_sum_exscan_nb(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulong_sum_exscan_nb(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_ulonglong_sum_exscan_nb(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems, shmemx_req_t *req);
+int shmemx_int8_sum_exscan_nb(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_int16_sum_exscan_nb(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_int32_sum_exscan_nb(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_int64_sum_exscan_nb(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint8_sum_exscan_nb(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint16_sum_exscan_nb(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint32_sum_exscan_nb(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_uint64_sum_exscan_nb(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_size_sum_exscan_nb(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_float_sum_exscan_nb(shmem_team_t team, float *dest, const float *source, size_t nelems,
+    shmemx_req_t *req);
+int shmemx_double_sum_exscan_nb(shmem_team_t team, double *dest, const double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_longdouble_sum_exscan_nb(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems, shmemx_req_t *req);
+int shmemx_complexd_sum_exscan_nb(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems, shmemx_req_t *req);
+int shmemx_complexf_sum_exscan_nb(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems, shmemx_req_t *req);
+int shmemx_req_test(shmemx_req_t *req, int *flag);
+int shmemx_req_wait(shmemx_req_t *req);
+
 #if defined(__cplusplus)
 }
 #endif
@@ -564,18 +1162,44 @@ int shmemx_ctx_quiet_test(shmem_ctx_t ctx);
 /* The type-generic interface of C11. */
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
+#define shmemx_alltoall_nb(...) \
+    RUSHMEM_RMA(shmemx_, _alltoall_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_and_reduce_nb(...) \
+    RUSHMEM_BITWISE_REDUCE(shmemx_, _and_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_broadcast_nb(...) \
+    RUSHMEM_RMA(shmemx_, _broadcast_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_collect_nb(...) \
+    RUSHMEM_RMA(shmemx_, _collect_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_fcollect_nb(...) \
+    RUSHMEM_RMA(shmemx_, _fcollect_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
 #define shmemx_ibget(...) \
     RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmemx_, _ibget, __VA_ARGS__)(__VA_ARGS__)
 #define shmemx_ibput(...) \
     RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmemx_, _ibput, __VA_ARGS__)(__VA_ARGS__)
+#define shmemx_max_reduce_nb(...) \
+    RUSHMEM_ORDERED_REDUCE(shmemx_, _max_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_min_reduce_nb(...) \
+    RUSHMEM_ORDERED_REDUCE(shmemx_, _min_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_or_reduce_nb(...) \
+    RUSHMEM_BITWISE_REDUCE(shmemx_, _or_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_prod_reduce_nb(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _prod_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
 #define shmemx_signal_add(...) \
     RUSHMEM_ON_CTX(shmemx_ctx_signal_add, shmemx_signal_add, __VA_ARGS__)(__VA_ARGS__)
 #define shmemx_signal_set(...) \
     RUSHMEM_ON_CTX(shmemx_ctx_signal_set, shmemx_signal_set, __VA_ARGS__)(__VA_ARGS__)
 #define shmemx_sum_exscan(...) \
     RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_exscan, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_sum_exscan_nb(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_exscan_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
 #define shmemx_sum_inscan(...) \
     RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_inscan, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_sum_inscan_nb(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_inscan_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_sum_reduce_nb(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_xor_reduce_nb(...) \
+    RUSHMEM_BITWISE_REDUCE(shmemx_, _xor_reduce_nb, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
 
 #endif /* C11 */
 
@@ -589,6 +1213,14 @@ inline void shmemx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t sign
     { return shmemx_ctx_signal_set(ctx, sig_addr, signal, pe); }
 
 #define RUSHMEM_RMA_OVERLOADS(T, N) \
+    inline int shmemx_alltoall_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, shmemx_req_t *req) \
+        { return shmemx_##N##_alltoall_nb(team, dest, source, nelems, req); } \
+    inline int shmemx_broadcast_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root, shmemx_req_t *req) \
+        { return shmemx_##N##_broadcast_nb(team, dest, source, nelems, PE_root, req); } \
+    inline int shmemx_collect_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, shmemx_req_t *req) \
+        { return shmemx_##N##_collect_nb(team, dest, source, nelems, req); } \
+    inline int shmemx_fcollect_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, shmemx_req_t *req) \
+        { return shmemx_##N##_fcollect_nb(team, dest, source, nelems, req); } \
     inline void shmemx_ibget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
         { return shmemx_##N##_ibget(dest, source, dst, sst, bsize, nblocks, pe); } \
     inline void shmemx_ibget(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
@@ -613,11 +1245,58 @@ RUSHMEM_RMA_OVERLOADS(unsigned long, ulong)
 RUSHMEM_RMA_OVERLOADS(unsigned long long, ulonglong)
 #undef RUSHMEM_RMA_OVERLOADS
 
+#define RUSHMEM_BITWISE_REDUCE_OVERLOADS(T, N) \
+    inline int shmemx_and_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_and_reduce_nb(team, dest, source, nreduce, req); } \
+    inline int shmemx_or_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_or_reduce_nb(team, dest, source, nreduce, req); } \
+    inline int shmemx_xor_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_xor_reduce_nb(team, dest, source, nreduce, req); }
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int8_t, int8)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int16_t, int16)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int32_t, int32)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int64_t, int64)
+#undef RUSHMEM_BITWISE_REDUCE_OVERLOADS
+
+#define RUSHMEM_ORDERED_REDUCE_OVERLOADS(T, N) \
+    inline int shmemx_max_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_max_reduce_nb(team, dest, source, nreduce, req); } \
+    inline int shmemx_min_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_min_reduce_nb(team, dest, source, nreduce, req); }
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(char, char)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(signed char, schar)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(short, short)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(int, int)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long, long)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long long, longlong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(float, float)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(double, double)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long double, longdouble)
+#undef RUSHMEM_ORDERED_REDUCE_OVERLOADS
+
 #define RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(T, N) \
+    inline int shmemx_prod_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_prod_reduce_nb(team, dest, source, nreduce, req); } \
     inline int shmemx_sum_exscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
         { return shmemx_##N##_sum_exscan(team, dest, source, nelems); } \
+    inline int shmemx_sum_exscan_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, shmemx_req_t *req) \
+        { return shmemx_##N##_sum_exscan_nb(team, dest, source, nelems, req); } \
     inline int shmemx_sum_inscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
-        { return shmemx_##N##_sum_inscan(team, dest, source, nelems); }
+        { return shmemx_##N##_sum_inscan(team, dest, source, nelems); } \
+    inline int shmemx_sum_inscan_nb(shmem_team_t team, T *dest, const T *source, size_t nelems, shmemx_req_t *req) \
+        { return shmemx_##N##_sum_inscan_nb(team, dest, source, nelems, req); } \
+    inline int shmemx_sum_reduce_nb(shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_req_t *req) \
+        { return shmemx_##N##_sum_reduce_nb(team, dest, source, nreduce, req); }
 RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(char, char)
 RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(signed char, schar)
 RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(short, short)

@@ -3,6 +3,7 @@
 
 mod coll;
 pub(crate) mod counters;
+mod nonblocking;
 mod rma;
 mod setup;
 mod sync;

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use rushmem_runtime::combine::Complex;
-use rushmem_runtime::{ContextHandle, TeamHandle, team, thread};
+use rushmem_runtime::{ContextHandle, RequestHandle, TeamHandle, team, thread};
 
 /// An exported function.
 pub struct Signature {
@@ -137,6 +137,7 @@ fn rust_of(c_type: &str) -> String {
         "shmem_team_t" => type_name::<TeamHandle>(),
         "shmem_team_config_t" => type_name::<team::TeamConfig>(),
         "shmem_ctx_t" => type_name::<ContextHandle>(),
+        "shmemx_req_t" => type_name::<RequestHandle>(),
         "shmemx_pcntr_t" => type_name::<crate::shmemx::counters::PerformanceCounters>(),
         "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
         "uint64_t (*) (void)" => type_name::<thread::GetThread>(),

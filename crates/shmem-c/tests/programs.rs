@@ -359,6 +359,7 @@ const HERE: &[&str] = &[
     "lock_contended.c",
     "max_to_all.c",
     "memory.c",
+    "nonblocking.c",
     "ordering.c",
     "over_nodes.c",
     "paths.c",

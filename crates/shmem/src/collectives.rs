@@ -280,7 +280,7 @@ pub(crate) fn sum<T: Pod + Arithmetic>() -> &'static rushmem_runtime::Combine {
     <crate::operator::Sum as crate::operator::Combines<T>>::COMBINE
 }
 
-fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize
+pub(crate) fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize
 where
     T: Pod,
 {
@@ -292,13 +292,13 @@ fn in_bytes<T>(nelems: usize) -> usize {
     nelems.saturating_mul(size_of::<T>())
 }
 
-fn elements_of<T>(nbytes: usize) -> usize {
+pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
     nbytes.checked_div(size_of::<T>()).unwrap_or(0)
 }
 
 /// End the job unless both are the same elements, or have none in common.
 #[track_caller]
-fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
+pub(crate) fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
     if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
         let place = Location::caller();
@@ -354,7 +354,7 @@ fn beyond(
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn wrong_length(call: Call, len: usize, needed: usize) -> ! {
+pub(crate) fn wrong_length(call: Call, len: usize, needed: usize) -> ! {
     let place = Location::caller();
     // Cause: an array is shorter than the collective needs.
     fail!(

@@ -56,7 +56,10 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
-fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -> Poll<R> {
+pub(crate) fn ready<R>(
+    context: &mut task::Context<'_>,
+    test: impl FnOnce() -> Option<R>,
+) -> Poll<R> {
     match test() {
         Some(result) => Poll::Ready(result),
         None => {

@@ -1,7 +1,7 @@
 //! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits
-//! as futures.
+//! and collectives as futures.
 
-use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, block_on};
+use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, Sum, block_on};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -140,4 +140,45 @@ shmem::test!(threads_share_transfers, pes = 2, || {
     });
     shmem.barrier_all();
     assert!((0..64).all(|i| array.load(i) == i as u64 / 16));
+});
+
+shmem::test!(collectives_are_futures, pes = PES, |shmem| {
+    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let world = shmem.world();
+    let own = shmem.array::<u64>(4);
+    own.write(&[u64::from(me) + 1; 4]);
+    let to = [(); 6].map(|()| shmem.array::<u64>(4));
+    let (all, some) = (shmem.array::<u64>(4 * n as usize), shmem.array::<u64>(4 * n as usize));
+    let (there, back) = (shmem.array::<u64>(n as usize), shmem.array::<u64>(n as usize));
+    there.write(&vec![u64::from(me); n as usize]);
+    shmem.barrier_all();
+    let sum = world.reduce_nb(Sum, &to[0], &own);
+    let from_last = world.broadcast_nb(&to[1], &own, n - 1);
+    let up_to_this = world.inscan_nb(&to[2], &own);
+    let before = world.exscan_nb(&to[3], &own);
+    let collected = world.collect_nb(&all, own.slice(..1 + me as usize % 2));
+    let equal = world.fcollect_nb(&some, &own);
+    let swapped = world.alltoall_nb(&back, &there);
+    // A blocking one comes behind them, and one that is dropped is waited for.
+    drop(world.sync_nb());
+    world.reduce(Sum, &to[4], &own);
+    assert_eq!(to[4].to_vec(), to[0].to_vec());
+    block_on(async {
+        let expected = n + n / 2;
+        assert_eq!(collected.await, expected as usize);
+        (sum.await, from_last.await, up_to_this.await, before.await);
+        (equal.await, swapped.await);
+    });
+    let up_to = |k: u64| k * (k + 1) / 2;
+    let (me, n) = (u64::from(me), u64::from(n));
+    assert_eq!(to[0].to_vec(), [up_to(n); 4]);
+    assert_eq!(to[1].to_vec(), [n; 4]);
+    assert_eq!(to[2].to_vec(), [up_to(me + 1); 4]);
+    assert_eq!(to[3].to_vec(), [up_to(me); 4]);
+    assert_eq!(back.to_vec(), (0..n).collect::<Vec<u64>>());
+    assert_eq!(some.to_vec(), (0..4 * n).map(|i| i / 4 + 1).collect::<Vec<u64>>());
+    let request = world.reduce_nb(Sum, &to[5], &own);
+    request.wait();
+    assert_eq!(to[5].to_vec(), [up_to(n); 4]);
+    shmem.barrier_all();
 });

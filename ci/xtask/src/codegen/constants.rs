@@ -74,6 +74,7 @@ impl Constant<'_> {
             "c_long" => format!("{value}L"),
             "usize" if self.name.contains("_TEAM_") => format!("((shmem_team_t){value})"),
             "usize" if self.name.starts_with("SHMEM_CTX_") => format!("((shmem_ctx_t){value})"),
+            "usize" if self.name.contains("_REQ_") => format!("((shmemx_req_t){value})"),
             kind => bail!("{} has the type {kind}, which means nothing in C", self.name),
         })
     }

@@ -123,6 +123,9 @@ typedef struct {
     uint64_t completed_get;
     uint64_t target;
 } shmemx_pcntr_t;
+
+/* A non-blocking collective that was not yet waited for. */
+typedef struct rushmem_req *shmemx_req_t;
 #endif
 
 ";

@@ -2,8 +2,8 @@
 //!
 //! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
 //! functions, in which TYPE stands for the element type. `shmemx.csv` lists the extensions in the
-//! same form: a family that is `like` one of the standard's has its prototype, and its types unless
-//! it names others. A family of its own may have types, too.
+//! same form: a family that is `like` one of the standard's has its prototype, followed by `args` if
+//! there are any, and its types unless it names others. A family of its own may have types, too.
 
 use std::collections::HashMap;
 
@@ -169,6 +169,7 @@ fn parameters(args: &str) -> impl Iterator<Item = &str> {
 
 fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<CFunction> {
     let (family, like) = (&record["family"], &record["like"]);
+    let added = || parameters(&record["args"]).filter(|args| !args.is_empty()).map(str::to_owned);
     let extension = |symbol: String, of: &CFunction| CFunction {
         symbol,
         family: family.clone(),
@@ -179,8 +180,13 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
         ..of.clone()
     };
     // A generic of ours stands for functions of ours alone.
+    let suffix = family.strip_prefix(&like.replacen("shmem_", "shmemx_", 1)).unwrap_or_default();
     let other_name = |symbol: String, of: &CFunction| CFunction {
-        generic: of.generic.replacen("shmem_", "shmemx_", 1),
+        generic: match of.generic.as_str() {
+            "" => String::new(),
+            generic => generic.replacen("shmem_", "shmemx_", 1) + suffix,
+        },
+        parameters: of.parameters.iter().cloned().chain(added()).collect(),
         ..extension(symbol, of)
     };
     if like.is_empty() {

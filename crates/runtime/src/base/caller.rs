@@ -48,7 +48,8 @@ pub(crate) fn check(call: Call, job: &Job) {
         );
     }
     CALLS.fetch_add(1, Relaxed);
-    if job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+    let is_of_program = thread::carries_out().is_none();
+    if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         // Cause: a thread calls after `shmem_init`, or `shmem_init_thread` with a lower level.
         warn_once(
             call,

@@ -18,5 +18,7 @@ pub const SHMEM_COLOR_UNDEFINED: c_int = -1;
 pub const _SHMEM_ALLTOALL_SYNC_SIZE: c_int = 1;
 /// Cray: length of a pSync array of an alltoalls.
 pub const _SHMEM_ALLTOALLS_SYNC_SIZE: c_int = 1;
+/// Rushmem: handle of no request.
+pub const SHMEMX_REQ_NULL: usize = 0;
 /// Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call.
 pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;

@@ -1,5 +1,5 @@
-//! The handles of teams and contexts as they cross the C boundary: numbers that have a meaning only
-//! with the tables of `teams::team` and `net::contexts`.
+//! The handles of teams, contexts and requests as they cross the C boundary: numbers that have a
+//! meaning only with the tables of `teams::team`, `net::contexts` and `coll::nonblocking`.
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
 /// its team is known for what it is.
@@ -26,6 +26,16 @@ impl TeamHandle {
     pub(crate) fn slot(self) -> Option<usize> {
         (self.0 & ((1 << Self::SLOT_BITS) - 1)).checked_sub(1)
     }
+}
+
+/// `shmemx_req_t` as it crosses the C boundary: a number that no other request of the process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct RequestHandle(pub usize);
+
+impl RequestHandle {
+    /// `SHMEMX_REQ_NULL`
+    pub const NULL: RequestHandle = RequestHandle(0);
 }
 
 /// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the

@@ -1,5 +1,5 @@
-//! What observes the calls and accesses of this PE: the checks of `SHMEM_CHECK`, counters, and a
-//! trace.
+//! What observes the calls and accesses of this PE: the checks of `SHMEM_CHECK`, counters, a trace,
+//! and the requests of non-blocking collectives while some are unfinished.
 //!
 //! One word says whether anything does: a call that may wait loads it and branches to a cold path.
 //! Accesses take their cold path anyway, since the segments of the fast path are empty while
@@ -24,9 +24,11 @@ pub(crate) enum Observer {
     Counters = 2,
     /// `SHMEM_TRACE`
     Trace = 4,
+    /// Unfinished requests of non-blocking collectives: a blocking one waits for those of its team.
+    Requests = 8,
 }
 
-/// The observers of this process, as a sum. Written at init and finalize alone.
+/// The observers of this process, as a sum. Written at init and finalize, and by requests.
 static OBSERVERS: AtomicU32 = AtomicU32::new(0);
 
 /// Adds an observer.
@@ -45,9 +47,14 @@ pub(crate) fn any() -> bool {
     OBSERVERS.load(Relaxed) != 0
 }
 
+/// Whether this one does.
+pub(crate) fn has(observer: Observer) -> bool {
+    OBSERVERS.load(Relaxed) & observer as u32 != 0
+}
+
 /// The ring, if there is a trace.
 fn ring() -> Option<&'static Ring> {
-    trace::get().filter(|_| OBSERVERS.load(Relaxed) & Observer::Trace as u32 != 0)
+    trace::get().filter(|_| has(Observer::Trace))
 }
 
 /// An access: as what it counts, and its arguments. `pe` is as the program gave it.

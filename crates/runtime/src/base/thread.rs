@@ -1,9 +1,11 @@
 //! Which thread calls: one of the system's, unless the program has registered a function that
-//! numbers its threads. A program whose threads move between those of the system does that.
+//! numbers its threads. A program whose threads move between those of the system does that. And
+//! which threads of the library carry out non-blocking collectives.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::process;
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
@@ -45,4 +47,23 @@ pub(crate) fn current() -> Caller {
         Some(number) => Caller::OfProgram(unsafe { number() }),
         None => Caller::OfSystem(thread::current().id()),
     }
+}
+
+thread_local! {
+    static CARRIES_OUT: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// Calls `act`, with which this thread of the library carries out what the program called.
+pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
+    CARRIES_OUT.set(Some(call));
+    let result = act();
+    CARRIES_OUT.set(None);
+    result
+}
+
+/// The non-blocking collective that this thread carries out, if it is one of the library's.
+#[cold]
+#[inline(never)]
+pub(crate) fn carries_out() -> Option<Call> {
+    CARRIES_OUT.get()
 }

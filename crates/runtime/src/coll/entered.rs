@@ -12,9 +12,11 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::observe::{self, ObservedCall};
+use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
+use crate::coll::nonblocking;
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
@@ -110,6 +112,10 @@ impl<'a> EnteredCollective<'a> {
         team: &'a Team,
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
+        let is_observed = observe::any();
+        if is_observed {
+            follow_requests(call, job, team);
+        }
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -124,7 +130,7 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        if network::is_open() {
+        if network::is_open() && !(is_observed && thread::carries_out().is_some()) {
             calling::note(call);
         }
         let mut nth = channels.enter();
@@ -133,7 +139,7 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let observed = if observe::any() { observed(&entry, job) } else { ObservedCall::default() };
+        let observed = if is_observed { observed(&entry) } else { ObservedCall::default() };
         EnteredCollective { entry, job, channels, _observed: observed }
     }
 
@@ -159,17 +165,24 @@ impl<'a> EnteredCollective<'a> {
         self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
     }
 
+    /// Whether this is a non-blocking collective beside which another one may use the landings and
+    /// pair flags that all teams of a job without threads share.
+    fn is_beside_others(&self) -> bool {
+        !self.job.threads_somewhere && observe::any() && thread::carries_out().is_some()
+    }
+
     /// The facts by which algorithms are chosen.
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
+        let is_beside_others = self.is_beside_others();
         ChoiceFacts {
             members: self.n(),
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             team: self.shared().is_none() || self.n() == self.job.n_pes,
-            landings: self.entry.team.landings(self.job).is_some(),
-            pair_flags: self.entry.team.has_pair_flags(self.job),
+            landings: self.entry.team.landings(self.job).is_some() && !is_beside_others,
+            pair_flags: self.entry.team.has_pair_flags(self.job) && !is_beside_others,
         }
     }
 
@@ -237,7 +250,7 @@ impl<'a> EnteredCollective<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.per_node() == self.n() || !self.entry.team.has_pair_flags(self.job) {
+        if self.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -557,11 +570,20 @@ impl<'a> EnteredCollective<'a> {
     }
 }
 
+/// What comes before a collective that observers see: the non-blocking ones of its team.
+#[cold]
+#[inline(never)]
+fn follow_requests(call: Call, job: &Job, team: &Team) {
+    caller::check(call, job);
+    if thread::carries_out().is_none() {
+        nonblocking::complete(team);
+    }
+}
+
 /// A collective begins that observers see.
 #[cold]
 #[inline(never)]
-fn observed(entry: &CollectiveCall<'_>, job: &Job) -> ObservedCall {
-    caller::check(entry.call, job);
+fn observed(entry: &CollectiveCall<'_>) -> ObservedCall {
     // Teams of one split have the same number, but others members.
     let first = u64::from(entry.members().world_pe(0).0);
     let members = digest(&[entry.number(), first]);

@@ -9,6 +9,7 @@ pub mod combine;
 mod direct;
 pub(crate) mod entered;
 pub(crate) mod execute;
+pub mod nonblocking;
 pub mod private;
 pub mod step;
 pub mod tuning;

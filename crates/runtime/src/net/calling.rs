@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
+use crate::base::thread;
 use crate::net::contexts;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -20,6 +21,9 @@ pub(crate) fn note(call: Call) {
 
 /// The call that waits for the network.
 pub(crate) fn noted() -> Call {
+    if let Some(call) = thread::carries_out() {
+        return call;
+    }
     // SAFETY: null, or the address of a string that lives as long as the process.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
     let call = call.filter(|_| !contexts::are_threads_at_once());

@@ -9,6 +9,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
+use crate::base::thread;
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{
@@ -142,11 +143,15 @@ impl CmaPath {
         ctx: ContextHandle,
         verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
     ) {
-        let done = endpoints::on(self.call, ctx, |endpoint| {
+        let verb = |endpoint: &mut dyn Endpoint| {
             verb(endpoint)?;
             endpoint.pe_quiet(self.pe)
-        });
-        network::or_fail(self.call, done);
+        };
+        match thread::carries_out() {
+            None => network::or_fail(self.call, endpoints::on(self.call, ctx, verb)),
+            // The program may use the context meanwhile.
+            Some(_) => endpoints::on_library(verb),
+        }
     }
 
     fn expect(self, copied: std::io::Result<()>, access: LocalAccess, memory: LocalBuf) {

@@ -9,6 +9,9 @@
 
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;
+use crate::base::observe::{self, Observer};
+use crate::base::primitive::{AtomicU32, Ordering};
+use crate::base::thread;
 use crate::net::network;
 use crate::sync::flags;
 use crate::sync::status::{Described, LongWait};
@@ -99,7 +102,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// The longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) => NETWORK_SLEEP,
+        (true, SHMEM_THREAD_SINGLE) if !observe::has(Observer::Requests) => NETWORK_SLEEP,
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }
@@ -131,12 +134,30 @@ fn wait_in_network(
     }
 }
 
+/// Wait until a word is set by another thread of this PE, which may need the CPU meanwhile.
+/// `describe` says what for, if it takes long.
+pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
+    let mut is_set = || word.load(Ordering::Acquire) != 0;
+    if yielding(&mut is_set) {
+        return;
+    }
+    let mut wait = LongWait::new(describe);
+    while !is_set() {
+        wait.sleep(word, 0);
+    }
+}
+
+/// Whether this thread of the library works beside the program, which may compute meanwhile.
+fn is_in_background() -> bool {
+    observe::has(Observer::Requests) && thread::carries_out().is_some()
+}
+
 #[inline]
 fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     if network::is_open() {
         return poll_network(oversubscribed, ready);
     }
-    if !oversubscribed {
+    if !oversubscribed && !is_in_background() {
         for _ in 0..POLLS {
             if ready() {
                 return true;
@@ -144,6 +165,10 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
             std::hint::spin_loop();
         }
     }
+    yielding(ready)
+}
+
+fn yielding(ready: &mut impl FnMut() -> bool) -> bool {
     for _ in 0..YIELDS {
         if ready() {
             return true;
@@ -157,6 +182,7 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
 /// number.
 #[cold]
 fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
+    let oversubscribed = oversubscribed || is_in_background();
     let max_polls = if oversubscribed { YIELDS } else { NETWORK_POLLS };
     let mut idle = 0;
     while idle < max_polls {

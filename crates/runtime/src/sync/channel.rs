@@ -148,7 +148,12 @@ impl Channels {
         self.entered
     }
 
-    /// The same of the collectives on the active set `set`.
+    /// How many collectives this member has entered.
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// As [`enter`](Channels::enter), of the collectives on the active set `set`.
     pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
         let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;
         let entered = sets.entry(set).or_default();

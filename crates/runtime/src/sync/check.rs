@@ -6,17 +6,19 @@
 //! For the first check, each two PEs exchange messages that do not use the channels of their team.
 //! So PEs that are in collectives of different teams, or on different active sets, notice each
 //! other too, since each two PEs make the calls in which both take part in the same order. If
-//! threads of a PE need not keep an order, the check is made for each team separately.
+//! threads of a PE need not keep an order, or the collective does not block, the check is made for
+//! each team separately.
 
 use crate::base::call::{Call, fail};
 use crate::base::caller::warn_once;
 use crate::base::digest::digest;
 use crate::base::job::Job;
 use crate::base::members::Members;
+use crate::base::thread::carries_out;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
-use crate::sync::mailbox::mailboxes;
+use crate::sync::mailbox::{self, mailboxes};
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
@@ -52,8 +54,10 @@ pub(crate) fn same(
 ) {
     let call = entry.call();
     let words = words(call, arguments);
-    let team = if job.threads_somewhere { team } else { 0 };
+    let is_of_request = carries_out().is_some();
+    let team = if job.threads_somewhere || is_of_request { team } else { 0 };
     let tag = digest(&[WHO_IS_WHERE, team]);
+    let tag = if is_of_request { mailbox::tag_of_request(tag) } else { tag };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
     let mut others: Vec<Other> =

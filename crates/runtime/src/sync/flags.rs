@@ -318,7 +318,8 @@ impl FlagArea {
     }
 }
 
-fn wake(word: &AtomicU32) {
+/// Wake all that sleep on a word.
+pub(crate) fn wake(word: &AtomicU32) {
     // A failed wake-up means that the address is not mapped, which `word` proves it is.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }

@@ -26,6 +26,14 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
 /// The contents of one message.
 pub(crate) type MailboxMessage = [u64; MESSAGE];
 
+/// The lower half of the tags of non-blocking collectives, for which no program waits.
+const OF_REQUEST: u32 = u32::MAX;
+
+/// The tag of a message of a non-blocking collective, from another number.
+pub(crate) fn tag_of_request(number: u64) -> u64 {
+    number << 32 | u64::from(OF_REQUEST)
+}
+
 /// This PE's side of all its mailboxes.
 #[derive(Default)]
 pub(crate) struct Mailboxes(Mutex<State>);
@@ -120,9 +128,9 @@ impl State {
         message
     }
 
-    /// Whether a message of `source` is kept.
+    /// Whether a message of `source` is kept that its program waits for.
     fn is_elsewhere(&self, source: Pe) -> bool {
-        self.kept.keys().any(|(from, _)| *from == source)
+        self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }
 
     /// Take the message in the mailbox of `source`, if there is one.

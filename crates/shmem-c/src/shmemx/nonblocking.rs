@@ -1,0 +1,110 @@
+//! Collectives that do not block, and their requests.
+
+use core::ffi::c_int;
+
+use rushmem_runtime::nonblocking::{NonblockingCollective as Is, start, test, wait};
+use rushmem_runtime::{RequestHandle, TeamHandle};
+
+use crate::coll::nbytes;
+use crate::longdouble::combine;
+
+export! {
+    [shmemx_team_sync_nb](team: TeamHandle, req: *mut RequestHandle) -> c_int = |call| {
+        let (none, of_none) = (core::ptr::null_mut(), core::ptr::null());
+        req.write(start(call, team, Is::Sync, none, of_none, 0));
+        0
+    };
+
+    [shmemx_req_test](req: *mut RequestHandle, flag: *mut c_int) -> c_int = |call| {
+        let is_done = test(call, req.read()).is_some();
+        flag.write(is_done.into());
+        if is_done {
+            req.write(RequestHandle::NULL);
+        }
+        0
+    };
+
+    [shmemx_req_wait](req: *mut RequestHandle) -> c_int = |call| {
+        wait(call, req.read());
+        req.write(RequestHandle::NULL);
+        0
+    };
+}
+
+/// A collective that takes nothing but vectors: `[parts of the C name] (element type) = collective,
+/// its vectors' length for a number of elements`.
+macro_rules! started {
+    ([$($part:tt)+] ($t:ty) = $is:expr, $n:expr) => {
+        export! {
+            [$($part)+](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
+                req: *mut RequestHandle,
+            ) -> c_int = |call| {
+                let n: fn(usize) -> usize = $n;
+                req.write(start(call, team, $is, dest.cast(), source.cast(), n(nelems)));
+                0
+            };
+        }
+    };
+}
+
+/// Collectives that move elements.
+macro_rules! movers {
+    ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
+        started!([shmemx_ $($before)* collect $($after)* _nb] ($t)
+            = Is::Collect { max_bytes: usize::MAX }, nbytes::<$t>);
+        started!([shmemx_ $($before)* fcollect $($after)* _nb] ($t) = Is::Fcollect, nbytes::<$t>);
+        started!([shmemx_ $($before)* alltoall $($after)* _nb] ($t) = Is::Alltoall, nbytes::<$t>);
+        export! {
+            [shmemx_ $($before)* broadcast $($after)* _nb](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
+                req: *mut RequestHandle,
+            ) -> c_int = |call| {
+                let (is, nbytes) = (Is::Broadcast { root }, nbytes::<$t>(nelems));
+                req.write(start(call, team, is, dest.cast(), source.cast(), nbytes));
+                0
+            };
+        }
+    };
+}
+
+macro_rules! typed {
+    ($name:ident, $t:ty) => {
+        movers!([$name _] [] $t);
+    };
+}
+for_each_rma_type!(typed);
+
+movers!([] [mem] u8);
+
+macro_rules! reductions {
+    ($name:ident, $t:ty, $($op:ident)+) => {$(
+        started!([shmemx_ $name _ $op _reduce_nb] ($t)
+            = Is::Reduce(combine!($name, $t, $op)), |nelems| nelems);
+    )+};
+}
+
+macro_rules! bitwise {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, and or xor);
+    };
+}
+for_each_bitwise_reduce_type!(bitwise);
+
+macro_rules! ordered {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, max min);
+    };
+}
+for_each_rma_type!(ordered);
+
+macro_rules! arithmetic {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, sum prod);
+        started!([shmemx_ $name _sum_inscan_nb] ($t)
+            = Is::Inscan(combine!($name, $t, sum)), |nelems| nelems);
+        started!([shmemx_ $name _sum_exscan_nb] ($t)
+            = Is::Exscan(combine!($name, $t, sum)), |nelems| nelems);
+    };
+}
+for_each_arithmetic_reduce_type!(arithmetic);

@@ -1,0 +1,217 @@
+//! Collectives that do not block, as futures (an extension).
+//!
+//! All members of a team start its collectives in the same order, blocking and non-blocking ones;
+//! those of different teams have no order. Members may read `source` and write to `dest` until the
+//! request is done. A request that is leaked goes on, and what it writes is like any other write
+//! to symmetric memory.
+#![allow(unsafe_code)]
+
+use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};
+use crate::operator::Operator;
+use crate::rma::same_length;
+use crate::symmetric::view::SymSlice;
+use crate::team::Team;
+use crate::thread_level::ThreadLevel;
+use crate::waiting::ready;
+use bytemuck::Pod;
+use rushmem_runtime::combine::Arithmetic;
+use rushmem_runtime::nonblocking::{self, NonblockingCollective};
+use rushmem_runtime::{Call, RequestHandle};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{self, Poll};
+
+/// A collective that was started: a future of what the blocking one returns.
+#[must_use = "a request that is dropped is waited for"]
+pub struct Request<'a, R = ()> {
+    handle: RequestHandle,
+    result: fn(usize) -> R,
+    /// The arrays; threads that may not call the library do not get it.
+    arrays: PhantomData<(&'a (), *const ())>,
+}
+
+impl<R> Request<'_, R> {
+    /// Wait until it is done (`shmemx_req_wait`).
+    #[track_caller]
+    pub fn wait(mut self) -> R {
+        (self.result)(self.complete())
+    }
+
+    fn complete(&mut self) -> usize {
+        let handle = std::mem::replace(&mut self.handle, RequestHandle::NULL);
+        nonblocking::wait(Call(&"Request::wait"), handle)
+    }
+}
+
+impl<R> Future for Request<'_, R> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
+        let request = self.get_mut();
+        assert_ne!(request.handle, RequestHandle::NULL, "a request was polled after its end");
+        let test = || nonblocking::test(Call(&"Request::poll"), request.handle);
+        let done = ready(context, test).map(request.result);
+        if done.is_ready() {
+            request.handle = RequestHandle::NULL;
+        }
+        done
+    }
+}
+
+impl<R> Drop for Request<'_, R> {
+    fn drop(&mut self) {
+        if self.handle != RequestHandle::NULL {
+            self.complete();
+        }
+    }
+}
+
+impl<L: ThreadLevel> Team<'_, L> {
+    /// Start a sync of the members (`shmemx_team_sync_nb`).
+    #[track_caller]
+    pub fn sync_nb(&self) -> Request<'_> {
+        let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
+        self.start(Call(&"Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
+    }
+
+    /// Start a [`broadcast`](Team::broadcast).
+    #[track_caller]
+    pub fn broadcast_nb<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+        root: u32,
+    ) -> Request<'a> {
+        let (call, dest, source) = (Call(&"Team::broadcast_nb"), dest.into(), source.into());
+        same_length(call, dest.len(), source.len());
+        let vectors = vectors(call, dest, source, bytes_of(source));
+        let root = root as i32;
+        self.start(call, NonblockingCollective::Broadcast { root }, vectors, |_| ())
+    }
+
+    /// Start a [`collect`](Team::collect).
+    #[track_caller]
+    pub fn collect_nb<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a, usize> {
+        let (call, dest, source) = (Call(&"Team::collect_nb"), dest.into(), source.into());
+        let vectors = vectors(call, dest, source, bytes_of(source));
+        let max_bytes = bytes_of(dest);
+        let collective = NonblockingCollective::Collect { max_bytes };
+        self.start(call, collective, vectors, elements_of::<T>)
+    }
+
+    /// Start an [`fcollect`](Team::fcollect).
+    #[track_caller]
+    pub fn fcollect_nb<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a> {
+        let (call, dest, source) = (Call(&"Team::fcollect_nb"), dest.into(), source.into());
+        let total = source.len().saturating_mul(self.n_pes() as usize);
+        if dest.len() != total {
+            wrong_length(call, dest.len(), total);
+        }
+        let vectors = vectors(call, dest, source, bytes_of(source));
+        self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
+    }
+
+    /// Start an [`alltoall`](Team::alltoall).
+    #[track_caller]
+    pub fn alltoall_nb<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a> {
+        let (call, dest, source) = (Call(&"Team::alltoall_nb"), dest.into(), source.into());
+        let n_pes = self.n_pes() as usize;
+        same_length(call, dest.len(), source.len());
+        if !dest.len().is_multiple_of(n_pes) {
+            wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));
+        }
+        let vectors = vectors(call, dest, source, bytes_of(source) / n_pes);
+        self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
+    }
+
+    /// Start a [`reduce`](Team::reduce).
+    ///
+    /// ```standalone_crate
+    /// # use shmem::Max;
+    /// # let shmem = shmem::init();
+    /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
+    /// let request = shmem.world().reduce_nb(Max, &most, &own);
+    /// shmem::block_on(request);
+    /// ```
+    #[track_caller]
+    pub fn reduce_nb<'a, T: Pod, O: Operator<T>>(
+        &self,
+        _op: O,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a> {
+        let collective = NonblockingCollective::Reduce(O::COMBINE);
+        self.combine(Call(&"Team::reduce_nb"), collective, dest.into(), source.into())
+    }
+
+    /// Start an [`inscan`](Team::inscan).
+    #[track_caller]
+    pub fn inscan_nb<'a, T: Pod + Arithmetic>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a> {
+        let collective = NonblockingCollective::Inscan(sum::<T>());
+        self.combine(Call(&"Team::inscan_nb"), collective, dest.into(), source.into())
+    }
+
+    /// Start an [`exscan`](Team::exscan).
+    #[track_caller]
+    pub fn exscan_nb<'a, T: Pod + Arithmetic>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> Request<'a> {
+        let collective = NonblockingCollective::Exscan(sum::<T>());
+        self.combine(Call(&"Team::exscan_nb"), collective, dest.into(), source.into())
+    }
+
+    #[track_caller]
+    fn combine<'a, T: Pod>(
+        &self,
+        call: Call,
+        collective: NonblockingCollective,
+        dest: SymSlice<'a, T>,
+        source: SymSlice<'a, T>,
+    ) -> Request<'a> {
+        same_length(call, dest.len(), source.len());
+        self.start(call, collective, vectors(call, dest, source, source.len()), |_| ())
+    }
+
+    fn start<'a, R>(
+        &self,
+        call: Call,
+        collective: NonblockingCollective,
+        (dest, source, n): (*mut u8, *const u8, usize),
+        result: fn(usize) -> R,
+    ) -> Request<'a, R> {
+        // SAFETY: symmetric objects that are as long as the callers found.
+        let handle =
+            unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
+        Request { handle, result, arrays: PhantomData }
+    }
+}
+
+/// Both vectors, of this length.
+#[track_caller]
+fn vectors<T: Pod>(
+    call: Call,
+    dest: SymSlice<'_, T>,
+    source: SymSlice<'_, T>,
+    n: usize,
+) -> (*mut u8, *const u8, usize) {
+    apart(call, dest, source);
+    (dest.as_ptr().cast(), source.as_ptr().cast(), n)
+}

@@ -32,6 +32,6 @@ pub use base::call::Call;
 pub use base::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, thread, time};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, nonblocking, private, step, tuning};
+pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step, tuning};
 pub use net::contexts::{Context, World};
 pub use net::order;

@@ -118,7 +118,7 @@ pub use events::give_events_to_program;
 pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
-pub use request::Request;
+pub use request::CollectiveRequest;
 pub use rma::{Destination, Source};
 pub use rushmem_runtime::combine::{Arithmetic, Complex};
 pub use scope::Scope;

@@ -16,6 +16,7 @@ use crate::waiting::ready;
 use bytemuck::Pod;
 use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
+use rushmem_runtime::requests;
 use rushmem_runtime::{Call, RequestHandle};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -23,14 +24,14 @@ use std::task::{self, Poll};
 
 /// A collective that was started: a future of what the blocking one returns.
 #[must_use = "a request that is dropped is waited for"]
-pub struct Request<'a, R = ()> {
+pub struct CollectiveRequest<'a, R = ()> {
     handle: RequestHandle,
     result: fn(usize) -> R,
     /// The arrays; threads that may not call the library do not get it.
     arrays: PhantomData<(&'a (), *const ())>,
 }
 
-impl<R> Request<'_, R> {
+impl<R> CollectiveRequest<'_, R> {
     /// Wait until it is done (`shmemx_req_wait`).
     #[track_caller]
     pub fn wait(mut self) -> R {
@@ -39,17 +40,17 @@ impl<R> Request<'_, R> {
 
     fn complete(&mut self) -> usize {
         let handle = std::mem::replace(&mut self.handle, RequestHandle::NULL);
-        nonblocking::wait(Call(&"Request::wait"), handle)
+        requests::wait(Call(&"CollectiveRequest::wait"), handle)
     }
 }
 
-impl<R> Future for Request<'_, R> {
+impl<R> Future for CollectiveRequest<'_, R> {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
         let request = self.get_mut();
         assert_ne!(request.handle, RequestHandle::NULL, "a request was polled after its end");
-        let test = || nonblocking::test(Call(&"Request::poll"), request.handle);
+        let test = || requests::test(Call(&"CollectiveRequest::poll"), request.handle);
         let done = ready(context, test).map(request.result);
         if done.is_ready() {
             request.handle = RequestHandle::NULL;
@@ -58,7 +59,7 @@ impl<R> Future for Request<'_, R> {
     }
 }
 
-impl<R> Drop for Request<'_, R> {
+impl<R> Drop for CollectiveRequest<'_, R> {
     fn drop(&mut self) {
         if self.handle != RequestHandle::NULL {
             self.complete();
@@ -69,7 +70,7 @@ impl<R> Drop for Request<'_, R> {
 impl<L: ThreadLevel> Team<'_, L> {
     /// Start a sync of the members (`shmemx_team_sync_nb`).
     #[track_caller]
-    pub fn sync_nb(&self) -> Request<'_> {
+    pub fn sync_nb(&self) -> CollectiveRequest<'_> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
         self.start(Call(&"Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
     }
@@ -81,7 +82,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
         root: u32,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::broadcast_nb"), dest.into(), source.into());
         same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
@@ -95,7 +96,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a, usize> {
+    ) -> CollectiveRequest<'a, usize> {
         let (call, dest, source) = (Call(&"Team::collect_nb"), dest.into(), source.into());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let max_bytes = bytes_of(dest);
@@ -109,7 +110,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::fcollect_nb"), dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes() as usize);
         if dest.len() != total {
@@ -125,7 +126,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::alltoall_nb"), dest.into(), source.into());
         let n_pes = self.n_pes() as usize;
         same_length(call, dest.len(), source.len());
@@ -151,7 +152,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         _op: O,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
         self.combine(Call(&"Team::reduce_nb"), collective, dest.into(), source.into())
     }
@@ -162,7 +163,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Inscan(sum::<T>());
         self.combine(Call(&"Team::inscan_nb"), collective, dest.into(), source.into())
     }
@@ -173,7 +174,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         &self,
         dest: impl Into<SymSlice<'a, T>>,
         source: impl Into<SymSlice<'a, T>>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Exscan(sum::<T>());
         self.combine(Call(&"Team::exscan_nb"), collective, dest.into(), source.into())
     }
@@ -185,7 +186,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         collective: NonblockingCollective,
         dest: SymSlice<'a, T>,
         source: SymSlice<'a, T>,
-    ) -> Request<'a> {
+    ) -> CollectiveRequest<'a> {
         same_length(call, dest.len(), source.len());
         self.start(call, collective, vectors(call, dest, source, source.len()), |_| ())
     }
@@ -196,11 +197,11 @@ impl<L: ThreadLevel> Team<'_, L> {
         collective: NonblockingCollective,
         (dest, source, n): (*mut u8, *const u8, usize),
         result: fn(usize) -> R,
-    ) -> Request<'a, R> {
+    ) -> CollectiveRequest<'a, R> {
         // SAFETY: symmetric objects that are as long as the callers found.
         let handle =
             unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
-        Request { handle, result, arrays: PhantomData }
+        CollectiveRequest { handle, result, arrays: PhantomData }
     }
 }
 

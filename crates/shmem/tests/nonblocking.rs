@@ -146,11 +146,11 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();
     let own = shmem.array::<u64>(4);
-    own.write(&[u64::from(me) + 1; 4]);
+    own.fill(u64::from(me) + 1);
     let to = [(); 6].map(|()| shmem.array::<u64>(4));
     let (all, some) = (shmem.array::<u64>(4 * n as usize), shmem.array::<u64>(4 * n as usize));
     let (there, back) = (shmem.array::<u64>(n as usize), shmem.array::<u64>(n as usize));
-    there.write(&vec![u64::from(me); n as usize]);
+    there.fill(u64::from(me));
     shmem.barrier_all();
     let sum = world.reduce_nb(Sum, &to[0], &own);
     let from_last = world.broadcast_nb(&to[1], &own, n - 1);

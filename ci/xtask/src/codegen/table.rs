@@ -2,8 +2,8 @@
 //!
 //! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
 //! functions, in which TYPE stands for the element type. `shmemx.csv` lists the extensions in the
-//! same form: a family that is `like` one of the standard's has its prototype, followed by `args` if
-//! there are any, and its types unless it names others. A family of its own may have types, too.
+//! same form: a family that is `like` one of the standard's has its prototype, followed by `args`
+//! if there are any, and its types unless it names others. A family of its own may have types, too.
 
 use std::collections::HashMap;
 

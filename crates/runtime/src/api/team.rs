@@ -5,7 +5,7 @@ use crate::api::ctx;
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
 use crate::base::job;
-use crate::coll::{collectives, nonblocking};
+use crate::coll::{collectives, requests};
 use crate::teams::team::{self, find};
 use core::ffi::c_int;
 
@@ -65,7 +65,7 @@ pub fn destroy(call: Call, team: TeamHandle) {
         _ => {}
     }
     let found = find(call, "team", team);
-    nonblocking::complete(&found);
+    requests::complete(&found);
     collectives::agree(call, &found, &[]);
     ctx::destroy_of(call, Some(team));
     team::teams().remove(team);

@@ -1,5 +1,5 @@
 //! The handles of teams, contexts and requests as they cross the C boundary: numbers that have a
-//! meaning only with the tables of `teams::team`, `net::contexts` and `coll::nonblocking`.
+//! meaning only with the tables of `teams::team`, `net::contexts` and `coll::requests`.
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
 /// its team is known for what it is.

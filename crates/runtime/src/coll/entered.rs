@@ -16,7 +16,7 @@ use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
-use crate::coll::nonblocking;
+use crate::coll::requests;
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
@@ -576,7 +576,7 @@ impl<'a> EnteredCollective<'a> {
 fn follow_requests(call: Call, job: &Job, team: &Team) {
     caller::check(call, job);
     if thread::carries_out().is_none() {
-        nonblocking::complete(team);
+        requests::complete(team);
     }
 }
 

@@ -11,5 +11,6 @@ pub(crate) mod entered;
 pub(crate) mod execute;
 pub mod nonblocking;
 pub mod private;
+pub mod requests;
 pub mod step;
 pub mod tuning;

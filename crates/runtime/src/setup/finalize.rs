@@ -12,7 +12,7 @@ use crate::base::stdio;
 use crate::base::time::nanoseconds;
 use crate::base::warning::warning;
 use crate::coll::collectives::barrier_all;
-use crate::coll::nonblocking;
+use crate::coll::requests;
 use crate::memory::address;
 use crate::memory::blocks;
 use crate::net::{endpoints, network};
@@ -53,7 +53,7 @@ pub(super) fn close(call: Call) {
     let counted = statistics::own(job).filter(|_| is_last);
     if is_last {
         leave::ends();
-        nonblocking::complete_all(call, job);
+        requests::complete_all(call, job);
         lock::finalize(call);
         blocks::check_all_guards(call, job);
     }

@@ -2,7 +2,8 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::nonblocking::{NonblockingCollective as Is, start, test, wait};
+use rushmem_runtime::nonblocking::{NonblockingCollective as Is, start};
+use rushmem_runtime::requests::{test, wait};
 use rushmem_runtime::{RequestHandle, TeamHandle};
 
 use crate::coll::nbytes;

@@ -158,8 +158,8 @@ impl OfiEndpoint {
         Ok(false)
     }
 
-    /// Gathers a get if it is small and no thread waits for it; whether it did. Before one for which
-    /// a thread waits, what is gathered leaves.
+    /// Gathers a get if it is small and no thread waits for it; whether it did. Before one for
+    /// which a thread waits, what is gathered leaves.
     ///
     /// # Safety
     /// As [`start_get`](Self::start_get).

@@ -1,0 +1,248 @@
+//! The requests of non-blocking collectives (an extension), and the threads of the library that
+//! carry them out. What a request does is a closure (`nonblocking`).
+//!
+//! Each team that has unfinished requests has one of these threads, which takes its requests in the
+//! order of the calls. So requests of one team follow each other on all members, and those of
+//! different teams never wait for each other, in whatever order PEs make them. A blocking
+//! collective first waits for the requests of its team. The threads are pooled, and end when they
+//! had nothing to do for a while.
+//!
+//! Several collectives of a PE are then in progress at once, as with `SHMEM_THREAD_MULTIPLE`: those
+//! of requests use no buffer that teams share. They communicate by the library's own endpoint,
+//! which has a lock at every thread level.
+use crate::base::call::{Call, fail};
+use crate::base::caller;
+use crate::base::handle::{RequestHandle, TeamHandle};
+use crate::base::job::{self, Job};
+use crate::base::observe::{self, Observer};
+use crate::base::primitive::{AtomicU32, Ordering};
+use crate::base::process::lock;
+use crate::base::thread;
+use crate::base::warning::warning;
+use crate::coll::collective_call::CollectiveCall;
+use crate::sync::backoff;
+use crate::sync::channel::InCollective;
+use crate::sync::flags;
+use crate::teams::team::{HeldTeam, Team};
+use rushmem_transport::thread::{refused, spawn_service};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a thread without requests stays for the next one.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A collective that was called and not yet waited for.
+struct Request {
+    call: Call,
+    team: HeldTeam,
+    /// Which one of this PE on the team it is.
+    nth: u64,
+    /// 1 once it is done.
+    done: AtomicU32,
+    /// What the blocking routine returned.
+    result: AtomicUsize,
+}
+
+/// A request, and what a thread does for it: a collective on its team, which returns the result.
+struct Task {
+    request: Arc<Request>,
+    collective: Box<dyn FnOnce() -> usize + Send>,
+}
+
+#[derive(Default)]
+struct Requests {
+    /// Those that no test or wait has found done.
+    held: BTreeMap<usize, Arc<Request>>,
+    /// How many there were.
+    count: usize,
+    /// What is left to do on the teams that have a thread, and the last request of each.
+    by_team: HashMap<TeamHandle, TeamQueue>,
+    /// The teams whose thread is yet to come.
+    ready: VecDeque<TeamHandle>,
+    /// The threads that wait for a team.
+    idle: usize,
+}
+
+struct TeamQueue {
+    tasks: VecDeque<Task>,
+    last: Arc<Request>,
+}
+
+static REQUESTS: LazyLock<Mutex<Requests>> = LazyLock::new(Mutex::default);
+static TEAM_IS_READY: Condvar = Condvar::new();
+
+/// Queues a collective on a team, and starts a thread for it if the team has none.
+pub(crate) fn queue(
+    call: Call,
+    team: HeldTeam,
+    collective: Box<dyn FnOnce() -> usize + Send>,
+) -> RequestHandle {
+    let handle = team.handle();
+    let mut requests = lock(&REQUESTS);
+    let nth = 1 + match requests.by_team.get(&handle) {
+        Some(queue) => queue.last.nth,
+        None => entered(call, &team),
+    };
+    let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
+    let request = Arc::new(Request { call, team, nth, done, result });
+    requests.count += 1;
+    let number = requests.count;
+    requests.held.insert(number, request.clone());
+    let task = Task { request: request.clone(), collective };
+    if let Some(queue) = requests.by_team.get_mut(&handle) {
+        queue.tasks.push_back(task);
+        queue.last = request;
+        return RequestHandle(number);
+    }
+    observe::add(Observer::Requests);
+    requests.by_team.insert(handle, TeamQueue { tasks: [task].into(), last: request });
+    requests.ready.push_back(handle);
+    if requests.idle >= requests.ready.len() {
+        TEAM_IS_READY.notify_one();
+    } else if let Err(error) = spawn_service("rushmem-request", serve_teams) {
+        // Cause: a limit on the threads of the user or of a control group. Remedy: raise it.
+        fail!(call, "{}", refused(&error));
+    }
+    RequestHandle(number)
+}
+
+/// How many collectives this PE has entered on a team without requests.
+fn entered(call: Call, team: &Team) -> u64 {
+    match team.channels.try_lock() {
+        Ok(channels) => channels.entered(),
+        // Cause: two threads call collectives of one team at once.
+        Err(_) => fail!(
+            call,
+            "another thread of this PE is in a collective on the same team; threads that call collectives at once need a \
+             team each"
+        ),
+    }
+}
+
+/// What a thread does: the requests of one team after the other.
+fn serve_teams() {
+    let mut requests = lock(&REQUESTS);
+    loop {
+        if let Some(handle) = requests.ready.pop_front() {
+            drop(requests);
+            serve(handle);
+            requests = lock(&REQUESTS);
+            continue;
+        }
+        requests.idle += 1;
+        let waited = TEAM_IS_READY.wait_timeout(requests, IDLE);
+        let timeout;
+        (requests, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        requests.idle -= 1;
+        if timeout.timed_out() && requests.ready.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Carries out the requests of a team until none is left.
+fn serve(handle: TeamHandle) {
+    while let Some(Task { request, collective }) = next(handle) {
+        let result = thread::carrying_out(request.call, collective);
+        request.result.store(result, Ordering::Relaxed);
+        request.done.store(1, Ordering::Release);
+        flags::wake(&request.done);
+    }
+}
+
+fn next(handle: TeamHandle) -> Option<Task> {
+    let mut requests = lock(&REQUESTS);
+    let queue = requests.by_team.get_mut(&handle).expect("a team has a queue while it is served");
+    let task = queue.tasks.pop_front();
+    if task.is_none() {
+        requests.by_team.remove(&handle);
+        if requests.by_team.is_empty() {
+            observe::remove(Observer::Requests);
+        }
+    }
+    task
+}
+
+impl Request {
+    fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire) != 0
+    }
+
+    /// Waits until it is done. The status shows the collective, as the thread that carries it out
+    /// does, so that the calls of PEs compare as equal.
+    fn wait(&self) -> usize {
+        let describe = || {
+            let (call, nth) = (self.call, self.nth);
+            let entry = CollectiveCall { call, team: &self.team, set: None, nth };
+            entry.describe(None)
+        };
+        backoff::until_set(&self.done, describe);
+        self.result.load(Ordering::Relaxed)
+    }
+}
+
+/// The request of a handle; `None` for that of no request.
+fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
+    caller::check(call, job::require(call));
+    if handle == RequestHandle::NULL {
+        return None;
+    }
+    let request = lock(&REQUESTS).held.get(&handle.0).cloned();
+    if request.is_none() {
+        // Cause: a request variable that was never set, or a copy of one that was waited for.
+        // Remedy: set it to SHMEMX_REQ_NULL first, and wait once.
+        fail!(
+            call,
+            "argument req is not an unfinished request of this PE: was a copy of it waited for, or was it never \
+             initialized? SHMEMX_REQ_NULL is no request"
+        );
+    }
+    request
+}
+
+/// `shmemx_req_test`: the result of a request that is done, which is then forgotten.
+pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
+    let Some(request) = find(call, handle) else { return Some(0) };
+    if !request.is_done() {
+        // The thread of the request may need the CPU.
+        std::thread::yield_now();
+        return None;
+    }
+    lock(&REQUESTS).held.remove(&handle.0);
+    Some(request.result.load(Ordering::Relaxed))
+}
+
+/// `shmemx_req_wait`: waits until a request is done, and returns its result.
+pub fn wait(call: Call, handle: RequestHandle) -> usize {
+    let Some(request) = find(call, handle) else { return 0 };
+    let result = request.wait();
+    lock(&REQUESTS).held.remove(&handle.0);
+    result
+}
+
+/// Waits until the team has no unfinished request.
+pub(crate) fn complete(team: &Team) {
+    let last = lock(&REQUESTS).by_team.get(&team.handle()).map(|queue| queue.last.clone());
+    if let Some(last) = last {
+        last.wait();
+    }
+}
+
+/// The same of all teams, and forgets all requests. With `SHMEM_CHECK`, warns of those that the
+/// program did not wait for.
+pub(crate) fn complete_all(call: Call, job: &Job) {
+    let held = std::mem::take(&mut lock(&REQUESTS).held);
+    for request in held.values() {
+        request.wait();
+    }
+    if let Some(first) = held.values().next().filter(|_| job.settings.check) {
+        let (n, first) = (held.len(), first.call);
+        // Cause: a request that the program forgot. Remedy: call `shmemx_req_wait` for each.
+        warning!(
+            "PE {}: {call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}",
+            job.me()
+        );
+    }
+}

@@ -166,8 +166,12 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     block_on(async {
         let expected = n + n / 2;
         assert_eq!(collected.await, expected as usize);
-        (sum.await, from_last.await, up_to_this.await, before.await);
-        (equal.await, swapped.await);
+        sum.await;
+        from_last.await;
+        up_to_this.await;
+        before.await;
+        equal.await;
+        swapped.await;
     });
     let up_to = |k: u64| k * (k + 1) / 2;
     let (me, n) = (u64::from(me), u64::from(n));

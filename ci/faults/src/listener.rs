@@ -7,13 +7,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::Signal;
 
 /// Where the calls of all processes with the filter arrive.
 pub struct SeccompListener(OwnedFd);
@@ -64,16 +61,6 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
     }
     listener.set(RawFd::try_from(fd).expect("a small number")).expect("it is published once");
     Ok(())
-}
-
-/// Has the command end when this thread is gone: nobody would answer its calls.
-pub fn end_with_this_thread(command: &mut Command) {
-    let ask = || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
-            .map_err(io::Error::from)
-    };
-    // SAFETY: the new process makes one system call, which takes a number.
-    unsafe { command.pre_exec(ask) };
 }
 
 impl SeccompListener {

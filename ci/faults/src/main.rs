@@ -52,8 +52,10 @@ fn main() -> Result<ExitCode> {
 fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<ExitStatus> {
     let [program, arguments @ ..] = command else { bail!("there is no command") };
     listener::filter_this_thread(call, descriptor).context("installing the filter")?;
-    let mut command = Command::new(program);
-    listener::end_with_this_thread(command.args(arguments));
+    // The command ends when this thread is gone: nobody would answer its calls. It asks for that
+    // itself, since a fork here would hold locks of malloc until the other thread answers its call.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--", program]).args(arguments);
     command.status().with_context(|| format!("running {program}"))
 }
 

@@ -1,6 +1,5 @@
 //! Small operations that an origin gathers for each PE, to send them in one message
-//! ([`batch`](super::batch)): where processors move the data, one message costs as much as a
-//! hundred of them.
+//! ([`batch`]): where processors move the data, one message costs as much as a hundred of them.
 //!
 //! What is gathered for a PE leaves
 //! - when there is no room for more,

@@ -28,7 +28,7 @@ use crate::install;
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// What must be free of races, and on how many PEs.
 const CLEAN: &[&str] =
-    &["stress", "threads", "lock", "contexts", "threads_overlap", "by_way_of_peers"];
+    &["stress", "threads", "lock", "contexts", "threads_overlap", "by_way_of_peers", "nonblocking"];
 /// The same of examples of the Rust interface, which have the library in them.
 const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
 const PES: &[&str] = &["1", "3"];

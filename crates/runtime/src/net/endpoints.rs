@@ -22,7 +22,7 @@
 
 use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
-use crate::base::process;
+use crate::base::{process, thread};
 use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
@@ -313,9 +313,9 @@ pub(crate) fn complete(call: Call) {
 
 /// How much towards each PE is not known to be complete, of all contexts and the library. Begins to
 /// complete it, without waiting for any PE. `None` if a provider does not know, or other threads
-/// may be issuing meanwhile.
+/// may be issuing meanwhile, as the program may beside a thread of the library.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
-    if contexts::are_threads_at_once() {
+    if contexts::are_threads_at_once() || thread::carries_out().is_some() {
         return None;
     }
     let mut all = Some(BTreeMap::new());

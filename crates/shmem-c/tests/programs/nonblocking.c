@@ -4,6 +4,7 @@
  *     nonblocking [SEED [ROUNDS [multiple]]]     another program, a longer one, at SHMEM_THREAD_MULTIPLE
  */
 #include <shmemx.h>
+#include <unistd.h>
 
 #include "members.h"
 
@@ -141,6 +142,30 @@ static void end_all(int round, int left) {
     }
 }
 
+/* The program uses its default context while a thread of the library waits for a member that is late. */
+static void transfer_meanwhile(void) {
+    long *words = check_malloc((size_t)check_n * sizeof(long)), *sum = check_malloc(2 * sizeof(long));
+    int next = (check_me + 1) % check_n, is_done = 0;
+    shmemx_req_t req = SHMEMX_REQ_NULL;
+    sum[0] = 1;
+    shmem_barrier_all();
+    if (check_me == 0)
+        usleep(50000);
+    shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, &sum[1], &sum[0], 1, &req);
+    for (long turn = 1; !is_done; turn++) {
+        long back = 0;
+        shmem_long_put_nbi(&words[check_me], &turn, 1, next);
+        shmem_quiet();
+        shmem_long_get(&back, &words[check_me], 1, next);
+        CHECK(back == turn, 0, "a get after a quiet found %ld, not %ld", back, turn);
+        shmemx_req_test(&req, &is_done);
+    }
+    CHECK(sum[1] == check_n, 0, "a reduction with a late member gave %ld, not %d", sum[1], check_n);
+    shmem_barrier_all();
+    shmem_free(words);
+    shmem_free(sum);
+}
+
 int main(int argc, char **argv) {
     int provided, rounds = 12, flag = 0;
     if (argc > 1)
@@ -189,6 +214,7 @@ int main(int argc, char **argv) {
         shmem_team_destroy(teams[t].team);
     end_all(rounds, left);
     shmem_free(sum);
+    transfer_meanwhile();
     shmemx_req_t forgotten;
     shmemx_team_sync_nb(SHMEM_TEAM_WORLD, &forgotten);
     int total = check_agree();

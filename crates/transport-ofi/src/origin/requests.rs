@@ -6,7 +6,7 @@ use super::OfiEndpoint;
 use crate::replies::Answer;
 use crate::requests::How;
 use rushmem_transport::kit::batch::MAX_NBYTES;
-use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::kit::gather::{Answers, SmallOperation};
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{Amos, Error, Follows, Pe, Put, Segment, SignalUpdate};
@@ -43,25 +43,9 @@ impl OfiEndpoint {
         if !self.gathers || segment == Segment::Internal {
             return Ok(false);
         }
-        // SAFETY: the same contract.
-        unsafe { self.add(pe, operations, false) }
-    }
-
-    /// Adds operations to what is gathered for a PE, which leaves first if there is no room, unless
-    /// they are lone ones and those are not `included`; whether it did.
-    ///
-    /// # Safety
-    /// The same.
-    #[inline]
-    unsafe fn add(
-        &mut self,
-        pe: Pe,
-        operations: &[SmallOperation],
-        included: bool,
-    ) -> Result<bool, Error> {
         loop {
             let mut requests = self.requests();
-            if !included && requests.gather.is_lone(pe) {
+            if requests.gather.is_lone(pe) {
                 return Ok(false);
             }
             if requests.gather.has_room(pe, operations) {
@@ -75,6 +59,30 @@ impl OfiEndpoint {
         }
     }
 
+    /// Sends operations to a PE with what is gathered for it, or after that if there is no room.
+    ///
+    /// # Safety
+    /// As [`Gather::add`](rushmem_transport::kit::gather::Gather::add).
+    unsafe fn send_with_gathered(
+        &mut self,
+        pe: Pe,
+        operations: &[SmallOperation],
+        how: How,
+    ) -> Result<(), Error> {
+        let mut requests = self.requests();
+        if !requests.gather.has_room(pe, operations) {
+            drop(requests);
+            self.send_gathered(pe, How::default())?;
+            requests = self.requests();
+        }
+        // SAFETY: by contract.
+        unsafe { requests.gather.add(pe, operations) };
+        // Under the same lock: a thread that polls would send it without an order.
+        let taken = requests.take(pe);
+        drop(requests);
+        self.send_batch(pe, taken, how)
+    }
+
     /// Sends what is gathered for a PE; whether that is anything.
     #[inline]
     pub(super) fn send_gathered(&mut self, pe: Pe, how: How) -> Result<bool, Error> {
@@ -82,15 +90,24 @@ impl OfiEndpoint {
         if !requests.gather.has_any(pe) {
             return Ok(false);
         }
-        let (batch, answers) = requests.take(pe);
+        let taken = requests.take(pe);
         drop(requests);
+        self.send_batch(pe, taken, how).map(|()| true)
+    }
+
+    fn send_batch(
+        &mut self,
+        pe: Pe,
+        (batch, answers): (Vec<u8>, Answers),
+        how: How,
+    ) -> Result<(), Error> {
         let slot = match answers.is_empty() {
             true => None,
             false => Some(self.slot(pe, Answer::Batch(answers))?),
         };
         self.send(pe, None, &batch, slot, how)?;
         self.small_has_left();
-        Ok(true)
+        Ok(())
     }
 
     /// A batch or a lone operation has left.
@@ -265,8 +282,7 @@ impl OfiEndpoint {
         // SAFETY: valid by contract, and nothing is fetched.
         if ordered || !unsafe { self.gather(pe, signal.dest.segment, operations) }? {
             // SAFETY: the same.
-            unsafe { self.add(pe, operations, true) }?;
-            self.send_gathered(pe, How { ordered, ..How::default() })?;
+            unsafe { self.send_with_gathered(pe, operations, How { ordered, ..How::default() }) }?;
         }
         Ok(true)
     }

@@ -73,6 +73,14 @@ fn signal_handlers_that_call() {
     ends("handler_synchronizes", &synchronizes, "/* in a handler */");
 }
 
+/// It holds the lock that the message needs.
+#[test]
+fn a_signal_handler_that_interrupts_malloc() {
+    let outcome = Job::new(program!("handler_in_malloc.c")).n(2).env("SHMEM_CHECK", 1).run();
+    outcome
+        .assert_fails(&["PE 1: shmem_long_p: called by a signal handler, which has interrupted"]);
+}
+
 #[test]
 fn a_child_of_which_only_the_kernel_knows() {
     let words = ["PE 1: shmem_long_p: only the process that called shmem_init"];

@@ -135,8 +135,8 @@ const HEALTHY: &[(&str, &[&str])] = &[
     ("lock", &["PE 1 computes", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
     ("thread", &["A thread of PE 1 that sleeps outside the library"]),
     ("pipeline", &["PE 0 computes", "PE 0 can still write"]),
-    ("rounds", &["PE"]),
-    ("nbi", &["PE"]),
+    ("rounds", &["All PEs compute: none waits for another."]),
+    ("nbi", &["All PEs compute: none waits for another."]),
 ];
 
 /// What no explanation of a healthy job says.

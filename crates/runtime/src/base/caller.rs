@@ -40,6 +40,7 @@ pub(crate) fn check(call: Call, job: &Job) {
         job::refuse_child(call);
     }
     if signal_handler::calls() {
+        signal_handler::ends_in_time(call, job.me());
         // Cause: a handler that `signal` or `sigaction` set calls the library.
         fail!(
             call,

@@ -1,4 +1,5 @@
-//! Whether a signal handler calls the library.
+//! Whether a signal handler calls the library, and how the process ends if the message that says so
+//! cannot be composed.
 //!
 //! The frame that the kernel has pushed is on the stack of a handler, but to read the stack takes
 //! microseconds. So it is read only if the thread blocks other signals than when it was last found
@@ -7,9 +8,14 @@
 //! thread itself blocked when it was last found outside.
 #![allow(unsafe_code)]
 
+use crate::base::call::Call;
+use crate::base::location;
 use core::ffi::{c_int, c_void};
+use rushmem_transport::Pe;
 use std::cell::Cell;
+use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 /// A frame, of which the unwinder alone knows the form.
 #[repr(C)]
@@ -75,6 +81,41 @@ fn is_on_stack() -> bool {
     // SAFETY: `visit` has the form that the unwinder asks for, and its argument is a `bool`.
     unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
     found
+}
+
+/// The call of a handler, and the PE.
+static CALL: OnceLock<(Call, Pe)> = OnceLock::new();
+
+/// Ends the process with a short message if the one of the caller does not end it: the handler may
+/// have interrupted `malloc`, whose lock that message needs.
+pub(crate) fn ends_in_time(call: Call, me: Pe) {
+    extern "C" fn end(_: c_int) {
+        let mut message = Cursor::new([0u8; 256]);
+        if let Some((call, me)) = CALL.get() {
+            // What does not fit is left out.
+            let _ = writeln!(
+                message,
+                "PE {me}: {call}: called by a signal handler, which has interrupted malloc or the like; set a flag \
+                 there, and call where the program sees the flag"
+            );
+        }
+        let (nbytes, message) = (message.position() as usize, message.into_inner());
+        // SAFETY: as many bytes of a local.
+        unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(1) }
+    }
+    let _ = CALL.set((call, me));
+    let mut alarm: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // SAFETY: a set that is valid for a write.
+    unsafe { libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM) };
+    // SAFETY: a handler that makes only calls which handlers may make. The program needs its own no
+    // more, since the process ends.
+    unsafe { libc::signal(libc::SIGALRM, end as extern "C" fn(c_int) as usize) };
+    // SAFETY: a set, which was just written; the old one is not wanted.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
+    // SAFETY: the handler is in place.
+    unsafe { libc::alarm(location::LIMIT.as_secs() as u32 + 2) };
 }
 
 #[cfg(test)]

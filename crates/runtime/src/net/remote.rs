@@ -279,18 +279,26 @@ impl Access {
                 return old;
             }
         }
-        let dest = match self.word(dest, width.nbytes()) {
-            RemoteBytes::Cpu(at) => {
-                // SAFETY: mapped and aligned.
-                return unsafe { mem::apply(op, width, at, operand, condition) };
-            }
-            RemoteBytes::Kernel(path) => path.at(),
-            RemoteBytes::Network(at) => at,
+        let is_conditional = op == AmoOp::CompareSwap;
+        let by_network = |dest| {
+            let old = OldValue::Returned;
+            let request = AmoRequest { dest, width, op, operand, condition, old };
+            // SAFETY: the old value is returned.
+            unsafe { self.amo(request) }
         };
-        let old = OldValue::Returned;
-        let request = AmoRequest { dest, width, op, operand, condition, old };
-        // SAFETY: the old value is returned.
-        unsafe { self.amo(request) }
+        let old = match self.word(dest, width.nbytes(), !is_conditional) {
+            // SAFETY: mapped and aligned.
+            RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            RemoteBytes::Kernel(path) => by_network(path.at()),
+            RemoteBytes::Network(at) => by_network(at),
+        };
+        if is_conditional
+            && old == condition
+            && let Some(record) = RECORD.get()
+        {
+            record(self.call, dest, width.nbytes(), self.pe);
+        }
+        old
     }
 
     /// The atomic operation of a request, by the network.
@@ -331,7 +339,7 @@ impl Access {
             }
         }
         let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
-        let old = match self.word(dest, width.nbytes()) {
+        let old = match self.word(dest, width.nbytes(), true) {
             // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
             // SAFETY: the old value is returned.
@@ -359,7 +367,7 @@ impl Access {
                 return;
             }
         }
-        self.update_at(self.word(dest, width.nbytes()), width, op, operand);
+        self.update_at(self.word(dest, width.nbytes(), true), width, op, operand);
     }
 
     /// As [`update`](Access::update), of a word whose place is known.
@@ -414,7 +422,7 @@ impl Access {
             }
         }
         let signaling = Access { argument: "sig_addr", ..self };
-        let word = signaling.word(sig_addr, 8);
+        let word = signaling.word(sig_addr, 8, true);
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
@@ -488,15 +496,16 @@ impl Access {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
                 let Access { call, argument, pe, .. } = self;
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, true))
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, true, true))
             }
         }
     }
 
     /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
-    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`.
+    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`. It is
+    /// recorded if it certainly `writes`.
     #[inline(always)]
-    fn word(self, addr: usize, nbytes: usize) -> RemoteBytes {
+    fn word(self, addr: usize, nbytes: usize, writes: bool) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         let is_of_shared = contexts::is_of_shared(self.ctx);
         if is_of_shared
@@ -512,7 +521,7 @@ impl Access {
                 let Access { call, argument, pe, .. } = self;
                 let by_cpu = is_of_shared || !address::are_atomics_by_network();
                 let local = (std::ptr::null(), 0);
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu))
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu, writes))
             }
         }
     }
@@ -534,12 +543,12 @@ fn other_target(
     nbytes: usize,
     pe: c_int,
     local: Local,
-    (is_open, by_cpu): (bool, bool),
+    (is_open, by_cpu, writes): (bool, bool, bool),
 ) -> RemoteBytes {
     let access = if argument == "dest" { LocalAccess::Read } else { LocalAccess::Write };
     address::check_local(call, access, LocalBuf::source(local.0, local.1));
     let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
-    if let Some(record) = RECORD.get().filter(|_| argument != "source") {
+    if let Some(record) = RECORD.get().filter(|_| writes && argument != "source") {
         record(call, addr, nbytes, pe);
     }
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {

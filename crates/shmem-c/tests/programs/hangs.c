@@ -90,6 +90,11 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             shmem_long_p(&flag[2], 9, 3);
             shmem_long_g(&flag[2], 1);
         }
+        if (me == 3) {
+            /* A swap that finds another value writes nothing. */
+            shmem_long_wait_until(&flag[2], SHMEM_CMP_EQ, 9);
+            shmem_long_atomic_compare_swap(heap, 100, 1, 1);
+        }
         if (me == 1 && is("writer"))
             shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
         else if (me == 1 && is("signaler"))

@@ -10,6 +10,7 @@ use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{self, Down, Up};
+use crate::failure::{cannot, complain};
 
 /// Maximum number of bytes of one output stream in flight from a daemon to its parent.
 pub const WINDOW: u32 = 256 * 1024;
@@ -20,15 +21,26 @@ pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl UpSender {
     /// Starts a thread that writes the greeting and then the queued messages to standard output. It
-    /// ends when all senders are dropped.
+    /// ends when all senders are dropped. If it cannot write, the process exits immediately, and
+    /// the guard ends the rest: the parent would wait for what is missing.
     pub fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
             let mut stdout = io::stdout().lock();
             let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
-            let mut is_read = write(wire::greeting().as_bytes()).is_ok();
-            while is_read && let Some(frame) = queue.blocking_recv() {
-                is_read = write(&frame).is_ok();
+            let mut written = write(wire::greeting().as_bytes());
+            while written.is_ok()
+                && let Some(frame) = queue.blocking_recv()
+            {
+                written = write(&frame);
+            }
+            // If the parent is gone, the end of the input shows it.
+            if let Err(error) = written.or_else(unless_gone) {
+                complain(&format!(
+                    "oshrun: {}",
+                    cannot("write to the host above", &error).sentence
+                ));
+                std::process::exit(1)
             }
         })?;
         Ok((UpSender(sender), writer))
@@ -36,9 +48,12 @@ impl UpSender {
 
     /// Queues a message.
     pub fn send(&self, message: &Up) {
-        // If the parent is gone, the end of the input shows it.
         let _ = self.0.send(wire::encode_up(message));
     }
+}
+
+fn unless_gone(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
 /// Queues messages to a child.

@@ -1,0 +1,38 @@
+/* A signal handler of PE 1 calls the library while the thread is in malloc, which is this program's own so that it always
+ * holds its lock then. */
+#include <pthread.h>
+#include <shmem.h>
+#include <signal.h>
+#include <stddef.h>
+
+static pthread_mutex_t in_malloc = PTHREAD_MUTEX_INITIALIZER;
+static volatile sig_atomic_t interrupts;
+static long word;
+
+void *__libc_malloc(size_t nbytes);
+
+void *malloc(size_t nbytes) {
+    pthread_mutex_lock(&in_malloc);
+    if (interrupts) {
+        interrupts = 0;
+        raise(SIGUSR1);
+    }
+    void *block = __libc_malloc(nbytes);
+    pthread_mutex_unlock(&in_malloc);
+    return block;
+}
+
+static void handler(int number) {
+    (void)number;
+    shmem_long_p(&word, 1, 0);
+}
+
+int main(void) {
+    signal(SIGUSR1, handler);
+    shmem_init();
+    interrupts = shmem_my_pe() == 1;
+    void *volatile block = malloc(8);
+    shmem_barrier_all();
+    shmem_finalize();
+    return block == NULL;
+}

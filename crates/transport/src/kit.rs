@@ -8,6 +8,7 @@
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
+//! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -39,6 +40,7 @@ pub mod alone;
 pub mod backoff;
 pub mod carried_out;
 pub mod engine;
+pub mod heap_blocks;
 pub mod lock;
 pub mod loss;
 pub mod message;

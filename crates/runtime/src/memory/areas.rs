@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bell, exits | per source PE: mailbox, pair line, acknowledgment |
-//! slot per team | table | landings | steps | status | last writes
+//! slot per team | table | landings | steps | status | last writes | keys of heap blocks
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
@@ -14,6 +14,7 @@ use rushmem_collectives::{Edge, landing};
 use rushmem_explain::status::PLACE_BYTES;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
+use rushmem_transport::kit::heap_blocks;
 
 /// A cache line.
 const LINE: usize = 64;
@@ -92,7 +93,7 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.writes() + RING_BYTES
+        self.writes() + RING_BYTES + heap_blocks::TABLE
     }
 
     /// The place of this PE's status.

@@ -18,7 +18,7 @@ impl OfiEndpoint {
         if pe == self.shared().me && self.shared().segments.word(at, width).is_some() {
             return Ok(());
         }
-        self.shared().remote(pe, at, width.nbytes()).map(|_| ())
+        self.shared().check(pe, at, width.nbytes())
     }
 
     /// Carries out an atomic operation and returns the old value.
@@ -55,7 +55,7 @@ impl OfiEndpoint {
             return Ok(());
         }
         self.follow_writes(pe)?;
-        self.shared().remote(pe, dest, width.nbytes())?;
+        self.shared().check(pe, dest, width.nbytes())?;
         let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
         let how = How { awaited: request.old == OldValue::Returned, ..How::default() };
         self.send(pe, Some(Update::of(request)), NO_DATA, slot, how)

@@ -169,7 +169,7 @@ impl OfiEndpoint {
         }
         // SAFETY: valid by contract.
         let Some(data) = (unsafe { Data::copy(put.source) }) else { return Ok(false) };
-        self.shared().remote(pe, put.dest, put.source.nbytes)?;
+        self.shared().check(pe, put.dest, put.source.nbytes)?;
         self.start_signal(pe, signal, (put.dest, data)).map(|()| true)
     }
 

@@ -32,10 +32,31 @@ impl Origin {
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
-        if local.nbytes == 0 {
-            return Ok(());
+        shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
+        let (mut at, mut rest) = (at, local);
+        while rest.nbytes > 0 {
+            let nbytes = self.part(shared, pe, at, rest.nbytes)?;
+            // SAFETY: a part of what is valid by contract.
+            unsafe { self.transfer_part(shared, pe, kind, at, rest.first(nbytes)) }?;
+            at.offset += nbytes as u64;
+            rest = rest.skip(nbytes);
         }
+        Ok(())
+    }
+
+    /// As [`transfer`](Self::transfer), of what one key covers, which was found.
+    ///
+    /// # Safety
+    /// The same.
+    pub(super) unsafe fn transfer_part(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        kind: TransferKind,
+        at: RemoteAddr,
+        local: LocalBuf,
+    ) -> Result<(), Error> {
+        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
         if self.worker.copies() {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
@@ -47,7 +68,7 @@ impl Origin {
         if !is_held {
             self.send_held(shared, pe)?;
         }
-        let key = self.key(shared, pe, at.segment)?;
+        let key = self.key(shared, pe, at)?;
         if is_put {
             if is_held {
                 // It travels in a message, of which UCX's fence knows nothing.

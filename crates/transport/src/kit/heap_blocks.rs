@@ -92,6 +92,11 @@ impl<T> HeapBlocks<T> {
         self.known.get()?.get(block.index.checked_sub(1)?)?.get()
     }
 
+    /// What is known, of any block.
+    pub fn known(&self) -> impl Iterator<Item = &T> {
+        self.known.get().into_iter().flatten().filter_map(OnceLock::get)
+    }
+
     /// Something becomes known of a further block, unless another thread knew it first.
     fn set(&self, block: HeapBlock, what: T) {
         let known = self.known.get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());

@@ -25,6 +25,7 @@ static void around(unsigned char *border, unsigned char *source, int seed) {
     shmem_barrier_all();
     shmem_getmem(source, low, AROUND, right);
     CHECK(check_pattern(source, AROUND, seed + check_n + right) < 0, POINT, "another get around %p", (void *)border);
+    shmem_barrier_all();
     shmem_putmem_nbi(source, low, AROUND, right);
     shmem_barrier_all();
     CHECK(check_pattern(source, AROUND, seed + check_n + left) < 0, POINT, "a put from around %p", (void *)border);

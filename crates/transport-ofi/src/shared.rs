@@ -233,7 +233,7 @@ impl SharedState {
         }
     }
 
-    /// The descriptor of the registration that holds all of `memory`, where the fabric asks for one.
+    /// The descriptor of the registration that holds all of `memory`, if the fabric asks for one.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
         let asks = self.fabric.facts.asks(fi::FI_MR_LOCAL);

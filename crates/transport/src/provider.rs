@@ -188,9 +188,9 @@ pub trait Transport: Send + Sync {
         nbytes: usize,
     ) -> Result<Key, Error>;
 
-    /// Makes the first `nbytes` bytes of the heap reachable, before any PE uses them; only where
-    /// [`heap_in_blocks`](Caps::heap_in_blocks) says so, they may not be. `prepare` is told how
-    /// many bytes of the heap will be registered, if any more will be.
+    /// Makes the first `nbytes` bytes of the heap reachable, before any PE uses them, if
+    /// [`heap_in_blocks`](Caps::heap_in_blocks). `prepare` gets how many bytes of the heap will be
+    /// registered, if any are missing.
     ///
     /// # Errors
     /// When the network refuses the memory; those of `prepare`.

@@ -74,7 +74,7 @@ pub(crate) fn wait(at_most: Duration) -> bool {
 }
 
 /// Makes the first `nbytes` bytes of the heap reachable by peers, if any is reached by a network.
-/// `prepare` is told how many bytes will be registered, and whether that locks them.
+/// `prepare` gets how many bytes will be registered, and whether that locks them.
 pub(crate) fn extend_heap(
     call: Call,
     nbytes: usize,

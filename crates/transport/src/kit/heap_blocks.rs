@@ -11,7 +11,7 @@
 //! The key of each further block is in a table at the end of its owner's internal segment. A peer
 //! reads it at its first operation on the block: later than the barrier of the allocation.
 
-#![cfg_attr(test, allow(unsafe_code))]
+#![allow(unsafe_code)]
 
 use crate::kit::lock::lock;
 use crate::kit::peers::damaged;
@@ -107,7 +107,7 @@ impl<T> HeapBlocks<T> {
 
     /// Learns a further block from its entry in the table of PE `pe`; `made` makes it from its key.
     /// If blocks turn out to be smaller than was known, the next call of
-    /// [`block`](HeapBlocks::block) tells.
+    /// [`block`](HeapBlocks::block) says so.
     ///
     /// # Errors
     /// When there is no key; the errors of what makes it.
@@ -174,7 +174,7 @@ impl<T> OwnHeap<T> {
 
     /// Makes the first `nbytes` bytes reachable: registers the blocks that are missing by
     /// `register`, which returns what to know of a block and its key, and publishes their keys.
-    /// `prepare` is told how many bytes of the heap will be registered, if any are missing.
+    /// `prepare` gets how many bytes of the heap will be registered, if any are missing.
     ///
     /// # Errors
     /// When the network refuses a block; those of `prepare`.

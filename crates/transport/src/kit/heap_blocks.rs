@@ -252,7 +252,7 @@ mod tests {
     fn blocks_follow_one_another_and_few_cover_any_heap() {
         for (sizes, largest, most) in [
             (BlockSizes::UNLIMITED, 1 << 40, 64),
-            (BlockSizes(32), GIB, 120),
+            (BlockSizes(32), GIB, 121),
             (BlockSizes(26), 16 * MIB, 6400),
         ] {
             let (mut at, mut index) = (0, 0);

@@ -57,6 +57,8 @@ const MIB: usize = 1 << 20;
 
 /// Puts and gets of every small size and alignment and around powers of two.
 const SIZES: Case = case(8 * MIB, rma::sizes);
+/// Operations across the borders of the blocks in which a large heap may be registered.
+const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_borders) };
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
 /// Non-blocking operations are complete after quiet.
@@ -65,12 +67,13 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 23] = [
+const CASES: [(&str, Case); 24] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
     ("large", Case { sizes: &[2], ..case(64 * MIB, rma::large) }),
     ("far_offsets", Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) }),
+    ("block_borders", BLOCK_BORDERS),
     // A flag that was put after a fence is never seen before the data.
     ("data_before_flag", case(4 * MIB, order::data_before_flag)),
     // A large put after a fence is never seen before small operations, nor a flag before the put.
@@ -104,10 +107,11 @@ const CASES: [(&str, Case); 23] = [
 ];
 
 /// Those that are worth it with tiny queues.
-const TINY_CASES: [(&str, Case); 5] = [
+const TINY_CASES: [(&str, Case); 6] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
     ("tiny_sizes", Case { sizes: &[2], ..SIZES }),
+    ("tiny_block_borders", BLOCK_BORDERS),
     ("tiny_signals", SIGNALS),
     ("tiny_quiet", QUIET),
     ("tiny_threads", THREADS),

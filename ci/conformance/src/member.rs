@@ -6,6 +6,7 @@ use super::memory::PeMemory;
 use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
+use rushmem_transport::kit::heap_blocks;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
@@ -57,7 +58,8 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&opened_with).expect("the provider opens");
-        let (heap, internal) = (PeMemory::new(heap_bytes), PeMemory::new(INTERNAL_BYTES));
+        let heap = PeMemory::new(heap_bytes);
+        let internal = PeMemory::new(INTERNAL_BYTES + heap_blocks::TABLE);
         let mut register = |segment, memory: &PeMemory| {
             // SAFETY: the memory is dropped after the transport.
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };
@@ -66,6 +68,7 @@ impl Member {
         let heap_keys = side.exchange(&register(Segment::Heap, &heap));
         let internal_keys = side.exchange(&register(Segment::Internal, &internal));
         let addresses = side.exchange(&transport.address());
+        transport.extend_heap(heap_bytes, &mut |_| Ok(())).expect("the memory is accepted");
         let keys = heap_keys.iter().zip(&internal_keys);
         let records = addresses.iter().zip(keys).map(|(address, (heap, internal))| {
             let mut keys = [&[][..]; Segment::COUNT];

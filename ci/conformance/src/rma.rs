@@ -103,6 +103,38 @@ pub(crate) fn large(member: &Member) {
     }
 }
 
+pub(crate) fn block_borders(member: &Member) {
+    const NBYTES: usize = 70_000;
+    let (me, right, left) = (member.me(), member.right(), member.left());
+    for border in (64..member.heap_bytes() >> 20).step_by(16).map(|mib| mib << 20) {
+        let start = border - NBYTES / 2;
+        for (nbytes, nbi) in [(12, false), (NBYTES, false), (NBYTES, true)] {
+            let (at, data) = (border - nbytes / 2, bytes((border + me) as u64, nbytes));
+            let mut end = member.endpoint();
+            match nbi {
+                true => end.put_nbi(right, at, &data),
+                false => end.put(right, at, &data),
+            }
+            end.quiet();
+            member.barrier();
+            assert_eq!(member.read(at, nbytes), bytes((border + left) as u64, nbytes));
+            assert_eq!(end.get(right, at, nbytes), data);
+            member.barrier();
+            member.write(start, &[0; NBYTES]);
+            member.barrier();
+        }
+        let mut end = member.endpoint();
+        for (pe, word) in (0..member.n_pes()).flat_map(|pe| [(pe, border - 8), (pe, border)]) {
+            end.update(pe, word, Eight, AmoOp::Add, 1);
+        }
+        end.quiet();
+        member.barrier();
+        for word in [border - 8, border] {
+            assert_eq!(member.read(word, 8), (member.n_pes() as u64).to_ne_bytes());
+        }
+    }
+}
+
 pub(crate) fn far_offsets(member: &Member) {
     const FAR: usize = 4 << 30;
     let mut end = member.endpoint();

@@ -4,7 +4,7 @@ use crate::local_regions::LocalRegions;
 use crate::object::ObjectFid;
 use crate::profile::Profile;
 use crate::raw_key;
-use crate::segment::{ENDPOINTS, MappedSegment, REGIONS};
+use crate::segment::{ENDPOINTS, MappedSegment};
 use crate::violation::violated;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ impl Domain {
             segments: Mutex::new(HashMap::from([(own, Arc::clone(&segment))])),
             segment,
             file,
-            regions: Mutex::new((0..REGIONS as u32).rev().collect()),
+            regions: Mutex::new((0..profile.max_regions as u32).rev().collect()),
             endpoints: Mutex::new((0..ENDPOINTS as u32).rev().collect()),
             local_regions: LocalRegions::default(),
             mapped: raw_key::RawKeys::default(),

@@ -121,7 +121,7 @@ fn new_info(
         (fi::FI_PROGRESS_MANUAL, fi::FI_PROGRESS_MANUAL);
     (domain.resource_mgmt, domain.av_type) = (profile.resource_mgmt, profile.av_type);
     (domain.mr_mode, domain.mr_key_size) = (profile.mr_mode as i32, profile.key_bytes);
-    (domain.cq_cnt, domain.ep_cnt, domain.mr_cnt) = (64, 64, crate::segment::REGIONS);
+    (domain.cq_cnt, domain.ep_cnt, domain.mr_cnt) = (64, 64, profile.max_regions);
     (domain.tx_ctx_cnt, domain.rx_ctx_cnt, domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) =
         (64, 64, 1, 1);
     (domain.mr_iov_limit, domain.caps) = (1, fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM);

@@ -5,6 +5,7 @@
 //! shorter, so that they fill up.
 
 use crate::raw_key;
+use crate::segment::REGIONS;
 use libfabric_sys as fi;
 use std::ffi::CStr;
 
@@ -55,6 +56,9 @@ pub(crate) struct Profile {
     /// A post fails with `FI_EAGAIN` with probability 1/n, never if this is 0 or operations are
     /// immediate.
     pub(crate) eagain_one_in: u32,
+    /// How many registrations a process may have, and how many bytes each.
+    pub(crate) max_regions: usize,
+    pub(crate) max_region_bytes: usize,
 }
 
 /// What the others have unless they say otherwise.
@@ -78,6 +82,8 @@ const COPY: Profile = Profile {
     address_format: fi::FI_FORMAT_UNSPEC,
     protocol: fi::FI_PROTO_UNSPEC,
     eagain_one_in: 0,
+    max_regions: REGIONS,
+    max_region_bytes: usize::MAX,
 };
 
 /// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
@@ -210,8 +216,15 @@ const FEW: Profile = Profile {
     ..EFA
 };
 
+/// EFA with few registrations, which local buffers take, too.
+const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..EFA };
+
+/// Slingshot with registrations of limited length.
+const SMALL_REGIONS: Profile = Profile { name: c"small-regions", max_region_bytes: 1 << 30, ..CXI };
+
 /// All profiles, in the order in which libfabric offers them.
-pub(crate) const ALL: &[Profile] = &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW];
+pub(crate) const ALL: &[Profile] =
+    &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS];
 
 impl Profile {
     /// Whether this flag of `mr_mode` is set.

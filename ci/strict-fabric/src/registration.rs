@@ -53,6 +53,9 @@ unsafe extern "C" fn register(
         return -fi::FI_EINVAL;
     }
     let (profile, base) = (domain.profile, base.expose_provenance() as u64);
+    if nbytes > profile.max_region_bytes {
+        return -fi::FI_EINVAL;
+    }
     if profile.requires(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
         domain.violation("FI_MR_ALLOCATED", "memory was registered that is not mapped");
     }

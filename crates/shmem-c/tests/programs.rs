@@ -309,6 +309,25 @@ fn locks_by_strict_fabrics() {
     }
 }
 
+/// Heaps larger than the machine's memory, of which programs allocate a part. The first fabric has
+/// no more than 64 registrations, the second one none of more than 1 GiB.
+fn large_heaps_by_strict_fabrics() {
+    let folder = strict_folder();
+    for (profile, amos, mib, distance) in [
+        ("few-regions", "software", 1024, 16),
+        ("few-regions", "software", 20 << 10, 512),
+        ("small-regions", "software", 192, 16),
+        ("small-regions", "network", 12 << 10, 1 << 10),
+    ] {
+        let job = Job::new(program!("large_heap.c")).n(3).arg(mib).arg(distance);
+        let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
+        let job = job.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder);
+        let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_AMOS", amos);
+        let job = job.env("SHMEM_HUGE_PAGES", "off").env("SHMEM_SYMMETRIC_SIZE", "64g");
+        job.run().assert_ok(3);
+    }
+}
+
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
@@ -528,6 +547,7 @@ fn main() -> ExitCode {
         Test::new("ucx_sample::locks_by_network", locks_by_ucx).ignored(PROVIDERS),
         Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
+        Test::new("strict_sample::large_heaps", large_heaps_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("every_program_on_64_pes", every_program_on_64_pes)
             .ignored("a minute; part of `cargo xtask test --full`"),
         Test::new(

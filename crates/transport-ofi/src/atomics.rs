@@ -28,7 +28,7 @@ impl OfiEndpoint {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         check_aligned(pe, dest, width)?;
         self.follow(pe)?;
-        let remote = self.shared().remote(pe, dest, width.nbytes())?;
+        let remote = self.word(pe, dest, width.nbytes())?;
         let amo = NativeAmo { op, width, operand, condition };
         if self.shared().native.has(op, width) {
             let awaited = request.old == OldValue::Returned;

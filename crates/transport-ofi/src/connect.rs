@@ -4,6 +4,7 @@ use crate::fabric::Fabric;
 use crate::raw::RawKey;
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
@@ -54,28 +55,43 @@ pub(crate) struct Offered {
     /// Its key means nothing where there is a raw one.
     pub(crate) segment: SegmentKey,
     pub(crate) raw: Option<RawKey>,
+    /// Bytes of the segment, of which the key may cover the beginning alone.
+    pub(crate) whole: u64,
 }
 
 impl Offered {
     pub(crate) fn encode(self) -> Key {
         let SegmentKey { base, nbytes, key } = self.segment;
         let raw = self.raw.map(|raw| (raw.base, raw.bytes));
-        Key(encode(OFI_KEY, &(base, nbytes, key, raw)))
+        Key(encode(OFI_KEY, &(base, nbytes, key, raw, self.whole)))
     }
 
     /// # Errors
     /// When the bytes are no such thing.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Offered, rushmem_wire::Error> {
-        let (base, nbytes, key, raw) = decode::<(_, _, _, Option<_>)>(OFI_KEY, bytes)?;
+        let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
         let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
-        Ok(Offered { segment: SegmentKey { base, nbytes, key }, raw })
+        Ok(Offered { segment: SegmentKey { base, nbytes, key }, raw, whole })
+    }
+
+    /// As operations of this PE name it, once a raw key is mapped.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
+        let key = self.raw.map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
+        Ok(SegmentKey { key, ..self.segment })
     }
 }
 
 /// A PE as an origin sees it that has used it.
 pub(crate) struct Peer {
     pub(crate) at: fi::fi_addr_t,
+    /// A heap in blocks has that of the first.
     pub(crate) keys: [SegmentKey; Segment::COUNT],
+    pub(crate) heap_bytes: u64,
+    /// The keys of further blocks of its heap.
+    pub(crate) blocks: HeapBlocks<SegmentKey>,
 }
 
 fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
@@ -127,12 +143,8 @@ impl Peer {
     /// # Errors
     /// When libfabric refuses.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
-        let refused = |what: &str, code| {
-            let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
-            Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
-        };
         let address = address(pe, record)?;
-        let at = fabric.insert(&address.name).map_err(|code| refused("the address", code))?;
+        let at = fabric.insert(&address.name).map_err(refused(fabric, "the address", pe))?;
         rushmem_log::debug!(
             peer = pe.0,
             host = address.host,
@@ -140,13 +152,45 @@ impl Peer {
             address.shown()
         );
         let mut keys = [SegmentKey::default(); Segment::COUNT];
-        for (key, offered) in keys.iter_mut().zip(offered(pe, record)?) {
-            *key = offered.segment;
-            if let Some(raw) = offered.raw {
-                key.key = fabric.map(&raw).map_err(|code| refused("a key", code))?;
-            }
+        let offered = offered(pe, record)?;
+        let heap_bytes = offered[Segment::Heap as usize].whole;
+        for (key, offered) in keys.iter_mut().zip(offered) {
+            *key = offered.usable(fabric).map_err(refused(fabric, "a key", pe))?;
         }
-        Ok(Peer { at, keys })
+        Ok(Peer { at, keys, heap_bytes, blocks: HeapBlocks::default() })
+    }
+
+    /// Bytes of a segment.
+    pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
+        match segment {
+            Segment::Heap => self.heap_bytes,
+            _ => self.keys[segment as usize].nbytes,
+        }
+    }
+
+    /// Learns a block of the heap of `pe`, which this is, from its entry in the table there.
+    ///
+    /// # Errors
+    /// When the block is not registered, or libfabric refuses its key.
+    pub(crate) fn learn(
+        &self,
+        fabric: &Fabric,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+    ) -> Result<(), Error> {
+        self.blocks.learn(pe, block, entry, |key| {
+            let offered = Offered::decode(key).map_err(invalid(pe))?;
+            offered.usable(fabric).map_err(refused(fabric, "a key", pe))
+        })
+    }
+}
+
+/// The error when libfabric refuses something of a PE.
+fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
+    move |code| {
+        let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
+        Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
     }
 }
 
@@ -162,7 +206,7 @@ mod tests {
         assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
         let segment = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
         for raw in [None, Some(RawKey { base: 7, bytes: vec![1; 32] })] {
-            let offered = Offered { segment, raw };
+            let offered = Offered { segment, raw, whole: 7 };
             assert_eq!(Offered::decode(&offered.clone().encode().0), Ok(offered));
         }
         assert!(Offered::decode(&[0; 23]).is_err());

@@ -63,6 +63,12 @@ impl InfoFacts {
         self.asks(fi::FI_MR_ALLOCATED) && self.nic.is_some()
     }
 
+    /// The heap is registered in blocks, since what is registered may be locked. A provider that
+    /// does not ask for pages to be there locks none, and all of a heap costs as much as a part.
+    pub(crate) fn heap_in_blocks(&self) -> bool {
+        self.asks(fi::FI_MR_ALLOCATED)
+    }
+
     /// CPUs move the data: libfabric names no device on a bus.
     pub(crate) fn copies(&self) -> bool {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)

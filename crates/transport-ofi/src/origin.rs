@@ -1,6 +1,7 @@
 //! What the verbs of a context use: an ep, on which they start operations, and the waits for these.
 
 mod amos;
+mod blocks;
 mod requests;
 mod transfers;
 mod waits;

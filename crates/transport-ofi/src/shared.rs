@@ -18,6 +18,7 @@ use crate::settings::{LIMITS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::kit::acks::Acks;
+use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::message::Request;
@@ -28,7 +29,7 @@ use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{
-    Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr,
+    Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr, Segment,
 };
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -132,8 +133,10 @@ pub(crate) struct SharedState {
     copies_up_to: usize,
     copies_before_waiting_up_to: usize,
     pub(crate) host: Arc<dyn Host>,
-    /// With their descriptors, as numbers.
+    /// With their descriptors, as numbers; a heap in blocks has that of the first.
     pub(crate) segments: Segments<usize>,
+    /// With the descriptors of its further blocks, as numbers.
+    pub(crate) own_heap: OwnHeap<usize>,
     pub(crate) peers: Peers<Peer>,
     /// Between this PE's streams of requests and those of the others.
     pub(crate) acks: Acks,
@@ -174,6 +177,7 @@ impl SharedState {
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
             host: Arc::clone(&open.host),
             segments: Segments::default(),
+            own_heap: OwnHeap::default(),
             peers: Peers::new(open.n_pes),
             acks: Acks::new(open.n_pes),
             state: ProgressState::new(&LIMITS, open.oversubscribed)?,
@@ -239,11 +243,22 @@ impl SharedState {
         }
     }
 
-    /// The descriptor of the segment that holds all of `memory`, where the fabric asks for one.
+    /// The descriptor of the registration that holds all of `memory`, if the fabric asks for one.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
         let asks = self.fabric.facts.asks(fi::FI_MR_LOCAL);
-        asks.then(|| self.segments.holding(memory).copied())?
+        asks.then(|| self.known_descriptor(memory))?
+    }
+
+    fn known_descriptor(&self, memory: LocalBuf) -> Option<usize> {
+        let (at, descriptor) = self.segments.holding(memory)?;
+        if at.segment != Segment::Heap || !self.fabric.facts.heap_in_blocks() {
+            return Some(*descriptor);
+        }
+        let block = self.own_heap.blocks.block(at.offset);
+        let descriptor =
+            if block.index == 0 { Some(descriptor) } else { self.own_heap.blocks.get(block) };
+        descriptor.filter(|_| at.offset + memory.nbytes as u64 <= block.end).copied()
     }
 
     /// A PE has been silent for long: an error when its process has ended.
@@ -258,20 +273,17 @@ impl SharedState {
         Ok(())
     }
 
-    /// A range at an address of a peer, as the fabric has them.
+    /// Requires that a range lies in a peer's segment.
     ///
     /// # Errors
-    /// When they are not in the peer's segment.
-    #[inline(always)]
-    pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        // Only the result of the cold path passes through memory.
-        Ok(match self.known_remote(pe, at, nbytes) {
-            Some(remote) => remote,
-            None => self.new_remote(pe, at, nbytes)?,
-        })
+    /// When it does not.
+    #[inline]
+    pub(crate) fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
+        check_range(pe, at, nbytes, self.peers.get(pe)?.nbytes(at.segment))
     }
 
-    /// The same of a peer that was used, if they are in its segment.
+    /// A range at an address of a peer that was used, as the fabric has them, if the key that the
+    /// peer published covers it.
     #[inline(always)]
     pub(crate) fn known_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
         let peer = self.peers.known(pe)?;
@@ -279,14 +291,6 @@ impl SharedState {
         let end = at.offset.checked_add(nbytes as u64)?;
         let address = key.base.wrapping_add(at.offset);
         (end <= key.nbytes).then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn new_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        let peer = self.peers.get(pe)?;
-        check_range(pe, at, nbytes, peer.keys[at.segment as usize].nbytes)?;
-        self.known_remote(pe, at, nbytes).ok_or(Error::Unreachable(pe))
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.

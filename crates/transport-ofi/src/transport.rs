@@ -176,6 +176,7 @@ impl Transport for Ofi {
             amos_compose_with_cpu: self.shared().amos == Amos::Software,
             needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
             locks_memory: self.shared().fabric.facts.locks_memory(),
+            heap_in_blocks: self.shared().fabric.facts.heap_in_blocks(),
         }
     }
 
@@ -189,26 +190,26 @@ impl Transport for Ofi {
             return Ok(Offered::default().encode());
         }
         let shared = self.shared();
-        let fabric = &shared.fabric;
-        let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
-        let mr = self.progress.while_paused(|ep| {
-            // SAFETY: valid until this transport is dropped by contract, and with it the
-            // registration.
-            unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
-        });
-        let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));
-        let mr = mr.map_err(said)?;
-        // SAFETY: an open registration.
-        let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
-        let raw = fabric.facts.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
-        let raw = raw.transpose().map_err(said)?;
-        let memory = LocalBuf { base, nbytes };
+        let in_blocks = segment == Segment::Heap && shared.fabric.facts.heap_in_blocks();
+        let first = if in_blocks { shared.own_heap.begin(nbytes) } else { nbytes };
+        // SAFETY: valid until this transport is dropped by contract.
+        let (descriptor, offered) = unsafe { self.register_part(segment, base, first) }?;
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
-        unsafe { shared.segments.register(segment, memory, mem_desc.addr()) }?;
-        lock(&shared.registrations).push(mr);
-        let base = if fabric.facts.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
-        let segment = SegmentKey { base, nbytes: nbytes as u64, key };
-        Ok(Offered { segment, raw }.encode())
+        unsafe { shared.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
+        Ok(Offered { whole: nbytes as u64, ..offered }.encode())
+    }
+
+    fn extend_heap(
+        &self,
+        nbytes: usize,
+        prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let shared = self.shared();
+        shared.own_heap.extend(nbytes, &shared.segments, prepare, |memory| {
+            // SAFETY: a part of the heap, which is valid until this transport is dropped.
+            let part = unsafe { self.register_part(Segment::Heap, memory.base, memory.nbytes) };
+            part.map(|(descriptor, offered)| (descriptor, offered.encode()))
+        })
     }
 
     fn address(&self) -> Vec<u8> {
@@ -252,6 +253,36 @@ impl Transport for Ofi {
 impl Ofi {
     fn shared(&self) -> &SharedState {
         &self.progress.shared
+    }
+
+    /// Registers memory of a segment; its descriptor, and what peers need.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
+    unsafe fn register_part(
+        &self,
+        segment: Segment,
+        base: *mut u8,
+        nbytes: usize,
+    ) -> Result<(usize, Offered), Error> {
+        let shared = self.shared();
+        let fabric = &shared.fabric;
+        let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
+        let mr = self.progress.while_paused(|ep| {
+            // SAFETY: valid until this transport is dropped by contract, and with it the
+            // registration.
+            unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
+        });
+        let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));
+        let mr = mr.map_err(said)?;
+        // SAFETY: an open registration.
+        let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
+        let raw = fabric.facts.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
+        let raw = raw.transpose().map_err(said)?;
+        lock(&shared.registrations).push(mr);
+        let base = if fabric.facts.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
+        let segment = SegmentKey { base, nbytes: nbytes as u64, key };
+        Ok((mem_desc.addr(), Offered { segment, raw, whole: nbytes as u64 }))
     }
 
     fn new_endpoint(&self) -> Result<OfiEndpoint, Error> {

@@ -12,6 +12,8 @@ pub(crate) struct Peer([Option<PeerSegment>; Segment::COUNT]);
 struct PeerSegment {
     base: u64,
     nbytes: u64,
+    /// Bytes of the beginning for which the published key is: of a heap in blocks, the first.
+    covered: u64,
 }
 
 fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
@@ -49,8 +51,9 @@ impl Peer {
     pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut places = [None; Segment::COUNT];
         for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
-            let MemoryKey { base, nbytes, .. } = MemoryKey::decode(key).map_err(invalid(pe))?;
-            *place = Some(PeerSegment { base, nbytes });
+            let MemoryKey { base, nbytes, covered, .. } =
+                MemoryKey::decode(key).map_err(invalid(pe))?;
+            *place = Some(PeerSegment { base, nbytes, covered });
         }
         Ok(Peer(places))
     }
@@ -61,5 +64,16 @@ impl Peer {
         let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
         check_range(pe, at, nbytes, place.nbytes)?;
         Ok(place.base + at.offset)
+    }
+
+    /// Whether the published key is for a range, which lies in the segment.
+    #[inline]
+    pub(crate) fn is_covered(&self, at: RemoteAddr, nbytes: usize) -> bool {
+        self.0[at.segment as usize].is_some_and(|of| at.offset + nbytes as u64 <= of.covered)
+    }
+
+    /// Bytes of a segment.
+    pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
+        self.0[segment as usize].map_or(0, |place| place.nbytes)
     }
 }

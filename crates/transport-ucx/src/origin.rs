@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod abandon;
+mod blocks;
 mod gathered;
 mod order;
 mod requests;
@@ -22,7 +23,7 @@ use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::gather::Gather;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::requests::IssuedRequests;
-use rushmem_transport::{Error, Pe, Segment};
+use rushmem_transport::{Error, Pe, RemoteAddr, Segment};
 use std::rc::Rc;
 use std::sync::Arc;
 use ucx_sys::{Ucp, ucp_ep_h, ucp_rkey_h, ucs_status_t};
@@ -131,13 +132,18 @@ impl Origin {
         Ok(())
     }
 
-    /// The key to a segment of a PE that is connected.
+    /// The key to an address of a PE that is connected, which [`part`](Self::part) has found.
     #[inline]
-    fn key(&mut self, shared: &SharedState, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+    fn key(&mut self, shared: &SharedState, pe: Pe, at: RemoteAddr) -> Result<ucp_rkey_h, Error> {
         let open = self.routes[pe].open.as_ref();
-        match open.map(|open| open.endpoint.keys[segment as usize]) {
+        if !shared.peers.get(pe)?.is_covered(at, 1) {
+            let blocks = open.map(|open| &open.endpoint.blocks);
+            let key = blocks.and_then(|blocks| blocks.get(blocks.block(at.offset)));
+            return key.copied().ok_or(Error::Unreachable(pe));
+        }
+        match open.map(|open| open.endpoint.keys[at.segment as usize]) {
             Some(key) if !key.is_null() => Ok(key),
-            _ => self.unpack(shared, pe, segment),
+            _ => self.unpack(shared, pe, at.segment),
         }
     }
 

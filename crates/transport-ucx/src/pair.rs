@@ -67,7 +67,12 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
     let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
-    let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
+    let key = MemoryKey {
+        base: heap.base.addr() as u64,
+        nbytes: NBYTES as u64,
+        packed,
+        covered: NBYTES as u64,
+    };
     let peer = Service::new(&context, PEER, theirs, Arc::new(Acks::new(2))).expect("a worker");
 
     let host = "here".to_owned();

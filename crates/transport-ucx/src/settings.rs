@@ -63,6 +63,8 @@ pub struct Tuning {
     /// How long operations may go on with memory of callers that got an error for a loss; then the
     /// process ends.
     pub abandon_limit: Duration,
+    /// The heap is registered in blocks also where nothing locks it, for tests.
+    pub heap_in_blocks: bool,
 }
 
 impl Tuning {
@@ -86,13 +88,18 @@ impl Tuning {
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { max_in_flight: 1024, max_workers: 32, abandon_limit: Duration::from_secs(10) }
+        Tuning {
+            max_in_flight: 1024,
+            max_workers: 32,
+            abandon_limit: Duration::from_secs(10),
+            heap_in_blocks: false,
+        }
     }
 }
 
 impl Tuning {
     /// So small that everything waits for everything, for tests.
     pub fn tiny() -> Tuning {
-        Tuning { max_in_flight: 2, max_workers: 2, ..Tuning::default() }
+        Tuning { max_in_flight: 2, max_workers: 2, heap_in_blocks: true, ..Tuning::default() }
     }
 }

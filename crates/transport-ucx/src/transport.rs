@@ -14,14 +14,16 @@ use crate::shared::SharedState;
 use crate::ucp::UcpMemory;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::ServiceThread;
+use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::host_name;
+use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,
 };
 use rustix::process::{Resource, getrlimit};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// This PE's share in UCX. Fields are dropped in this order.
@@ -29,7 +31,8 @@ struct Ucx {
     thread: ServiceThread<Progress>,
     address: Vec<u8>,
     progress: Arc<Progress>,
-    memory: Vec<UcpMemory>,
+    memory: Mutex<Vec<UcpMemory>>,
+    own_heap: OwnHeap<()>,
 }
 
 /// Opens the transport with limits other than the usual ones.
@@ -40,7 +43,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
     let thread = ServiceThread::start("rushmem-ucx", &progress)?;
-    Ok(Box::new(Ucx { thread, address, progress, memory: Vec::new() }))
+    let (memory, own_heap) = (Mutex::default(), OwnHeap::default());
+    Ok(Box::new(Ucx { thread, address, progress, memory, own_heap }))
 }
 
 /// What works once there is a service thread, and this PE's address.
@@ -90,6 +94,7 @@ impl Transport for Ucx {
             // UCX asks for pages on demand only for memory that is registered so, which this is
             // not.
             locks_memory: !self.progress.shared.context.copies(),
+            heap_in_blocks: self.heap_in_blocks(),
         }
     }
 
@@ -99,20 +104,36 @@ impl Transport for Ucx {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error> {
-        let mut packed = Vec::new();
+        let shared = &self.progress.shared;
+        let in_blocks = segment == Segment::Heap && self.heap_in_blocks();
+        let covered = if in_blocks { self.own_heap.begin(nbytes) } else { nbytes };
+        let mut key = MemoryKey {
+            base: base.addr() as u64,
+            nbytes: nbytes as u64,
+            packed: Vec::new(),
+            covered: covered as u64,
+        };
         if nbytes > 0 {
-            // SAFETY: valid until this transport is dropped by contract, and the memory with it.
-            let memory =
-                unsafe { UcpMemory::register(&self.progress.shared.context, base, nbytes) }
-                    .map_err(|why| refusal(segment, nbytes, &why))?;
-            packed = memory.key().map_err(|why| refusal(segment, nbytes, &why))?;
-            self.memory.push(memory);
+            // SAFETY: valid until this transport is dropped by contract.
+            key.packed = unsafe { self.register_part(segment, base, covered) }?;
         }
-        let segments = &self.progress.shared.segments;
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
-        unsafe { segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
-        let (base, nbytes) = (base.addr() as u64, nbytes as u64);
-        Ok(Key(MemoryKey { base, nbytes, packed }.encode()))
+        unsafe { shared.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        Ok(Key(key.encode()))
+    }
+
+    fn extend_heap(
+        &self,
+        nbytes: usize,
+        prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.own_heap.extend(nbytes, &self.progress.shared.segments, prepare, |part| {
+            let LocalBuf { base, nbytes } = part;
+            // SAFETY: a part of the heap, which is valid until this transport is dropped.
+            let packed = unsafe { self.register_part(Segment::Heap, base, nbytes) }?;
+            let (base, nbytes) = (base.addr() as u64, nbytes as u64);
+            Ok(((), Key(MemoryKey { base, nbytes, packed, covered: nbytes }.encode())))
+        })
     }
 
     fn address(&self) -> Vec<u8> {
@@ -155,6 +176,33 @@ impl Transport for Ucx {
 
     fn lose(&self, pe: Pe, why: &str) {
         self.progress.shared.give_up(pe, why);
+    }
+}
+
+impl Ucx {
+    /// The heap is registered in blocks where that locks it.
+    fn heap_in_blocks(&self) -> bool {
+        let shared = &self.progress.shared;
+        !shared.context.copies() || shared.tuning.heap_in_blocks
+    }
+
+    /// Registers memory of a segment, until this is dropped; its packed key.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `nbytes` bytes until then.
+    unsafe fn register_part(
+        &self,
+        segment: Segment,
+        base: *mut u8,
+        nbytes: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let refused = |why: String| refusal(segment, nbytes, &why);
+        // SAFETY: valid until this transport is dropped by contract, and the memory with it.
+        let memory = unsafe { UcpMemory::register(&self.progress.shared.context, base, nbytes) };
+        let memory = memory.map_err(refused)?;
+        let packed = memory.key().map_err(refused)?;
+        lock(&self.memory).push(memory);
+        Ok(packed)
     }
 }
 

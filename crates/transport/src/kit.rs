@@ -10,6 +10,7 @@
 //! | [`carried_out`] | the order in which a target carries out requests |
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`gather`] | small operations that an origin gathers to send them together |
+//! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -43,6 +44,7 @@ pub mod batch;
 pub mod carried_out;
 pub mod engine;
 pub mod gather;
+pub mod heap_blocks;
 pub mod lock;
 pub mod loss;
 pub mod message;

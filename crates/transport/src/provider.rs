@@ -3,6 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it has not tested.
 #![allow(unsafe_code)]
 
+use crate::kit::heap_blocks;
 use crate::{
     Amos, Diagnosis, Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment,
     Setting,
@@ -143,6 +144,16 @@ pub struct Caps {
     pub needs_first_thread: bool,
     /// Registered memory is locked: all its pages are resident as long as it is registered.
     pub locks_memory: bool,
+    /// [`register`](Transport::register) registers only the beginning of the heap, and
+    /// [`extend_heap`](Transport::extend_heap) the rest as it is allocated.
+    pub heap_in_blocks: bool,
+}
+
+impl Caps {
+    /// How many bytes of a heap of `nbytes` [`register`](Transport::register) registers.
+    pub fn registered_at_init(&self, nbytes: usize) -> usize {
+        if self.heap_in_blocks { nbytes.min(heap_blocks::FIRST) } else { nbytes }
+    }
 }
 
 /// A network as one process sees it.
@@ -162,7 +173,8 @@ pub trait Transport: Send + Sync {
     /// Its capabilities.
     fn caps(&self) -> Caps;
 
-    /// Makes a segment of this PE reachable; the key goes to every peer that connects.
+    /// Makes a segment of this PE reachable; the key goes to every peer that connects. The last
+    /// [`TABLE`](heap_blocks::TABLE) bytes of the internal segment are the provider's.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
@@ -175,6 +187,21 @@ pub trait Transport: Send + Sync {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error>;
+
+    /// Makes the first `nbytes` bytes of the heap reachable, before any PE uses them, if
+    /// [`heap_in_blocks`](Caps::heap_in_blocks). `prepare` gets how many bytes of the heap will be
+    /// registered, if any are missing.
+    ///
+    /// # Errors
+    /// When the network refuses the memory; those of `prepare`.
+    fn extend_heap(
+        &self,
+        nbytes: usize,
+        prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let _ = (nbytes, prepare);
+        Ok(())
+    }
 
     /// This PE's address, for its peers. It must not depend on the segments, which are registered
     /// later.

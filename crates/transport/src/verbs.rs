@@ -16,12 +16,14 @@ pub enum Segment {
 
 impl Segment {
     /// How many kinds there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = Self::ALL.len();
+    /// All of them, by their numbers.
+    pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
 
     /// The segment of a number on a wire, which is `segment as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<Segment> {
-        [Segment::Heap, Segment::Internal, Segment::Static].get(usize::from(number)).copied()
+        Self::ALL.get(usize::from(number)).copied()
     }
 }
 

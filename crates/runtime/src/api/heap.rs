@@ -11,7 +11,8 @@ use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::base::job::{self, Job};
 use crate::base::refusal;
 use crate::coll::collectives::barrier_all_with;
-use crate::memory::{address, blocks, huge_pages};
+use crate::memory::{address, available, blocks, huge_pages, locked};
+use crate::net::network;
 use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
@@ -99,7 +100,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     match moved {
-        Some(block) => huge_pages::of_block(job, block, nbytes, false),
+        Some(block) => provide(call, job, block, nbytes, false),
         None => refuse(call, job, nbytes, ALIGNMENT),
     }
     barrier_all_with(call, &arguments);
@@ -130,10 +131,22 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.0, nbytes, alignment));
     match block {
-        Some(block) => huge_pages::of_block(job, block, nbytes, for_amos),
+        Some(block) => provide(call, job, block, nbytes, for_amos),
         None => refuse(call, job, nbytes, alignment),
     }
     block
+}
+
+/// Gives a block that was just allocated huge pages, and makes it reachable for all PEs, before any
+/// uses it.
+fn provide(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
+    let end = block.addr() + nbytes - job.memory.heap().addr();
+    available::warn_of_shortage(end, job.memory.n_local());
+    huge_pages::of_block(job, block, nbytes, for_amos);
+    network::extend_heap(call, end, |reach, locks| match locks {
+        true => locked::prepare(job, reach),
+        false => Ok(()),
+    });
 }
 
 /// There is no room.

@@ -28,8 +28,6 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = $doc])+ pub $field: $type,)*
-            /// Whether the user sets the size of the symmetric heap.
-            pub symmetric_size_is_set: bool,
         }
 
         /// The rows, in the order of `SHMEM_INFO`.
@@ -61,7 +59,6 @@ macro_rules! settings {
                             }
                         }
                     },)*
-                    symmetric_size_is_set: find("SHMEM_SYMMETRIC_SIZE").is_some(),
                 })
             }
         }

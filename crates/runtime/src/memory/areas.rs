@@ -2,19 +2,22 @@
 //!
 //! ```text
 //! bell, exits | per source PE: mailbox, pair line, acknowledgment |
-//! slot per team | table | landings | steps | status | last writes | landings of single teams
+//! slot per team | table | landings | steps | status | last writes | landings of single teams |
+//! keys of heap blocks
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot
 //! has a flag for each edge of its plans, O(log n) of them, and all teams share the landings, but
-//! for those of reductions among all PEs. Together that is at most 1 MiB and 200 bytes for each PE
-//! of the job. Where threads of a PE may be in several collectives at once, there are more sets of
-//! landings, each for one team. This file computes offsets; it never touches the memory.
+//! for those of reductions among all PEs. Together that is at most 1 MiB, 200 bytes for each PE of
+//! the job, and the keys. Where threads of a PE may be in several collectives at once, there are
+//! more sets of landings, each for one team. This file computes offsets; it never touches the
+//! memory.
 
 use rushmem_collectives::{Edge, landing};
 use rushmem_explain::status::PLACE_BYTES;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_transport::Pe;
+use rushmem_transport::kit::heap_blocks;
 
 /// A cache line.
 const LINE: usize = 64;
@@ -97,7 +100,7 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.landing_set(self.landing_sets)
+        self.landing_set(self.landing_sets) + heap_blocks::TABLE
     }
 
     /// How many sets of landings there are.

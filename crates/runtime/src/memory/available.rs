@@ -1,8 +1,36 @@
 //! How much memory the node has and how much of it is available, to warn before the kernel has to
 //! kill a process.
 
+use crate::base::warning::warning;
 use rushmem_topology::GroupLimit;
 use std::fs::read_to_string;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that were available when heaps were mapped that are larger together.
+static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Notes the memory that is available to `n_local` heaps of `nbytes` bytes, if it is less.
+pub(crate) fn note(nbytes: u64, n_local: u32) {
+    let most = nbytes.saturating_mul(n_local.into());
+    let available = bytes().filter(|&available| most > available);
+    AVAILABLE.store(available.unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// Warns once if the first `nbytes` bytes of `n_local` heaps are more than was available: pages are
+/// allocated on first touch, so an allocation succeeds.
+pub(crate) fn warn_of_shortage(nbytes: usize, n_local: u32) {
+    let allocated = (nbytes as u64).saturating_mul(n_local.into());
+    let available = AVAILABLE.load(Ordering::Relaxed);
+    if allocated > available {
+        AVAILABLE.store(u64::MAX, Ordering::Relaxed);
+        // Cause: the allocations of all PEs of the host are larger than its free memory. Remedy:
+        // allocate less, or use fewer PEs for each host.
+        warning!(
+            "the {n_local} PEs of this node have allocated {allocated} bytes of their symmetric heaps, of which \
+             {available} were available at init; a program that touches more will be killed"
+        );
+    }
+}
 
 /// Bytes available on this node without swapping, by the kernel's estimate and the limits of this
 /// process's control groups; `None` if neither is known.

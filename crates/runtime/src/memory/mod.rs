@@ -8,6 +8,7 @@ pub(crate) mod areas;
 pub(crate) mod available;
 pub(crate) mod blocks;
 pub(crate) mod huge_pages;
+pub(crate) mod locked;
 pub(crate) mod object;
 pub(crate) mod place;
 pub(crate) mod range;

@@ -73,6 +73,21 @@ pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
 }
 
+/// Makes the first `nbytes` bytes of the heap reachable by peers, if any is reached by a network.
+/// `prepare` gets how many bytes will be registered, and whether that locks them.
+pub(crate) fn extend_heap(
+    call: Call,
+    nbytes: usize,
+    prepare: impl Fn(usize, bool) -> Result<(), Error>,
+) {
+    if is_open() {
+        with(call, |transport| {
+            let locks = transport.caps().locks_memory;
+            transport.extend_heap(nbytes, &mut |reach| prepare(reach, locks))
+        });
+    }
+}
+
 /// What threads have done on the network, if there is one.
 pub(crate) fn activity() -> Option<NetworkActivity> {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);

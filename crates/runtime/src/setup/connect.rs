@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 use super::amos::{AmoPath, ways};
-use super::locked::{MemlockLimits, RegisteredSizes};
 use super::path::{self, Chosen};
 use super::probe;
 use super::transport_choice::{Availability, Offer, Selection, agree, complaint};
@@ -15,15 +14,16 @@ use crate::base::job::Job;
 use crate::base::settings::Settings;
 use crate::base::warning::warning;
 use crate::memory::address;
-use crate::memory::{huge_pages, statics};
+use crate::memory::locked::{self, RegisteredSizes};
+use crate::memory::statics;
 use crate::net::cma;
 use crate::net::endpoints;
 use crate::net::network::{self, Callbacks, ProcessHost};
 use crate::sync::{flags, status};
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
-    device,
+    Amos, Caps, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment,
+    Transport, device,
 };
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
@@ -331,13 +331,9 @@ fn prepare(
         (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
         (Segment::Static, start, statics.nbytes()),
     ];
-    let machines = job.session().nodes().clone();
-    let n_local = machines.size(machines.node_of(job.me.0));
-    let mut registered = RegisteredSizes { nbytes: [0; Segment::COUNT], n_local };
-    for (segment, _, nbytes) in segments {
-        registered.nbytes[segment as usize] = nbytes as u64;
-    }
-    let locks = transport.caps().locks_memory;
+    let Caps { locks_memory: locks, .. } = transport.caps();
+    let at_init = transport.caps().registered_at_init(layout.heap_bytes());
+    let registered = RegisteredSizes::new(job, at_init);
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();
     rushmem_log::debug!(
@@ -350,9 +346,7 @@ fn prepare(
         "registers memory"
     );
     if locks {
-        registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
-        // Pages that are locked cannot be made huge later, and all of the heap will be.
-        huge_pages::of_block(job, job.memory.heap(), layout.heap_bytes(), false);
+        locked::prepare(job, at_init)?;
     }
     let mut announced = Announced { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {

@@ -20,7 +20,7 @@ use crate::base::settings::{Settings, Statistics, VirtualNodes};
 use crate::base::stdio;
 use crate::memory::address;
 use crate::memory::areas::{Areas, LANDING_SETS};
-use crate::memory::{huge_pages, statics};
+use crate::memory::{available, huge_pages, statics};
 use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status;
@@ -337,8 +337,8 @@ impl Compatible {
         };
         locality::place_memory(memory, &records[pe.me.index()].cpus);
         huge_pages::begin(memory, &pe.settings, pe.me);
-        if pe.local == 0 && pe.settings.symmetric_size_is_set && !memory.has_reserved_pages() {
-            warnings::of_shortage(symmetric_size, n_local);
+        if pe.local == 0 && !memory.has_reserved_pages() {
+            available::note(symmetric_size, n_local);
         }
         Mapped { identified: pe, memory, equal_heap_addresses, records }
     }

@@ -14,7 +14,6 @@ mod init;
 mod join;
 mod leave;
 mod locality;
-mod locked;
 mod mistakes;
 mod node_peers;
 mod path;

@@ -21,7 +21,7 @@ impl OfiEndpoint {
         if pe == self.shared().me && self.shared().segments.word(at, width).is_some() {
             return Ok(());
         }
-        self.shared().remote(pe, at, width.nbytes()).map(|_| ())
+        self.shared().check(pe, at, width.nbytes())
     }
 
     /// Carries out an atomic operation and returns the old value.
@@ -58,7 +58,7 @@ impl OfiEndpoint {
             return Ok(());
         }
         self.follow_writes(pe)?;
-        self.shared().remote(pe, dest, width.nbytes())?;
+        self.shared().check(pe, dest, width.nbytes())?;
         let (update, awaited) = (Update::of(request), request.old == OldValue::Returned);
         if awaited {
             self.send_gathered(pe, How::default())?;

@@ -273,7 +273,7 @@ impl OfiEndpoint {
         if put.source.nbytes > self.longest_with_signal() {
             return Ok(false);
         }
-        self.shared().remote(pe, put.dest, put.source.nbytes)?;
+        self.shared().check(pe, put.dest, put.source.nbytes)?;
         let ordered = self.follow_for(pe, signal)?;
         let update = Update::of(&signal.amo());
         let data = SmallOperation::Put(put.dest, put.source);

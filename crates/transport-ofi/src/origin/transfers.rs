@@ -35,15 +35,53 @@ impl OfiEndpoint {
                 return Ok(true);
             }
         }
-        let remote = self.shared().remote(pe, dest, source.nbytes)?;
         self.touch(pe);
+        // Only the result of the cold path passes through memory.
+        match self.shared().known_remote(pe, dest, source.nbytes) {
+            // SAFETY: the same contract.
+            Some(remote) => unsafe { self.start_put_to(remote, source, completion) },
+            // SAFETY: the same contract.
+            None => unsafe { self.start_put_in_parts(pe, put) },
+        }
+    }
+
+    /// As [`start_put`](Self::start_put), to what one key covers.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    unsafe fn start_put_to(
+        &mut self,
+        remote: Remote,
+        source: LocalBuf,
+        completion: Completion,
+    ) -> Result<bool, Error> {
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
-            self.start(pe.0, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            self.start(remote.pe, false, |ep| unsafe { ep.write_copy(&remote, source) })?;
             return Ok(true);
         }
         // SAFETY: the same contract.
         unsafe { self.start_long_put(remote, source) }.map(|()| false)
+    }
+
+    /// As [`start_put`](Self::start_put), where the key must be found, or several cover the range.
+    ///
+    /// # Safety
+    /// The same.
+    #[cold]
+    #[inline(never)]
+    unsafe fn start_put_in_parts(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+        let &Put { dest, mut source, completion } = put;
+        let (mut at, mut is_free) = (dest, true);
+        while source.nbytes > 0 {
+            let (remote, nbytes) = self.part(pe, at, source.nbytes)?;
+            // SAFETY: a part of what is valid by contract.
+            is_free &= unsafe { self.start_put_to(remote, source.first(nbytes), completion) }?;
+            at.offset += nbytes as u64;
+            source = source.skip(nbytes);
+        }
+        Ok(is_free)
     }
 
     /// Gathers a put if it is small; whether it did. Otherwise it becomes a write of the fabric's.
@@ -62,7 +100,7 @@ impl OfiEndpoint {
         if source.nbytes == 0 || pe == self.shared().me {
             return Ok(false);
         }
-        self.shared().remote(pe, dest, source.nbytes)?;
+        self.shared().check(pe, dest, source.nbytes)?;
         let written = self.written.get(pe).copied().unwrap_or(0);
         let is_small = source.nbytes <= MAX_NBYTES;
         if is_small && (written == 0 || written == self.n_fences) {
@@ -139,21 +177,24 @@ impl OfiEndpoint {
         }
         let checked = self.shared().check_memory(LocalAccess::Write, dest);
         self.or_close(checked)?;
-        let remote = self.shared().remote(pe, source, dest.nbytes)?;
         // SAFETY: the same contract.
         if self.gathers && unsafe { self.gather_get(pe, get) }? {
             return Ok(false);
         }
         let known = self.shared().descriptor_of(dest);
-        let mut done = 0;
-        while done < dest.nbytes {
-            let part = dest.skip(done).first(self.shared().tuning.max_bytes);
-            let from = remote.skip(done);
+        let (mut at, mut rest) = (source, dest);
+        while rest.nbytes > 0 {
+            let part = rest.first(self.shared().tuning.max_bytes);
+            let (from, nbytes) = match self.shared().known_remote(pe, at, part.nbytes) {
+                Some(remote) => (remote, part.nbytes),
+                None => self.part(pe, at, part.nbytes)?,
+            };
             // SAFETY: a part of what is valid by contract.
             self.start(pe.0, completion == Completion::Now, |ep| unsafe {
-                ep.read(&from, part, known)
+                ep.read(&from, part.first(nbytes), known)
             })?;
-            done += part.nbytes;
+            at.offset += nbytes as u64;
+            rest = rest.skip(nbytes);
         }
         Ok(false)
     }
@@ -169,6 +210,7 @@ impl OfiEndpoint {
         if completion == Completion::Now {
             self.send_gathered(pe, How::default())?;
         } else if dest.nbytes <= MAX_NBYTES && pe != self.shared().me {
+            self.shared().check(pe, source, dest.nbytes)?;
             let small = SmallOperation::Get(source, dest);
             // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
             if unsafe { self.gather(pe, source.segment, &[small]) }? {

@@ -272,7 +272,7 @@ fn a_loss_is_reported_without_the_lock_of_the_ep_and_before_it_is_closed() {
     let mut endpoint = ofi.new_endpoint().expect("the first");
     assert!(host.ep.set(Arc::clone(&endpoint.ep)).is_ok());
     let shared = ofi.shared();
-    let right = shared.remote(Pe(1), START, 8).expect("it is connected");
+    let right = endpoint.word(Pe(1), START, 8).expect("it is connected");
     let wrong = Remote { key: right.key.wrapping_add(1), ..right };
     endpoint.start(1, false, |ep| ep.read_and_forget(&wrong)).expect("it starts");
     // Closed by the poll that found the failure, which was not the service's.

@@ -190,10 +190,11 @@ impl Origin {
     ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
         let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
+        self.part(shared, pe, word, width.nbytes())?;
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.touch(pe);
         self.send_gathered(shared, pe)?;
-        let key = self.key(shared, pe, word.segment)?;
+        let key = self.key(shared, pe, word)?;
         self.room(shared)?;
         self.follow_requests(shared, pe)?;
         self.follow_puts(shared, pe, &connection, self.worker.orders())?;

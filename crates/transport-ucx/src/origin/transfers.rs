@@ -34,9 +34,29 @@ impl Origin {
         local: LocalBuf,
     ) -> Result<(), Error> {
         shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
-        if local.nbytes == 0 {
-            return Ok(());
+        let (mut at, mut rest) = (at, local);
+        while rest.nbytes > 0 {
+            let nbytes = self.part(shared, pe, at, rest.nbytes)?;
+            // SAFETY: a part of what is valid by contract.
+            unsafe { self.transfer_part(shared, pe, kind, at, rest.first(nbytes)) }?;
+            at.offset += nbytes as u64;
+            rest = rest.skip(nbytes);
         }
+        Ok(())
+    }
+
+    /// As [`transfer`](Self::transfer), of what one key covers, which was found.
+    ///
+    /// # Safety
+    /// The same.
+    pub(super) unsafe fn transfer_part(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        kind: TransferKind,
+        at: RemoteAddr,
+        local: LocalBuf,
+    ) -> Result<(), Error> {
         let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
         if self.worker.copies() {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
@@ -89,7 +109,7 @@ impl Origin {
         let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
         let (endpoint, connection) = self.connection(shared, pe)?;
-        let key = self.key(shared, pe, at.segment)?;
+        let key = self.key(shared, pe, at)?;
         if is_put {
             self.follow_requests(shared, pe)?;
             self.follow_puts(shared, pe, &connection, self.worker.orders())?;

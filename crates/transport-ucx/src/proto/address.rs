@@ -33,19 +33,21 @@ pub(crate) struct MemoryKey {
     pub(crate) nbytes: u64,
     /// What UCX wants to have for an access.
     pub(crate) packed: Vec<u8>,
+    /// Bytes of the beginning that this is for.
+    pub(crate) covered: u64,
 }
 
 impl MemoryKey {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(UCX_KEY, &(self.base, self.nbytes, &self.packed))
+        encode(UCX_KEY, &(self.base, self.nbytes, &self.packed, self.covered))
     }
 
     /// # Errors
     /// When the bytes are no key.
     pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, Error> {
-        let (base, nbytes, packed): (u64, u64, _) = decode(UCX_KEY, bytes)?;
+        let (base, nbytes, packed, covered): (u64, u64, _, _) = decode(UCX_KEY, bytes)?;
         base.checked_add(nbytes).ok_or(Error::Damaged(UCX_KEY))?;
-        Ok(MemoryKey { base, nbytes, packed })
+        Ok(MemoryKey { base, nbytes, packed, covered })
     }
 }
 
@@ -64,10 +66,10 @@ mod tests {
 
     #[test]
     fn a_key_comes_as_it_was_sent() {
-        let key = MemoryKey { base: 4096, nbytes: 100, packed: vec![1, 2, 3] };
+        let key = MemoryKey { base: 4096, nbytes: 100, packed: vec![1, 2, 3], covered: 64 };
         assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
         assert!(MemoryKey::decode(&[0; 15]).is_err());
-        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: Vec::new() };
+        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: Vec::new(), covered: 2 };
         assert_eq!(MemoryKey::decode(&beyond.encode()), Err(Error::Damaged(UCX_KEY)));
     }
 }

@@ -7,6 +7,7 @@ use super::status::{fine, said};
 use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
+use rushmem_transport::kit::heap_blocks::HeapBlocks;
 use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
 use std::ffi::c_void;
@@ -194,7 +195,11 @@ impl Worker {
         let status =
             unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
         fine(self.ucp(), status)?;
-        Ok(UcpEndpoint { handle, keys: [null_mut(); Segment::COUNT] })
+        Ok(UcpEndpoint {
+            handle,
+            keys: [null_mut(); Segment::COUNT],
+            blocks: HeapBlocks::default(),
+        })
     }
 
     /// Whether [`close_by_force`](Worker::close_by_force) can be called.
@@ -229,6 +234,8 @@ pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
     pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
+    /// For the further blocks of the heap.
+    pub(crate) blocks: HeapBlocks<ucp_rkey_h>,
 }
 
 // SAFETY: used by the thread that uses its worker, one at a time.
@@ -244,12 +251,11 @@ impl UcpEndpoint {
 
     /// Destroys the keys that were unpacked.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
-        for key in &mut self.keys {
-            let key = std::mem::replace(key, null_mut());
-            if !key.is_null() {
-                // SAFETY: made by `unpack` and destroyed once, before its worker.
-                unsafe { ucp.ucp_rkey_destroy(key) };
-            }
+        let keys = std::mem::replace(&mut self.keys, [null_mut(); Segment::COUNT]);
+        let blocks = std::mem::take(&mut self.blocks);
+        for &key in keys.iter().chain(blocks.known()).filter(|key| !key.is_null()) {
+            // SAFETY: made by `unpack` and destroyed once, before its worker.
+            unsafe { ucp.ucp_rkey_destroy(key) };
         }
     }
 

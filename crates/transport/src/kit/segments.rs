@@ -46,6 +46,11 @@ impl<T> Segments<T> {
         self.0[segment as usize].set(RegisteredSegment { memory, extra }).map_err(again)
     }
 
+    /// Bytes of a segment; 0 before it is registered.
+    pub fn nbytes(&self, segment: Segment) -> u64 {
+        self.0[segment as usize].get().map_or(0, |of| of.memory.nbytes as u64)
+    }
+
     /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads
     /// and writes.
     #[inline]
@@ -63,15 +68,15 @@ impl<T> Segments<T> {
         word.addr().is_multiple_of(width.nbytes()).then_some(word)
     }
 
-    /// What the provider knows of the segment that contains all of `memory`.
-    pub fn holding(&self, memory: LocalBuf) -> Option<&T> {
-        let registered = self.0.iter().filter_map(OnceLock::get);
-        let holds = |of: &&RegisteredSegment<T>| {
-            let offset = memory.base.addr().checked_sub(of.memory.base.addr());
-            let end = offset.and_then(|offset| offset.checked_add(memory.nbytes));
-            end.is_some_and(|end| end <= of.memory.nbytes)
-        };
-        registered.into_iter().find(holds).map(|of| &of.extra)
+    /// The address of local memory that lies in a segment, and what the provider knows of that.
+    pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
+        Segment::ALL.into_iter().find_map(|segment| {
+            let of = self.0[segment as usize].get()?;
+            let offset = memory.base.addr().checked_sub(of.memory.base.addr())?;
+            let end = offset.checked_add(memory.nbytes)?;
+            let at = RemoteAddr { segment, offset: offset as u64 };
+            (end <= of.memory.nbytes).then_some((at, &of.extra))
+        })
     }
 
     /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not

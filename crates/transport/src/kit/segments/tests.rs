@@ -24,7 +24,7 @@ fn only_what_lies_within_has_an_address() {
     assert!(segments.word(at(24), AmoWidth::Eight).is_some());
     assert!(segments.word(at(20), AmoWidth::Eight).is_none());
     assert!(segments.word(at(20), AmoWidth::Four).is_some());
-    assert_eq!(segments.holding(whole.skip(8)), Some(&'a'));
+    assert_eq!(segments.holding(whole.skip(8)), Some((at(8), &'a')));
     assert_eq!(segments.holding(LocalBuf { nbytes: 33, ..whole }), None);
 }
 

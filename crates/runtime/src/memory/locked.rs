@@ -4,23 +4,24 @@
 //!
 //! What the network's own library locks besides is not known here.
 
-use crate::memory::available;
-use rushmem_transport::Segment;
+use crate::base::job::Job;
+use crate::memory::{available, huge_pages, statics};
+use rushmem_transport::{Error, Segment};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 
 /// What each PE of a node registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RegisteredSizes {
+pub(crate) struct RegisteredSizes {
     /// Bytes of the segments, by their numbers.
-    pub(super) nbytes: [u64; Segment::COUNT],
+    pub(crate) nbytes: [u64; Segment::COUNT],
     /// How many PEs the node has.
-    pub(super) n_local: u32,
+    pub(crate) n_local: u32,
 }
 
 /// What the kernel allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MemlockLimits {
+struct MemlockLimits {
     /// What a PE may lock; `None` for any.
     locked: Option<u64>,
     /// What the node has, if that is known.
@@ -28,7 +29,7 @@ pub(super) struct MemlockLimits {
 }
 
 impl MemlockLimits {
-    pub(super) fn of_this_process() -> MemlockLimits {
+    fn of_this_process() -> MemlockLimits {
         let locked = getrlimit(Resource::Memlock).current;
         MemlockLimits {
             locked: locked.filter(|_| !may_lock_anything()),
@@ -46,14 +47,35 @@ fn may_lock_anything() -> bool {
     capabilities.is_some_and(|of| of >> IPC_LOCK & 1 == 1)
 }
 
+/// Prepares the memory of this PE for being locked, with the first `heap` bytes of the heap.
+///
+/// # Errors
+/// When so much cannot be locked.
+pub(crate) fn prepare(job: &Job, heap: usize) -> Result<(), Error> {
+    let registered = RegisteredSizes::new(job, heap);
+    registered.require(MemlockLimits::of_this_process()).map_err(Error::Unavailable)?;
+    // Pages that are locked cannot be made huge later.
+    huge_pages::of_block(job, job.memory.heap(), heap, false);
+    Ok(())
+}
+
 impl RegisteredSizes {
+    /// With the first `heap` bytes of each heap.
+    pub(crate) fn new(job: &Job, heap: usize) -> RegisteredSizes {
+        let mut nbytes = [0; Segment::COUNT];
+        nbytes[Segment::Heap as usize] = heap as u64;
+        nbytes[Segment::Internal as usize] = job.memory.layout().internal_bytes() as u64;
+        nbytes[Segment::Static as usize] = statics::own().nbytes() as u64;
+        RegisteredSizes { nbytes, n_local: job.memory.n_local() }
+    }
+
     /// Bytes of a PE.
     fn of_pe(&self) -> u64 {
         self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
     }
 
     /// Bytes of the node.
-    pub(super) fn of_node(&self) -> u64 {
+    pub(crate) fn of_node(&self) -> u64 {
         self.of_pe().saturating_mul(self.n_local.into())
     }
 
@@ -61,18 +83,19 @@ impl RegisteredSizes {
     ///
     /// # Errors
     /// What is locked, what may be, and the remedy.
-    pub(super) fn require(&self, limits: MemlockLimits) -> Result<(), String> {
+    fn require(&self, limits: MemlockLimits) -> Result<(), String> {
         if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
             return Err(format!(
                 "the network locks what a PE registers, {self}, but this PE may lock {limit} bytes (RLIMIT_MEMLOCK): raise \
-                 that with `ulimit -l unlimited` or the limits of the resource manager, or ask for a smaller heap with \
-                 SHMEM_SYMMETRIC_SIZE"
+                 that with `ulimit -l unlimited` or the limits of the resource manager, or allocate less of the \
+                 symmetric heap (SHMEM_SYMMETRIC_SIZE limits it)"
             ));
         }
         if let Some(memory) = limits.memory.filter(|&memory| memory < self.of_node()) {
             return Err(format!(
                 "the network locks what a PE registers, {self}, for the {} PEs of this node {} bytes, but the node has \
-                 {memory} bytes of memory: ask for a smaller heap with SHMEM_SYMMETRIC_SIZE, or start fewer PEs on the node",
+                 {memory} bytes of memory: allocate less of the symmetric heap (SHMEM_SYMMETRIC_SIZE limits it), or start \
+                 fewer PEs on the node",
                 self.n_local,
                 self.of_node()
             ));

@@ -23,11 +23,13 @@ impl Address {
         encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
     }
 
-    /// The service endpoint's name, for messages.
+    /// The service endpoint's name, for messages: a socket, a text, or bytes.
     pub(crate) fn shown(&self) -> String {
+        let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
         match unconfirmed::socket(&self.name) {
             Some(socket) => socket.to_string(),
-            None => self.name.escape_ascii().to_string(),
+            None if text.iter().all(u8::is_ascii_graphic) => text.escape_ascii().to_string(),
+            None => self.name.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
 

@@ -125,11 +125,14 @@ pub fn other_threads(
     others
 }
 
-/// Whether a thread is in a system call that is not one of [`SERVING`], as far as the kernel says.
+/// Whether a thread is in a system call that is not one of [`SERVING`], as far as the kernel says,
+/// or in none: one that sleeps now and then is also seen while it waits for a CPU.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
-    let call = call.ok().and_then(|call| call.split(' ').next()?.parse().ok());
-    call.is_some_and(|call: libc::c_long| call >= 0 && !SERVING.contains(&call))
+    call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
+        Some(Ok(call)) => call >= 0 && !SERVING.contains(&call),
+        _ => call.starts_with("running"),
+    })
 }
 
 /// Whether a thread is one of the library or of UCX, by its name. A thread without a name of its

@@ -381,7 +381,7 @@ impl Job {
             self.end_late();
         }
         if self.end == Termination::Open
-            && let Some(inquiry) = self.explainer.begin_overdue(&self.server)
+            && let Some(inquiry) = self.explainer.begin_due(&self.server)
         {
             self.subtree.explain(inquiry);
         }

@@ -48,7 +48,9 @@ static void of_pe_1(void) {
     else if (is("sleeps"))
         sleep(1000);
     else if (is("stopped"))
-        raise(SIGSTOP);
+        /* A debugger that comes at that moment takes the signal for its own. */
+        for (;;)
+            raise(SIGSTOP);
 }
 
 /* What all PEs do before they come to the barrier. */

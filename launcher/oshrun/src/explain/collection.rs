@@ -46,6 +46,8 @@ pub struct Explainer {
     last: Option<Instant>,
     /// Whether a wait is to be explained when enough time has passed since the last explanation.
     is_due: bool,
+    /// Whether the user has requested an explanation while gdb stopped PEs for the last one.
+    is_requested: bool,
     /// Whether gdb is installed on this host, or it has been said that it is not.
     has_gdb: bool,
     /// The PEs that daemons still look at with gdb, and until when they may.
@@ -75,6 +77,7 @@ impl Explainer {
             explained: HashSet::new(),
             last: None,
             is_due: false,
+            is_requested: false,
             has_gdb,
             inspected: BTreeSet::new(),
             inspected_until: Instant::now(),
@@ -97,6 +100,10 @@ impl Explainer {
             |open: &&mut Collection| !at_once && (open.purpose != Purpose::Overdue || !with_stacks);
         if let Some(open) = self.collection.as_mut().filter(serves) {
             open.purpose = open.purpose.max(purpose);
+            return None;
+        }
+        if purpose == Purpose::Request && !self.is_complete() {
+            self.is_requested = true;
             return None;
         }
         self.number = self.number.wrapping_add(1);
@@ -156,11 +163,18 @@ impl Explainer {
         self.is_due |= !self.explained.contains(&wait);
     }
 
-    /// Begins the explanation of a wait, if there is one to explain. Many waits of one cause become
-    /// overdue one after the other, so some time must have passed since the last explanation.
-    pub fn begin_overdue(&mut self, server: &Server) -> Option<Inquiry> {
+    /// Begins an explanation that was requested, or that of a wait, if there is one to explain. Many
+    /// waits of one cause become overdue one after the other, so some time must have passed since
+    /// the last explanation.
+    pub fn begin_due(&mut self, server: &Server) -> Option<Inquiry> {
+        if self.collection.is_some() || !self.is_complete() {
+            return None;
+        }
+        if std::mem::take(&mut self.is_requested) {
+            return self.begin(Purpose::Request, server);
+        }
         let now = Instant::now();
-        if !self.is_due || self.collection.is_some() || self.next_overdue() > Some(now) {
+        if !self.is_due || self.next_overdue() > Some(now) {
             return None;
         }
         (self.is_due, self.last) = (false, Some(now));
@@ -172,7 +186,7 @@ impl Explainer {
     }
 
     /// When to call [`Explainer::finish`], [`Explainer::is_complete`] or
-    /// [`Explainer::begin_overdue`] again.
+    /// [`Explainer::begin_due`] again.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),

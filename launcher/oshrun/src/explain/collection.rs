@@ -163,9 +163,9 @@ impl Explainer {
         self.is_due |= !self.explained.contains(&wait);
     }
 
-    /// Begins an explanation that was requested, or that of a wait, if there is one to explain. Many
-    /// waits of one cause become overdue one after the other, so some time must have passed since
-    /// the last explanation.
+    /// Begins an explanation that was requested, or that of a wait, if there is one to explain.
+    /// Many waits of one cause become overdue one after the other, so some time must have passed
+    /// since the last explanation.
     pub fn begin_due(&mut self, server: &Server) -> Option<Inquiry> {
         if self.collection.is_some() || !self.is_complete() {
             return None;

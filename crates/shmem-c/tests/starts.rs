@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use namespaces::{Hosts, ip};
-use testkit::{Job, Outcome, absent, patient, prefix, program};
+use testkit::{Job, absent, patient, prefix, program};
 
 /// The limit of a start that fails: longer than a host may be silent.
 const SOON: Duration = Duration::from_secs(20);

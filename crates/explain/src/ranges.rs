@@ -34,6 +34,17 @@ pub fn enumerate(items: Vec<String>) -> String {
     }
 }
 
+/// The same of items of which some are equal.
+pub fn enumerate_once(items: impl Iterator<Item = String>) -> String {
+    let once = items.fold(Vec::new(), |mut once, item| {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+        once
+    });
+    enumerate(once)
+}
+
 /// Ranges, of which the last one may be a count of those that are left out.
 fn folded(sorted: &[u32]) -> Vec<String> {
     if let Some(progression) = progression(sorted) {

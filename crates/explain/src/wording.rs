@@ -1,23 +1,24 @@
 //! How a wait reads in a sentence: durations, ordinals, places and words with their values.
 
 use crate::job::{Job, Pe};
-use crate::ranges::{self, enumerate};
+use crate::ranges::{self, enumerate_once};
 use crate::report::PeReport;
 use crate::status::{Collective, Place, Subject, Wait, Words};
 use crate::words::{compares, number};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a PE is in, as it follows `PE 3 is`: all its waits.
+/// What a PE is in, as it follows `PE 3 is`: all its waits. A thread that waits for a request and
+/// the one that carries it out are in the same collective.
 pub fn waits(job: &Job, pe: &Pe) -> String {
     let Some(report) = pe.report else { return String::new() };
     let text = |(wait, values)| format!("in {}", subject(job, report, wait, values));
-    enumerate(pe.waits().map(text).collect())
+    enumerate_once(pe.waits().map(text))
 }
 
 /// The names of the calls, as [`waits`] has them, without objects.
 pub fn calls(pe: &Pe) -> String {
-    enumerate(pe.waits().map(|(wait, _)| format!("in {}", wait.call)).collect())
+    enumerate_once(pe.waits().map(|(wait, _)| format!("in {}", wait.call)))
 }
 
 fn subject(job: &Job, report: &PeReport, wait: &Wait, values: &[Option<u64>]) -> String {

@@ -53,6 +53,13 @@ const HANGS: &[(&str, &[&str])] = &[
     ("late", &["PE 1 computes.", "PEs {rest} wait for PE 1 in shmem_finalize"]),
     ("holder", &["PE 1 computes.", "PEs {rest} wait for PE 1 in shmem_set_lock"]),
     (
+        "request",
+        &[
+            "PE 1 computes.",
+            "PEs {rest} wait for PE 1 in shmemx_long_sum_reduce_nb, the 4th collective on SHMEM_TEAM_WORLD.",
+        ],
+    ),
+    (
         "sleeps",
         &["PE 1 sleeps outside the library.", "PEs {rest} wait for PE 1 in shmem_barrier_all"],
     ),

@@ -2,7 +2,7 @@
 
 use crate::graph::Graph;
 use crate::job::{Job, Pe};
-use crate::ranges::{self, enumerate};
+use crate::ranges::{self, enumerate, enumerate_once};
 use crate::situation::{Situation, age};
 use crate::status::Subject;
 use crate::steps::Steps;
@@ -26,8 +26,7 @@ impl Facts<'_> {
             Subject::Collective(of) => format!("{}, {}", wait.call, wording::collective(of)),
             _ => wait.call.clone(),
         });
-        let calls: Vec<String> = calls.collect();
-        if calls.is_empty() { "shmem_init".to_owned() } else { enumerate(calls) }
+        if of.waits().next().is_none() { "shmem_init".to_owned() } else { enumerate_once(calls) }
     }
 
     /// What PEs do that do not wait, such as `PE 3 computes`.

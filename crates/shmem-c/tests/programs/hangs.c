@@ -1,5 +1,6 @@
 /* Jobs that hang, each in its way: oshrun must explain why. The argument chooses the way. */
 #include <shmem.h>
+#include <shmemx.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +77,12 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             shmem_set_lock(locks);
         shmem_barrier_all();
         me == 1 ? compute_row() : shmem_set_lock(locks);
+    } else if (is("request")) {
+        shmemx_req_t request;
+        if (me == 1)
+            compute_row();
+        shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, &dest, &source, 1, &request);
+        shmemx_req_wait(&request);
     } else if (is("tokens")) {
         /* Each waits for the one before it, and none begins. */
         shmem_long_wait_until(&token, SHMEM_CMP_EQ, 1);

@@ -1,0 +1,29 @@
+/* Mistakes with requests of non-blocking collectives, of which argv[1] names one. */
+#include <shmemx.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long source = 1, dest;
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    long local = 0;
+    shmemx_req_t request = SHMEMX_REQ_NULL, copy;
+    shmem_init();
+    const int is_first = shmem_my_pe() == 0, is_dead = strcmp(how, "death") == 0 && shmem_my_pe() == 1;
+    if (is_dead)
+        exit(3);
+    long *to = strcmp(how, "private") == 0 && is_first ? &local : &dest;
+    shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, to, &source, 1, &request);
+    copy = request;
+    if (strcmp(how, "forgotten") != 0 || !is_first)
+        shmemx_req_wait(&request);
+    if (strcmp(how, "copy") == 0 && is_first)
+        shmemx_req_wait(&copy);
+    if (is_first)
+        printf("n_pes %d\n", shmem_n_pes());
+    const int is_wrong = *to != shmem_n_pes() && strcmp(how, "forgotten") != 0;
+    shmem_finalize();
+    return is_wrong;
+}

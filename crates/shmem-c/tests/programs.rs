@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use testkit::{Job, Outcome, Test, absent, compile, every_size, program};
+use testkit::{Job, Outcome, Test, absent, compile, every_size, prefix, program};
 
 const PES: [usize; 4] = [1, 3, 4, 8];
 const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
@@ -310,7 +310,8 @@ fn locks_by_strict_fabrics() {
 }
 
 /// Heaps larger than the machine's memory, of which programs allocate a part. The first fabric has
-/// no more than 64 registrations, the second one none of more than 1 GiB.
+/// no more than 64 registrations, the second one none of more than 1 GiB. What is not allocated is
+/// not registered.
 fn large_heaps_by_strict_fabrics() {
     let folder = strict_folder();
     for (profile, amos, mib, distance) in [
@@ -324,7 +325,37 @@ fn large_heaps_by_strict_fabrics() {
         let job = job.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder);
         let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_AMOS", amos);
         let job = job.env("SHMEM_HUGE_PAGES", "off").env("SHMEM_SYMMETRIC_SIZE", "64g");
-        job.run().assert_ok(3);
+        let outcome = job.env("SHMEM_DEBUG", 2).run();
+        outcome.assert_ok(3);
+        let blocks = outcome.stderr.lines().filter(|line| line.contains("registered a block"));
+        let nbytes = blocks.map(|line| {
+            let word = line.split([' ', ',']).find_map(|word| word.strip_prefix("nbytes="));
+            word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+        });
+        let nbytes: Vec<usize> = nbytes.collect();
+        let (n_blocks, registered) = (nbytes.len() / 3, nbytes.iter().sum::<usize>() / 3);
+        let allocated = mib << 20;
+        assert!(nbytes.len() == 3 * n_blocks && (8..64).contains(&n_blocks), "{n_blocks} blocks");
+        assert!(registered < allocated + allocated / 4, "{registered} bytes of {allocated}");
+        let largest = if profile == "small-regions" { 1 << 30 } else { 1 << 40 };
+        assert!(nbytes.iter().all(|nbytes| *nbytes <= largest), "{nbytes:?}");
+    }
+}
+
+/// The doctor learns the limits of a fabric.
+fn limits_of_strict_fabrics() {
+    let folder = strict_folder();
+    for (profile, limit) in [
+        ("few-regions", "64 registrations at most"),
+        ("small-regions", "it refuses more than 1024 MiB at once"),
+        ("efa", " MiB of a heap in "),
+    ] {
+        let doctor = Job::direct(prefix().join("bin/shmem-info")).arg("--doctor");
+        let doctor = doctor.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
+        let outcome =
+            doctor.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stdout.contains(limit), "{limit}: {outcome}");
     }
 }
 
@@ -548,6 +579,7 @@ fn main() -> ExitCode {
         Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::large_heaps", large_heaps_by_strict_fabrics).ignored(PROVIDERS),
+        Test::new("strict_sample::limits", limits_of_strict_fabrics).ignored(PROVIDERS),
         Test::new("every_program_on_64_pes", every_program_on_64_pes)
             .ignored("a minute; part of `cargo xtask test --full`"),
         Test::new(

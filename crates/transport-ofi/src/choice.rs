@@ -159,6 +159,7 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
         domain: text(domain.name),
         mr_mode: domain.mr_mode as u64,
         key_bytes: domain.mr_key_size,
+        registrations: domain.mr_cnt,
         inject: tx.inject_size,
         depth: tx.size,
         receives: rx.size,

@@ -25,10 +25,14 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
             continue;
         }
         let peers = if facts.connects() { "connects each pair of PEs" } else { "connectionless" };
+        let registrations = match facts.registrations {
+            few @ 1.. if facts.heap_in_blocks() => format!(", {few} registrations at most"),
+            _ => String::new(),
+        };
         found.push(match transport::opened(with, &Tuning::default(), list, facts) {
             Ok(opened) => {
                 opened.close();
-                Diagnosis::new(name, Verdict::Usable, format!("{peers}; {domain}"))
+                Diagnosis::new(name, Verdict::Usable, format!("{peers}{registrations}; {domain}"))
             }
             Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
                 .remedy(fabric::LOG),

@@ -11,6 +11,7 @@
 //! | [`engine`] | the service thread, which makes progress while no other thread polls |
 //! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
+//! | [`heap_probe`] | how much of a heap a network registers in blocks, for the doctor |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -45,6 +46,7 @@ pub mod carried_out;
 pub mod engine;
 pub mod gather;
 pub mod heap_blocks;
+pub mod heap_probe;
 pub mod lock;
 pub mod loss;
 pub mod message;

@@ -9,6 +9,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         domain: (*domain).to_owned(),
         mr_mode: 0,
         key_bytes: 8,
+        registrations: 0,
         inject: 0,
         depth: 1,
         receives: 1,

@@ -144,6 +144,20 @@ pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     Some(RemoteAddr { segment: Segment::Internal, offset: table + (place * ENTRY) as u64 })
 }
 
+/// Where the block ends that follows the first `nbytes` bytes of a heap.
+pub(crate) fn next_end(nbytes: usize) -> usize {
+    BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
+}
+
+/// How many blocks a table has keys of, and the bytes of the largest block if the network refused a
+/// larger one.
+pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
+    let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
+    let doubling = entries().map(|entry| u32::from(entry[0])).min();
+    let limit = doubling.filter(|doubling| *doubling < BlockSizes::UNLIMITED.0);
+    (entries().count(), limit.map(|doubling| 1 << (doubling - PART_SHIFT)))
+}
+
 /// The heap of this PE, where it is registered in blocks.
 pub struct OwnHeap<T> {
     extent: Mutex<Extent>,
@@ -215,6 +229,7 @@ impl<T> OwnHeap<T> {
             }
             self.blocks.set(block, what);
             extent.registered = end as usize;
+            rushmem_log::debug!(start, nbytes = memory.nbytes, "registered a block of the heap");
         }
         Ok(())
     }

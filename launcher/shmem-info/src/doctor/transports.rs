@@ -28,6 +28,10 @@ fn section(one: Diagnosed, requested: Option<&str>) -> Section {
         let remedy = format!("unset SHMEM_TRANSPORT, or do what the notes on {} say", one.name);
         findings.insert(0, Finding::new(one.name, Grade::Bad, text).remedy(remedy));
     }
+    findings.extend(one.registered.map(|registered| match registered {
+        Ok(registered) => Finding::ok("memory", registered.to_string()),
+        Err(why) => Finding::new("memory", Grade::Warning, why.to_string()),
+    }));
     Section { title: format!("transport {}: {found}", one.name), findings }
 }
 

@@ -348,7 +348,7 @@ fn large_heaps_by_strict_fabrics() {
 fn limits_of_strict_fabrics() {
     let folder = strict_folder();
     for (profile, limit) in [
-        ("few-regions", "64 registrations at most"),
+        ("few-regions", "at most 64 registrations"),
         ("small-regions", "it refuses more than 1024 MiB at once"),
         ("efa", " MiB of a heap in "),
     ] {

@@ -26,7 +26,7 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
         }
         let peers = if facts.connects() { "connects each pair of PEs" } else { "connectionless" };
         let registrations = match facts.registrations {
-            few @ 1.. if facts.heap_in_blocks() => format!(", {few} registrations at most"),
+            few @ 1.. if facts.heap_in_blocks() => format!(", at most {few} registrations"),
             _ => String::new(),
         };
         found.push(match transport::opened(with, &Tuning::default(), list, facts) {

@@ -40,6 +40,7 @@ const ELSEWHERE: &[&str] = &[
     "healthy.c",
     "heap_size.c",
     "huge_pages.c",
+    "large_heap.c",
     "levels.c",
     "lingers.c",
     "listeners.c",

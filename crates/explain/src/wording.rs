@@ -58,7 +58,7 @@ fn words_text(report: &PeReport, words: &Words, values: &[Option<u64>]) -> Strin
         let value = values.get(index).copied().flatten();
         value.and_then(|value| compares(&words.words[index], &words.comparison, value))
     };
-    let total = words.words.len() as u64 + words.more;
+    let total = words.more.saturating_add(words.words.len() as u64);
     let left: Vec<usize> =
         (0..words.words.len()).filter(|&index| compares(index) != Some(true)).collect();
     let text = |index: usize| {
@@ -75,7 +75,7 @@ fn words_text(report: &PeReport, words: &Words, values: &[Option<u64>]) -> Strin
         0 => format!("{total} words"),
         1 if total == 1 => text(0),
         _ if words.all => {
-            let n = left.len() as u64 + words.more;
+            let n = words.more.saturating_add(left.len() as u64);
             format!("all of {total} words, {n} of which do not compare: {}", text(first))
         }
         _ => format!("any of {total} words, such as {}", text(first)),

@@ -35,7 +35,7 @@ pub struct OtherThreads {
     /// it wait.
     pub busy: u32,
     /// Those that sleep in a system call that ends without help of another thread, such as
-    /// `nanosleep` or `read`.
+    /// `nanosleep` or `read`, or wait for a CPU.
     pub sleeping: u32,
 }
 

@@ -87,7 +87,8 @@ fn is_on_stack() -> bool {
 static CALL: OnceLock<(Call, Pe)> = OnceLock::new();
 
 /// Ends the process with a short message if the one of the caller does not end it: the handler may
-/// have interrupted `malloc`, whose lock that message needs.
+/// have interrupted `malloc`, whose lock that message needs. The one of the caller has twice the
+/// time that its slowest part may take.
 pub(crate) fn ends_in_time(call: Call, me: Pe) {
     extern "C" fn end(_: c_int) {
         let mut message = Cursor::new([0u8; 256]);
@@ -95,7 +96,7 @@ pub(crate) fn ends_in_time(call: Call, me: Pe) {
             // What does not fit is left out.
             let _ = writeln!(
                 message,
-                "PE {me}: {call}: called by a signal handler, which has interrupted malloc or the like; set a flag \
+                "PE {me}: {call}: called by a signal handler, which may have interrupted malloc; set a flag \
                  there, and call where the program sees the flag"
             );
         }
@@ -115,7 +116,7 @@ pub(crate) fn ends_in_time(call: Call, me: Pe) {
     // SAFETY: a set, which was just written; the old one is not wanted.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
     // SAFETY: the handler is in place.
-    unsafe { libc::alarm(location::LIMIT.as_secs() as u32 + 2) };
+    unsafe { libc::alarm(2 * location::LIMIT.as_secs() as u32) };
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use crate::net::network::{self, Callbacks, ProcessHost};
 use crate::sync::{flags, status};
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Amos, Caps, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment,
-    Transport, device,
+    Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
+    device,
 };
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
@@ -331,8 +331,8 @@ fn prepare(
         (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
         (Segment::Static, start, statics.nbytes()),
     ];
-    let Caps { locks_memory: locks, .. } = transport.caps();
-    let at_init = transport.caps().registered_at_init(layout.heap_bytes());
+    let caps = transport.caps();
+    let (locks, at_init) = (caps.locks_memory, caps.registered_at_init(layout.heap_bytes()));
     let registered = RegisteredSizes::new(job, at_init);
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();

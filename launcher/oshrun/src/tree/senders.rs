@@ -35,11 +35,11 @@ impl UpSender {
                 written = write(&frame);
             }
             // If the parent is gone, the end of the input shows it.
-            if let Err(error) = written.or_else(unless_gone) {
-                complain(&format!(
-                    "oshrun: {}",
-                    cannot("write to the host above", &error).sentence
-                ));
+            if let Err(error) = written
+                && error.kind() != io::ErrorKind::BrokenPipe
+            {
+                let failure = cannot("write to the oshrun that started it", &error);
+                complain(&format!("oshrun: {}", failure.sentence));
                 std::process::exit(1)
             }
         })?;
@@ -50,10 +50,6 @@ impl UpSender {
     pub fn send(&self, message: &Up) {
         let _ = self.0.send(wire::encode_up(message));
     }
-}
-
-fn unless_gone(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
 /// Queues messages to a child.

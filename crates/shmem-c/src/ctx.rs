@@ -31,8 +31,8 @@ export! {
     };
 
     [shmem_ctx_session_start](
-        ctx: ContextHandle, _options: c_long, _config: *const SessionConfig, _config_mask: c_long,
-    ) = |call| ctx::session_start(call, ctx);
+        ctx: ContextHandle, options: c_long, _config: *const SessionConfig, _config_mask: c_long,
+    ) = |call| ctx::session_start(call, ctx, options);
 }
 
 /// # Safety

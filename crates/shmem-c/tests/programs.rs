@@ -425,6 +425,7 @@ const HERE: &[&str] = &[
     "shmemx_names.c",
     "shmemx_split.c",
     "shmemx_split_strided.c",
+    "sessions.c",
     "signal.c",
     "split_2d.c",
     "splits_deep.c",

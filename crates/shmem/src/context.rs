@@ -4,7 +4,9 @@
 
 use crate::thread_level::{Single, ThreadLevel};
 use core::ffi::{c_int, c_long};
-use rushmem_runtime::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use rushmem_runtime::constants::{
+    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
+};
 use rushmem_runtime::{Call, Context as _, ContextHandle, World, ctx, order};
 use std::cell::Cell;
 use std::fmt;
@@ -162,13 +164,12 @@ impl ContextConfig {
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
-/// What is known of the operations in a session (§9.9.1). It is a hint, which this version makes no
-/// use of.
+/// What is known of the operations in a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionConfig {
     /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).
     pub batch: bool,
-    /// How many they are (`total_ops` of `shmem_ctx_session_config_t`).
+    /// How many they are, which this version makes no use of (`total_ops` of `shmem_ctx_session_config_t`).
     pub total_ops: Option<usize>,
 }
 
@@ -188,8 +189,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// (0..100).for_each(|i| shmem.inc(counters.at(i), 0));
     /// drop(session);
     /// ```
-    pub fn session_with(&self, _config: SessionConfig) -> Session<'_, K, L> {
-        ctx::session_start(Call(&"Context::session"), self.handle().handle());
+    pub fn session_with(&self, config: SessionConfig) -> Session<'_, K, L> {
+        let options = if config.batch { SHMEM_CTX_SESSION_BATCH } else { 0 };
+        ctx::session_start(Call(&"Context::session"), self.handle().handle(), options);
         Session(self)
     }
 }

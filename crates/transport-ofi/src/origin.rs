@@ -28,8 +28,9 @@ pub(crate) struct OfiEndpoint {
     pub(crate) unflushed: Vec<u32>,
     /// Small operations travel together: CPUs move the data, so that a message costs as much as a
     /// hundred of them. A NIC writes and reads a word faster than the target's CPU carries out a
-    /// request.
+    /// request, so where there is one only a session gathers.
     gathers: bool,
+    pub(crate) in_session: bool,
     /// How many fences there were, as its requests know too.
     fences: u32,
     /// For each PE, how many fences there were when something was last written to it, so that what
@@ -69,6 +70,7 @@ impl OfiEndpoint {
             flushes,
             unflushed: Vec::new(),
             gathers,
+            in_session: false,
             fences,
             followed,
             n_fences: 1,

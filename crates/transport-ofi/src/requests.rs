@@ -58,7 +58,7 @@ impl Requests {
         let window = amos as u32;
         Requests {
             issued: IssuedRequests::new(number, Arc::clone(&acks), n_pes, window),
-            gather: Gather::new(n_pes, longest_message - HEAD),
+            gather: Gather::new(n_pes, (longest_message - HEAD, longest_message - HEAD)),
             unsent: VecDeque::new(),
             due: Vec::new(),
             slots: (0..window).collect(),

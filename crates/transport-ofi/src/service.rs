@@ -126,7 +126,7 @@ impl Target {
     /// that does not exist, or more than a message has room for.
     fn carry_out(&mut self, shared: &SharedState, request: &Request, batch: &[u8]) {
         let (segments, mut answers) = (&shared.segments, Vec::new());
-        if batch::carry_out(batch, segments, &mut answers)
+        if batch::carry_out(batch, segments, &*shared.host, &mut answers)
             && answers.len() <= shared.tuning.longest_message - HEAD
             && let Some(old) = request.apply(segments)
             && let Some(reply) = self.streams.carried_out(&shared.acks, request, old)

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub(crate) struct UcxEndpoint {
     progress: Arc<Progress>,
     issuer: Arc<Issuer>,
+    in_session: bool,
 }
 
 /// No data comes with a request.
@@ -29,7 +30,7 @@ const NOTHING: (LocalBuf, RemoteAddr) =
 impl UcxEndpoint {
     /// An endpoint that issues by a worker of which it is a user already.
     pub(crate) fn new(progress: Arc<Progress>, issuer: Arc<Issuer>) -> UcxEndpoint {
-        UcxEndpoint { progress, issuer }
+        UcxEndpoint { progress, issuer, in_session: false }
     }
 
     fn shared(&self) -> &SharedState {
@@ -205,6 +206,14 @@ impl Endpoint for UcxEndpoint {
         })
     }
 
+    fn session(&mut self, is_open: bool) -> Result<(), Error> {
+        if is_open == self.in_session {
+            return Ok(());
+        }
+        self.in_session = is_open;
+        self.with(|origin, shared| origin.session(shared, is_open))
+    }
+
     fn fence(&mut self) -> Result<(), Error> {
         self.with(|origin, shared| origin.fence(shared))
     }
@@ -237,7 +246,7 @@ impl Endpoint for UcxEndpoint {
 impl Drop for UcxEndpoint {
     fn drop(&mut self) {
         // After a loss there is nothing left to complete.
-        let _ = self.quiet();
+        let _ = self.session(false).and_then(|()| self.quiet());
         self.issuer.remove_user();
     }
 }

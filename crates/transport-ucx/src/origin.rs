@@ -14,7 +14,7 @@ mod waits;
 
 use crate::connect;
 use crate::pending::{PePending, Pending, broken, replied};
-use crate::settings::BATCH_NBYTES;
+use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
 use crate::ucp::{UcpContext, UcpRequest, Worker, said};
@@ -63,7 +63,7 @@ impl Origin {
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
         let routes = PeMap::new(acks.n_pes());
         let issued = IssuedRequests::new(number, counts, acks.n_pes(), window);
-        let gather = Gather::new(acks.n_pes(), BATCH_NBYTES);
+        let gather = Gather::new(acks.n_pes(), (BATCH_NBYTES, SESSION_BATCH_NBYTES));
         let (touched, closed, given_up) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Origin { worker, issued, gather, routes, pending, touched, closed, given_up })
     }

@@ -73,12 +73,14 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
         packed,
         covered: NBYTES as u64,
     };
-    let peer = Service::new(&context, PEER, theirs, Arc::new(Acks::new(2))).expect("a worker");
+    let peer = Service::new(&context, PEER, (theirs, Arc::new(Panics)), Arc::new(Acks::new(2)));
+    let peer = peer.expect("a worker");
 
     let host = "here".to_owned();
     let segments = Arc::new(Segments::default());
     let acks = Arc::new(Acks::new(2));
-    let service = Service::new(&context, ME, Arc::clone(&segments), acks).expect("a worker");
+    let service = Service::new(&context, ME, (Arc::clone(&segments), Arc::new(Panics)), acks);
+    let service = service.expect("a worker");
     let tuning = Tuning { abandon_limit, ..Tuning::default() };
     let shared = SharedState::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");

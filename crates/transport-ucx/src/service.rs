@@ -6,9 +6,9 @@
 
 use crate::target::{BATCH_KIND, REQUEST_KIND, Target, batched, requested};
 use crate::ucp::{UcpContext, Worker};
-use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{Host, Pe};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    /// That of PE `me`.
+    /// That of PE `me`, for its memory and that of its node.
     pub(crate) fn new(
         context: &Arc<UcpContext>,
         me: Pe,
-        segments: Arc<Segments>,
+        memory: (Arc<Segments>, Arc<dyn Host>),
         acks: Arc<Acks>,
     ) -> Result<Service, String> {
         let worker = Worker::new(context)?;
-        let target = Target::new(context.ucp, worker.handle(), me, segments, acks);
+        let target = Target::new(context.ucp, worker.handle(), me, memory, acks);
         let target = Rc::new(target);
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.

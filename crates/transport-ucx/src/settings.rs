@@ -36,6 +36,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Most bytes of a batch of small operations: with its headers it fits one piece of UCX's.
 pub(crate) const BATCH_NBYTES: usize = 4096;
+/// The same in a session, where a message costs less than what it brings.
+pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
 /// A waiter spins for some tens of microseconds; every event that may end its wait also ends its
 /// sleep. A thread that polls more than 10 times within the shortest sleep of the service thread,

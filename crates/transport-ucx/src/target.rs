@@ -12,7 +12,7 @@ use rushmem_transport::kit::message::{REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::stream::Stream;
 use rushmem_transport::kit::streams::Streams;
-use rushmem_transport::{LocalBuf, Pe};
+use rushmem_transport::{Host, LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub(crate) struct Target {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
     segments: Arc<Segments>,
+    host: Arc<dyn Host>,
     pub(crate) acks: Arc<Acks>,
     /// What peers request. It is not borrowed while UCX is called.
     streams: RefCell<Streams<Early>>,
@@ -94,12 +95,12 @@ impl Target {
         ucp: &'static Ucp,
         worker: ucp_worker_h,
         me: Pe,
-        segments: Arc<Segments>,
+        (segments, host): (Arc<Segments>, Arc<dyn Host>),
         acks: Arc<Acks>,
     ) -> Target {
         let streams = RefCell::new(Streams::new(me));
         let (spare, worked) = (RefCell::default(), Cell::new(false));
-        Target { ucp, worker, segments, acks, streams, spare, worked }
+        Target { ucp, worker, segments, host, acks, streams, spare, worked }
     }
 
     /// Whether requests were carried out since the last call.
@@ -155,7 +156,7 @@ impl Target {
             }
             Data::Batch(bytes) => {
                 let mut answers = Vec::new();
-                batch::carry_out(bytes, &self.segments, &mut answers)
+                batch::carry_out(bytes, &self.segments, &*self.host, &mut answers)
                     && self.finish(incoming, answers)
             }
             Data::There(descriptor, nbytes) => match self.segments.bytes(at, nbytes) {

@@ -69,7 +69,8 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     }
     let segments = Arc::new(Segments::default());
     let acks = Arc::new(Acks::new(open.n_pes));
-    let service = Service::new(&context, open.pe, Arc::clone(&segments), acks)?;
+    let memory = (Arc::clone(&segments), Arc::clone(&open.host));
+    let service = Service::new(&context, open.pe, memory, acks)?;
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();

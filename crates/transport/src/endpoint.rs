@@ -62,6 +62,18 @@ pub trait Endpoint: Send {
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
     }
 
+    /// Begins or ends a session, in which many small operations follow each other
+    /// (`SHMEM_CTX_SESSION_BATCH`): throughput counts, and the latency of one does not. Completes
+    /// what was issued before. A provider that sends small operations as fast without one ignores
+    /// it.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn session(&mut self, is_open: bool) -> Result<(), Error> {
+        let _ = is_open;
+        Ok(())
+    }
+
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect
     /// before those that follow.
     ///

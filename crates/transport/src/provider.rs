@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::kit::heap_blocks;
+use crate::kit::segments::Segments;
 use crate::{
     Amos, Diagnosis, Directory, Endpoint, Error, Key, NetworkActivity, NicName, Pe, Segment,
     Setting,
@@ -82,6 +83,23 @@ pub struct Open {
     pub host: Arc<dyn Host>,
 }
 
+/// Who carries out what an origin gathers for a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// A PE of the same node, or the PE itself.
+    pub pe: Pe,
+    /// Which PE of its node it is done for: 0 for the proxy itself, and otherwise the number by
+    /// which [`Host::node_heap`] knows that PE's heap.
+    pub place: u8,
+}
+
+impl Proxy {
+    /// The PE itself.
+    pub fn itself(pe: Pe) -> Proxy {
+        Proxy { pe, place: 0 }
+    }
+}
+
 /// The interface of a provider to its user, which is the runtime or a test. Any thread may call it
 /// at any time while the transport exists. An implementation must not call the transport and must
 /// not block.
@@ -109,6 +127,23 @@ pub trait Host: Send + Sync {
     /// The CPU of this PE has changed its memory for a peer: wakes threads that wait for such a
     /// change.
     fn arrived(&self) {}
+
+    /// Whether PEs of other nodes have proxies other than themselves.
+    fn has_proxies(&self) -> bool {
+        false
+    }
+
+    /// Who carries out the operations on the heap of a PE of another node that this PE gathers in
+    /// a session ([`Endpoint::session`]): for all PEs of a node the same one.
+    fn proxy(&self, pe: Pe) -> Proxy {
+        Proxy::itself(pe)
+    }
+
+    /// The heap of a PE of this PE's node, by its number in a [`Proxy`].
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        let _ = place;
+        None
+    }
 
     /// The calling thread has waited long for the completion of operations on these PEs, of which
     /// this number is `in_flight`; again with others while it goes on to wait.

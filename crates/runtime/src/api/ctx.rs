@@ -2,7 +2,9 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
-use crate::base::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use crate::base::constants::{
+    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
+};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::job;
 use crate::net::contexts::{self, Context};
@@ -75,14 +77,27 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
 }
 
 /// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor
-/// completion, and on-node there is nothing to prepare.
-pub fn session_start(call: Call, ctx: ContextHandle) {
+/// completion, and on-node there is nothing to prepare. Over a network one for many small
+/// operations gathers more of them.
+pub fn session_start(call: Call, ctx: ContextHandle, options: c_long) {
     job::require(call);
-    ctx.is_valid(call);
+    if ctx.is_valid(call) && options & SHMEM_CTX_SESSION_BATCH != 0 {
+        set_session(call, ctx, true);
+    }
 }
 
 /// `shmem_ctx_session_stop` (§9.9.3). Harmless when no session was started.
 pub fn session_stop(call: Call, ctx: ContextHandle) {
     job::require(call);
-    ctx.is_valid(call);
+    if ctx.is_valid(call) {
+        set_session(call, ctx, false);
+    }
+}
+
+fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
+    // With this setting every context is in one.
+    if network::is_open() && !job::require(call).settings.aggregate {
+        let done = endpoints::on(call, ctx, |endpoint| endpoint.session(is_open));
+        network::or_fail(call, done);
+    }
 }

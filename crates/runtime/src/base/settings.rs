@@ -138,6 +138,15 @@ settings! {
          1+2+3; by default it is one node";
         |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
         "a number of nodes, or the PEs of each node such as 1+2+3";
+    /// Whether every context is in a session of small operations.
+    aggregate: bool = "SHMEM_AGGREGATE", &[], Some("off");
+        "on: every context is in a session with SHMEM_CTX_SESSION_BATCH (shmem_ctx_session_start), so that small operations over \
+         a network travel in large messages, one to each node; off: those are whose program starts one";
+        |value| match value? {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        }, "on or off";
     /// Name of the transport; `None` for the best that there is.
     transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";

@@ -8,5 +8,6 @@ pub(crate) mod copy;
 pub(crate) mod endpoints;
 pub(crate) mod network;
 pub mod order;
+mod proxies;
 pub(crate) mod remote;
 pub(crate) mod strided;

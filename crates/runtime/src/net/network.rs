@@ -6,9 +6,12 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::job;
+use crate::net::proxies;
+use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{
-    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NetworkActivity, NicName, Pe, Transport,
+    Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, NetworkActivity, NicName, Pe, Proxy,
+    Transport,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -58,9 +61,13 @@ pub(crate) fn needs_first_thread() -> bool {
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
-/// A new endpoint, if the transport has one more.
+/// A new endpoint for a context, if the transport has one more.
 pub(crate) fn endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
-    with(call, |transport| Ok(transport.endpoint()))
+    let mut endpoint = with(call, |transport| Ok(transport.endpoint()))?;
+    if job::require(call).settings.aggregate {
+        endpoint.session(true)?;
+    }
+    Ok(endpoint)
 }
 
 /// Makes the network progress, without blocking; whether there was work for peers.
@@ -241,6 +248,18 @@ impl Host for ProcessHost {
 
     fn arrived(&self) {
         (self.callbacks.arrived)();
+    }
+
+    fn has_proxies(&self) -> bool {
+        proxies::exist()
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        proxies::of(pe)
+    }
+
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        proxies::heap(place)
     }
 
     fn waits(&self, peers: &[Pe], in_flight: u64) {

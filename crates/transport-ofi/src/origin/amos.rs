@@ -64,8 +64,9 @@ impl OfiEndpoint {
             self.send_gathered(pe, How::default())?;
         } else {
             let fetched = wanted.map_or(null_mut(), |wanted| wanted.at);
+            let amo = SmallOperation::Amo(update, fetched);
             // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
-            if unsafe { self.gather(pe, dest.segment, &[SmallOperation::Amo(update, fetched)]) }? {
+            if unsafe { self.gather(pe, &[dest.segment], &[amo]) }? {
                 return Ok(());
             }
         }

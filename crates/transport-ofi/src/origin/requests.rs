@@ -9,7 +9,7 @@ use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::gather::{Answers, SmallOperation};
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Put, Segment, SignalUpdate};
+use rushmem_transport::{Amos, Error, Follows, Pe, Proxy, Put, Segment, SignalUpdate};
 use std::ptr::null_mut;
 
 impl OfiEndpoint {
@@ -28,8 +28,20 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Gathers operations to a PE of the job, the last of which is on this segment, unless they are
-    /// lone ones or those of the library itself, for which a PE waits; whether it did.
+    /// Begins or ends a session, which gathers where CPUs carry out all operations or may do so.
+    pub(crate) fn begin_session(&mut self, is_open: bool) {
+        self.in_session = is_open;
+        self.gathers = is_open || self.shared().fabric.facts.copies();
+        self.requests().gather.session(is_open);
+    }
+
+    /// Whether something that is ordered or completed towards a PE must be so towards all.
+    pub(crate) fn uses_proxies(&self) -> bool {
+        self.in_session && self.shared().host.has_proxies()
+    }
+
+    /// Gathers operations on these segments of a PE of the job, unless they are lone ones or those
+    /// of the library itself, for which a PE waits; whether it did.
     ///
     /// # Safety
     /// As [`Gather::add`](rushmem_transport::kit::gather::Gather::add).
@@ -37,26 +49,37 @@ impl OfiEndpoint {
     pub(super) unsafe fn gather(
         &mut self,
         pe: Pe,
-        segment: Segment,
+        segments: &[Segment],
         operations: &[SmallOperation],
     ) -> Result<bool, Error> {
-        if !self.gathers || segment == Segment::Internal {
+        if !self.gathers || segments.contains(&Segment::Internal) {
             return Ok(false);
         }
+        let proxy = self.proxy(pe, segments)?;
         loop {
             let mut requests = self.requests();
             if requests.gather.is_lone(pe) {
                 return Ok(false);
             }
-            if requests.gather.has_room(pe, operations) {
+            if requests.gather.has_room(proxy.pe, operations) {
                 // SAFETY: by contract.
-                unsafe { requests.gather.add(pe, operations) };
+                unsafe { requests.gather.add(proxy, operations) };
                 self.shared().note(&self.ep);
                 return Ok(true);
             }
             drop(requests);
-            self.send_gathered(pe, How::default())?;
+            self.send_gathered(proxy.pe, How::default())?;
         }
+    }
+
+    /// For whom an operation on these segments of a PE is gathered: a PE whose address is known.
+    #[inline]
+    fn proxy(&self, pe: Pe, segments: &[Segment]) -> Result<Proxy, Error> {
+        if !self.in_session {
+            return Ok(Proxy::itself(pe));
+        }
+        let proxy = self.requests().gather.proxy(&*self.shared().host, pe, segments);
+        self.shared().peers.get(proxy.pe).map(|_| proxy)
     }
 
     /// Sends operations to a PE with what is gathered for it, or after that if there is no room.
@@ -76,7 +99,7 @@ impl OfiEndpoint {
             requests = self.requests();
         }
         // SAFETY: by contract.
-        unsafe { requests.gather.add(pe, operations) };
+        unsafe { requests.gather.add(Proxy::itself(pe), operations) };
         // Under the same lock: a thread that polls would send it without an order.
         let taken = requests.take(pe);
         drop(requests);
@@ -278,9 +301,11 @@ impl OfiEndpoint {
         let update = Update::of(&signal.amo());
         let data = SmallOperation::Put(put.dest, put.source);
         let both = [data, SmallOperation::Amo(update, null_mut())];
-        let operations = if put.source.nbytes == 0 { &both[1..] } else { &both };
+        let segments = [put.dest.segment, signal.dest.segment];
+        let is_alone = usize::from(put.source.nbytes == 0);
+        let (operations, segments) = (&both[is_alone..], &segments[is_alone..]);
         // SAFETY: valid by contract, and nothing is fetched.
-        if ordered || !unsafe { self.gather(pe, signal.dest.segment, operations) }? {
+        if ordered || !unsafe { self.gather(pe, segments, operations) }? {
             // SAFETY: the same.
             unsafe { self.send_with_gathered(pe, operations, How { ordered, ..How::default() }) }?;
         }
@@ -291,6 +316,9 @@ impl OfiEndpoint {
     /// it.
     fn follow_for(&mut self, pe: Pe, signal: &SignalUpdate) -> Result<bool, Error> {
         let ordered = signal.follows == Follows::All;
+        if ordered && self.uses_proxies() {
+            self.complete()?;
+        }
         match ordered && !self.shared().keeps_order() {
             true => self.delivered(pe)?,
             false => self.follow_writes(pe)?,

@@ -107,7 +107,7 @@ impl OfiEndpoint {
             self.follow_writes(pe)?;
             let put = SmallOperation::Put(dest, source);
             // SAFETY: the same contract.
-            if unsafe { self.gather(pe, dest.segment, &[put]) }? {
+            if unsafe { self.gather(pe, &[dest.segment], &[put]) }? {
                 if written != 0 {
                     self.written[pe] = 0;
                 }
@@ -213,7 +213,7 @@ impl OfiEndpoint {
             self.shared().check(pe, source, dest.nbytes)?;
             let small = SmallOperation::Get(source, dest);
             // SAFETY: valid until the answers are stored by contract, or forgotten after a loss.
-            if unsafe { self.gather(pe, source.segment, &[small]) }? {
+            if unsafe { self.gather(pe, &[source.segment], &[small]) }? {
                 return Ok(true);
             }
             self.small_has_left();

@@ -93,6 +93,18 @@ impl OfiEndpoint {
         wait(self, attempt)
     }
 
+    /// Completes everything.
+    pub(crate) fn complete(&mut self) -> Result<(), Error> {
+        // Ask before waiting.
+        self.ask_for_acks()?;
+        self.all_completed()?;
+        self.flush(None)?;
+        self.due_at_most(0, |_| true)?;
+        self.all_carried_out()?;
+        self.settle();
+        self.check()
+    }
+
     /// Polls the ep and sends what found no room; whether there was work.
     pub(super) fn poll_ep<T>(&mut self) -> Result<Attempt<T>, Error> {
         self.ep.send_unsent().map_err(|failure| self.give_up(&failure))?;

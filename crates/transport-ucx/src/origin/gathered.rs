@@ -1,6 +1,7 @@
 //! Small operations that are gathered to travel together (`kit::gather`), where processors move
 //! the data. A NIC that does by itself what they ask for is faster than the target's CPU, so where
-//! there is one nothing is gathered.
+//! there is one operations are gathered in sessions alone: throughput counts there, and a CPU takes
+//! operations out of a message at a higher rate than a NIC takes requests.
 #![allow(unsafe_code)]
 
 use super::Origin;
@@ -9,14 +10,16 @@ use crate::shared::SharedState;
 use crate::target::BATCH_KIND;
 use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::gather::SmallOperation;
-use rushmem_transport::{Error, Pe, Segment};
+use rushmem_transport::{Error, Pe, Proxy, Segment};
 
 impl Origin {
     /// Whether an operation on a segment that moves `nbytes` bytes is gathered unless it is a lone
     /// one. One on the library's own flags never is, since a thread waits for it.
     #[inline]
     pub(super) fn may_gather(&self, segment: Segment, nbytes: usize) -> bool {
-        nbytes <= MAX_NBYTES && segment != Segment::Internal && self.worker.copies()
+        nbytes <= MAX_NBYTES
+            && segment != Segment::Internal
+            && (self.worker.copies() || self.gather.in_session())
     }
 
     /// Operations are gathered that were not sent.
@@ -24,7 +27,14 @@ impl Origin {
         !self.gather.pes().is_empty()
     }
 
-    /// Gathers operations for a PE that is connected and touched.
+    /// A context of this origin begins or ends a session.
+    pub(crate) fn session(&mut self, shared: &SharedState, is_open: bool) -> Result<(), Error> {
+        self.quiet(shared)?;
+        self.gather.session(is_open);
+        Ok(())
+    }
+
+    /// Gathers operations for a proxy that is connected and touched.
     ///
     /// # Safety
     /// The sources of puts are valid for reads; what is fetched is valid for writes until the
@@ -33,14 +43,14 @@ impl Origin {
     pub(super) unsafe fn gather(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
+        proxy: Proxy,
         operations: &[SmallOperation],
     ) -> Result<(), Error> {
-        if !self.gather.has_room(pe, operations) {
-            self.send_batch(shared, pe)?;
+        if !self.gather.has_room(proxy.pe, operations) {
+            self.send_batch(shared, proxy.pe)?;
         }
         // SAFETY: the same contract; what waits for answers is forgotten after a loss.
-        unsafe { self.gather.add(pe, operations) };
+        unsafe { self.gather.add(proxy, operations) };
         Ok(())
     }
 

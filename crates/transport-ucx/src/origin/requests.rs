@@ -65,7 +65,9 @@ impl Origin {
     ) -> Result<(Rc<PendingSlot>, u32), Error> {
         let (_, connection) = self.connection(shared, pe)?;
         self.send_gathered(shared, pe)?;
-        if ordered {
+        if ordered && self.gather.uses_proxies(&*shared.host) {
+            self.quiet(shared)?;
+        } else if ordered {
             self.follow_all_puts(pe);
         }
         self.follow_puts(shared, pe, &connection, false)?;
@@ -101,14 +103,17 @@ impl Origin {
             }
             return Ok(());
         }
-        let (_, connection) = self.connection(shared, pe)?;
-        self.touch(pe);
-        self.follow_puts(shared, pe, &connection, false)?;
+        let segments = [place.segment, request.dest.segment];
+        let segments = if data.nbytes > 0 { &segments[..] } else { &segments[1..] };
+        let proxy = self.gather.proxy(&*shared.host, pe, segments);
+        let (_, connection) = self.connection(shared, proxy.pe)?;
+        self.touch(proxy.pe);
+        self.follow_puts(shared, proxy.pe, &connection, false)?;
         let amo = SmallOperation::Amo(Update::of(request), fetched);
         let both = [SmallOperation::Put(place, data), amo];
         let operations = if data.nbytes > 0 { &both[..] } else { &both[1..] };
         // SAFETY: the same contract.
-        unsafe { self.gather(shared, pe, operations) }
+        unsafe { self.gather(shared, proxy, operations) }
     }
 
     /// Sends a request as the next of its stream.

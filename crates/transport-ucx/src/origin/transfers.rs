@@ -6,7 +6,7 @@ use crate::pending::{PePending, noted};
 use crate::shared::SharedState;
 use crate::ucp::{plain, started};
 use rushmem_transport::kit::gather::SmallOperation;
-use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, Proxy, RemoteAddr};
 use std::ffi::c_void;
 use ucx_sys::ucs_status_ptr_t;
 
@@ -58,28 +58,32 @@ impl Origin {
         local: LocalBuf,
     ) -> Result<(), Error> {
         let is_put = matches!(kind, TransferKind::Put | TransferKind::PutNbi);
-        if self.worker.copies() {
+        if self.worker.copies() || self.gather.in_session() {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
             shared.loss.check_memory(access, local)?;
         }
-        let (_, connection) = self.connection(shared, pe)?;
-        self.touch(pe);
         // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
         // would have to wait.
         let is_ordered =
             kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
         let may_gather =
             kind != TransferKind::Get && !is_ordered && self.may_gather(at.segment, local.nbytes);
+        let proxy = match may_gather {
+            true => self.gather.proxy(&*shared.host, pe, &[at.segment]),
+            false => Proxy::itself(pe),
+        };
+        let (_, connection) = self.connection(shared, proxy.pe)?;
+        self.touch(proxy.pe);
         if may_gather && !self.gather.is_lone(pe) {
             if is_put {
-                self.follow_puts(shared, pe, &connection, false)?;
+                self.follow_puts(shared, proxy.pe, &connection, false)?;
             }
             let operation = match is_put {
                 true => SmallOperation::Put(at, local),
                 false => SmallOperation::Get(at, local),
             };
             // SAFETY: valid by contract.
-            return unsafe { self.gather(shared, pe, &[operation]) };
+            return unsafe { self.gather(shared, proxy, &[operation]) };
         }
         match kind {
             // This call waits.

@@ -1,12 +1,13 @@
 //! Small operations that travel together, as the body of one request of a stream: for each a head,
 //! then the bytes or words that it brings, all little-endian.
 //!
-//! The target carries them out in the order in which they were issued. What they return follows
-//! the one reply, in the same order, in the target's order of bytes.
+//! The target carries them out in the order in which they were issued, on its own memory or, as a
+//! [`Proxy`](crate::Proxy), on the heaps of other PEs of its node. What they return follows the one
+//! reply, in the same order, in the target's order of bytes.
 
 use super::segments::Segments;
 use super::stream::Update;
-use crate::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment};
 
 /// Most bytes that an operation of a batch puts or gets.
 pub const MAX_NBYTES: usize = 256;
@@ -14,7 +15,7 @@ pub const MAX_NBYTES: usize = 256;
 pub const MAX_ANSWERS: usize = 32 << 10;
 
 /// Bytes ahead of those that an operation brings: an offset, a number of bytes or an operation and
-/// its width, a segment, a kind.
+/// its width, a kind and a segment, the place of a proxy.
 pub(super) const HEAD: usize = 12;
 /// Bytes of a word that an operation brings.
 pub(super) const WORD: usize = 8;
@@ -23,6 +24,8 @@ const PUT: u8 = 0;
 const GET: u8 = 1;
 const UPDATE: u8 = 2;
 const FETCH: u8 = 3;
+/// The kind is in the upper half of its byte, the segment in the lower one.
+const KIND_SHIFT: u32 = 4;
 
 /// An operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +40,19 @@ pub enum BatchEntry<'a> {
     Fetch(Update),
 }
 
-fn head(at: RemoteAddr, [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
+fn head(at: (RemoteAddr, u8), [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
+    let (at, place) = at;
     let mut head = [0; HEAD];
     let (offset, rest) = head.split_at_mut(WORD);
     offset.copy_from_slice(&at.offset.to_le_bytes());
-    rest.copy_from_slice(&[low, high, at.segment as u8, kind]);
+    rest.copy_from_slice(&[low, high, kind << KIND_SHIFT | at.segment as u8, place]);
     head
 }
 
-/// Appends a put of `nbytes` bytes, which are zero so far, and returns their place.
+/// Appends a put of `nbytes` bytes, which are zero so far, and returns them. As in the functions
+/// below, the address is that of a PE with this place in a proxy.
 #[inline]
-pub(super) fn append_put(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> &mut [u8] {
+pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) -> &mut [u8] {
     batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), PUT));
     let start = batch.len();
     batch.resize(start + nbytes, 0);
@@ -56,26 +61,28 @@ pub(super) fn append_put(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> 
 
 /// Appends a get.
 #[inline]
-pub(super) fn append_get(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) {
+pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) {
     batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), GET));
 }
 
 /// Appends an atomic operation, whose old value is returned if it `fetches`.
 #[inline]
-pub(super) fn append_update(batch: &mut Vec<u8>, update: &Update, fetches: bool) {
+pub(super) fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
     let &Update { op, width, dest, operand, condition } = update;
     let kind = if fetches { FETCH } else { UPDATE };
-    batch.extend_from_slice(&head(dest, [op as u8, width.nbytes() as u8], kind));
+    batch.extend_from_slice(&head((dest, place), [op as u8, width.nbytes() as u8], kind));
     batch.extend_from_slice(&operand.to_le_bytes());
     if op == AmoOp::CompareSwap {
         batch.extend_from_slice(&condition.to_le_bytes());
     }
 }
 
-/// The next operation, which leaves the batch; `None` at its end, or if no PE wrote these bytes.
+/// The next operation and the place of its PE, which leave the batch; `None` at its end, or if no
+/// PE wrote these bytes.
 #[inline]
-pub fn next<'a>(batch: &mut &'a [u8]) -> Option<BatchEntry<'a>> {
-    let (&[offset @ .., low, high, segment, kind], mut rest) = batch.split_first_chunk::<HEAD>()?;
+pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
+    let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
+    let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
     let at =
         RemoteAddr { segment: Segment::from_number(segment)?, offset: u64::from_le_bytes(offset) };
     let nbytes = usize::from(u16::from_le_bytes([low, high]));
@@ -96,7 +103,7 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<BatchEntry<'a>> {
         _ => return None,
     };
     *batch = rest;
-    Some(entry)
+    Some((entry, place))
 }
 
 #[inline]
@@ -108,9 +115,28 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
 
 /// Carries out the operations of a batch, and appends to `answers` what they return. False if no PE
 /// would send such a one, which does no harm: it is carried out as far as it makes sense.
-pub fn carry_out<T>(mut batch: &[u8], segments: &Segments<T>, answers: &mut Vec<u8>) -> bool {
-    while let Some(entry) = next(&mut batch) {
-        let is_right = match entry {
+pub fn carry_out<T>(
+    mut batch: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    answers: &mut Vec<u8>,
+) -> bool {
+    while let Some((entry, place)) = next(&mut batch) {
+        let is_right = match place {
+            0 => entry.carry_out(own, answers),
+            _ => host.node_heap(place).is_some_and(|heap| entry.carry_out(heap, answers)),
+        };
+        if !is_right {
+            return false;
+        }
+    }
+    batch.is_empty()
+}
+
+impl BatchEntry<'_> {
+    #[inline]
+    fn carry_out<T>(&self, segments: &Segments<T>, answers: &mut Vec<u8>) -> bool {
+        match *self {
             BatchEntry::Put(at, data) => segments.write(at, data),
             BatchEntry::Get(at, nbytes) => {
                 answers.len() + nbytes <= MAX_ANSWERS && segments.append_to(answers, at, nbytes)
@@ -122,12 +148,8 @@ pub fn carry_out<T>(mut batch: &[u8], segments: &Segments<T>, answers: &mut Vec<
                 old.map(append).is_some()
             }
             BatchEntry::Fetch(_) => false,
-        };
-        if !is_right {
-            return false;
         }
     }
-    batch.is_empty()
 }
 
 fn append_word(answers: &mut Vec<u8>, width: AmoWidth, word: u64) {

@@ -10,13 +10,18 @@
 //! A lone operation is not gathered, so that it takes no longer than without all this: one of an
 //! origin that did something else for a while after its last small operations had left, to any PE.
 //! To look at each PE alone would gather nothing for operations that are spread over many PEs.
+//!
+//! In a session no operation is a lone one, batches may be longer, and what goes to the heaps of
+//! all PEs of a node is gathered for one of them, its [`Proxy`]: memory and messages grow with the
+//! number of nodes. A proxy and the PE know nothing of each other's order, so whoever orders or
+//! completes something towards a PE in such a session does so towards all.
 #![allow(unsafe_code)]
 
 use super::backoff::FLUSH_DELAY;
 use super::batch::{self, HEAD, MAX_ANSWERS, WORD};
 use super::pe_map::PeMap;
 use super::stream::Update;
-use crate::{AmoOp, LocalBuf, Pe, RemoteAddr, mem};
+use crate::{AmoOp, Host, LocalBuf, Pe, Proxy, RemoteAddr, Segment, mem};
 use std::time::{Duration, Instant};
 
 /// An operation that comes so long after the last ones had left is a lone one. A reply takes
@@ -56,8 +61,10 @@ pub struct Gather {
     /// The PEs for which something is gathered.
     pes: Vec<Pe>,
     n_operations: usize,
-    /// Most bytes of a batch, and of the answers to it.
+    /// Most bytes of a batch, outside a session and in one.
     limits: (usize, usize),
+    /// How many contexts that share this are in a session.
+    n_sessions: usize,
     /// What is issued until then is no lone operation.
     until: Option<Instant>,
 }
@@ -79,20 +86,21 @@ impl SmallOperation {
     /// # Safety
     /// The source of a put is valid for reads.
     #[inline]
-    unsafe fn append_to(self, Gathered { batch, answers, n_operations }: &mut Gathered) {
+    unsafe fn append_to(self, place: u8, gathered: &mut Gathered) {
+        let Gathered { batch, answers, n_operations } = gathered;
         *n_operations += 1;
         match self {
             SmallOperation::Put(at, source) => {
-                let to = batch::append_put(batch, at, source.nbytes).as_mut_ptr();
+                let to = batch::append_put(batch, (at, place), source.nbytes).as_mut_ptr();
                 // SAFETY: as many bytes, valid by contract and just made.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source.base, source.nbytes) };
             }
             SmallOperation::Get(at, dest) => {
-                batch::append_get(batch, at, dest.nbytes);
+                batch::append_get(batch, (at, place), dest.nbytes);
                 answers.expect(dest);
             }
             SmallOperation::Amo(update, fetched) => {
-                batch::append_update(batch, &update, !fetched.is_null());
+                batch::append_update(batch, (&update, place), !fetched.is_null());
                 if !fetched.is_null() {
                     answers.expect(LocalBuf { base: fetched, nbytes: update.width.nbytes() });
                 }
@@ -102,11 +110,42 @@ impl SmallOperation {
 }
 
 impl Gather {
-    /// Nothing so far, in a job of `n_pes` PEs. No batch has more than `nbytes` bytes, nor have the
-    /// answers to it.
-    pub fn new(n_pes: usize, nbytes: usize) -> Gather {
-        let (by_pe, limits) = (PeMap::new(n_pes), (nbytes, nbytes.min(MAX_ANSWERS)));
-        Gather { by_pe, pes: Vec::new(), n_operations: 0, limits, until: None }
+    /// Nothing so far, in a job of `n_pes` PEs. No batch has more bytes than these outside a
+    /// session and in one, nor have the answers to it.
+    pub fn new(n_pes: usize, limits: (usize, usize)) -> Gather {
+        let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
+        Gather { by_pe, pes, n_operations: 0, limits, n_sessions: 0, until: None }
+    }
+
+    /// A context that shares this begins or ends a session.
+    pub fn session(&mut self, is_open: bool) {
+        self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
+    }
+
+    /// Whether a context is in a session.
+    #[inline]
+    pub fn in_session(&self) -> bool {
+        self.n_sessions > 0
+    }
+
+    /// Whether something that is ordered or completed towards a PE must be so towards all, since
+    /// proxies may have a part of it.
+    pub fn uses_proxies(&self, host: &dyn Host) -> bool {
+        self.in_session() && host.has_proxies()
+    }
+
+    /// For whom an operation on these segments of a PE is gathered.
+    #[inline]
+    pub fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
+        match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
+            true => host.proxy(pe),
+            false => Proxy::itself(pe),
+        }
+    }
+
+    /// Most bytes of a batch now.
+    fn limit(&self) -> usize {
+        if self.in_session() { self.limits.1 } else { self.limits.0 }
     }
 
     /// The PEs for which something is gathered.
@@ -130,7 +169,7 @@ impl Gather {
     /// once for each, and [`has_left`](Gather::has_left) once the lone one has.
     #[inline]
     pub fn is_lone(&mut self, pe: Pe) -> bool {
-        !self.has_any(pe) && self.none_left_lately()
+        !self.in_session() && !self.has_any(pe) && self.none_left_lately()
     }
 
     fn none_left_lately(&mut self) -> bool {
@@ -157,18 +196,18 @@ impl Gather {
             let (batch, answers) = operation.nbytes();
             nbytes = (nbytes.0 + batch, nbytes.1 + answers);
         }
-        nbytes.0 <= self.limits.0 && nbytes.1 <= self.limits.1
+        nbytes.0 <= self.limit() && nbytes.1 <= self.limit().min(MAX_ANSWERS)
     }
 
-    /// Adds operations, for which there is room, to what is gathered for a PE. They are carried out
-    /// in this order.
+    /// Adds operations, for which there is room, to what is gathered for a proxy. They are carried
+    /// out in this order.
     ///
     /// # Safety
     /// The sources of puts are valid for reads; what is fetched is valid for writes until the
     /// answers are stored or forgotten.
     #[inline]
-    pub unsafe fn add(&mut self, pe: Pe, operations: &[SmallOperation]) {
-        let nbytes = self.limits.0;
+    pub unsafe fn add(&mut self, Proxy { pe, place }: Proxy, operations: &[SmallOperation]) {
+        let nbytes = self.limit();
         let gathered = &mut self.by_pe[pe];
         if gathered.batch.is_empty() {
             gathered.batch.reserve(nbytes);
@@ -176,7 +215,7 @@ impl Gather {
         }
         for operation in operations {
             // SAFETY: the same contract.
-            unsafe { operation.append_to(gathered) }
+            unsafe { operation.append_to(place, gathered) }
         }
         self.n_operations += operations.len();
     }

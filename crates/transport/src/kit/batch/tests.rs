@@ -4,6 +4,17 @@
 use super::*;
 use crate::LocalBuf;
 
+/// The node of a PE whose heap is known by number 2; none of another one is.
+struct Node(Option<Segments>);
+
+impl Host for Node {
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        self.0.as_ref().filter(|_| place == 2)
+    }
+}
+
+const ALONE: Node = Node(None);
+
 fn heap(offset: u64) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset }
 }
@@ -15,11 +26,11 @@ fn update(op: AmoOp, width: AmoWidth, offset: u64) -> Update {
 /// An operation of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
-    append_put(&mut batch, RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0);
-    append_put(&mut batch, heap(8), MAX_NBYTES).fill(7);
-    append_get(&mut batch, heap(16), MAX_NBYTES);
-    append_update(&mut batch, &update(AmoOp::CompareSwap, AmoWidth::Four, 4), true);
-    append_update(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), false);
+    append_put(&mut batch, (RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0), 0);
+    append_put(&mut batch, (heap(8), 0), MAX_NBYTES).fill(7);
+    append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
+    append_update(&mut batch, (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0), true);
+    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
     batch
 }
 
@@ -38,13 +49,13 @@ fn operations_come_as_they_were_sent() {
     let batch = each();
     let mut left = &batch[..];
     let at = RemoteAddr { segment: Segment::Static, offset: u64::MAX };
-    assert_eq!(next(&mut left), Some(BatchEntry::Put(at, &[])));
-    assert_eq!(next(&mut left), Some(BatchEntry::Put(heap(8), &[7; MAX_NBYTES])));
-    assert_eq!(next(&mut left), Some(BatchEntry::Get(heap(16), MAX_NBYTES)));
+    assert_eq!(next(&mut left), Some((BatchEntry::Put(at, &[]), 0)));
+    assert_eq!(next(&mut left), Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0)));
+    assert_eq!(next(&mut left), Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0)));
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
-    assert_eq!(next(&mut left), Some(BatchEntry::Fetch(swap)));
+    assert_eq!(next(&mut left), Some((BatchEntry::Fetch(swap), 0)));
     let add = Update { condition: 0, ..update(AmoOp::Add, AmoWidth::Eight, 8) };
-    assert_eq!(next(&mut left), Some(BatchEntry::Update(add)));
+    assert_eq!(next(&mut left), Some((BatchEntry::Update(add), 0)));
     assert!(left.is_empty() && next(&mut left).is_none());
 }
 
@@ -65,12 +76,12 @@ fn a_part_of_an_operation_is_none() {
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
-    append_put(&mut batch, heap(8), 8).copy_from_slice(&40u64.to_ne_bytes());
-    append_update(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), false);
-    append_update(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), true);
-    append_get(&mut batch, heap(0), 16);
-    append_update(&mut batch, &update(AmoOp::Fetch, AmoWidth::Four, 24), true);
-    assert!(carry_out(&batch, &segments, &mut answers));
+    append_put(&mut batch, (heap(8), 0), 8).copy_from_slice(&40u64.to_ne_bytes());
+    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
+    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), true);
+    append_get(&mut batch, (heap(0), 0), 16);
+    append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0), true);
+    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
     assert_eq!(answers, [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat());
@@ -79,21 +90,38 @@ fn operations_are_carried_out_in_order() {
 #[test]
 fn what_no_pe_sends_does_no_harm() {
     let (memory, segments) = memory::<4>(1);
-    let refused = |batch: &[u8]| !carry_out(batch, &segments, &mut Vec::new());
+    let refused = |batch: &[u8]| !carry_out(batch, &segments, &ALONE, &mut Vec::new());
     let one = |append: &dyn Fn(&mut Vec<u8>)| {
         let mut batch = Vec::new();
         append(&mut batch);
         batch
     };
-    assert!(refused(&one(&|batch| append_put(batch, heap(25), 8).fill(2))));
-    assert!(refused(&one(&|batch| append_get(batch, heap(u64::MAX), 8))));
+    assert!(refused(&one(&|batch| append_put(batch, (heap(25), 0), 8).fill(2))));
+    assert!(refused(&one(&|batch| append_get(batch, (heap(u64::MAX), 0), 8))));
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
-    assert!(refused(&one(&|batch| append_update(batch, &unaligned, true))));
-    assert!(refused(&one(&|batch| append_update(batch, &unaligned, false))));
-    let mut strange = one(&|batch| append_get(batch, heap(0), 8));
-    *strange.last_mut().expect("a kind") = 9;
+    assert!(refused(&one(&|batch| append_update(batch, (&unaligned, 0), true))));
+    assert!(refused(&one(&|batch| append_update(batch, (&unaligned, 0), false))));
+    let mut strange = one(&|batch| append_get(batch, (heap(0), 0), 8));
+    strange[HEAD - 2] = 9 << KIND_SHIFT;
     assert!(refused(&strange));
+    assert!(refused(&one(&|batch| append_get(batch, (heap(0), 1), 8))), "there is no such PE");
     assert_eq!(*memory, [1; 4]);
+}
+
+#[test]
+fn a_proxy_carries_out_what_is_for_another_pe_there() {
+    let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
+    let node = Node(Some(heap_of_other));
+    let (mut batch, mut answers) = (Vec::new(), Vec::new());
+    append_put(&mut batch, (heap(0), 2), 8).copy_from_slice(&3u64.to_ne_bytes());
+    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
+    append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 2), true);
+    assert!(carry_out(&batch, &segments, &node, &mut answers));
+    assert_eq!((*own, *others, &answers[..]), ([1, 6], [3, 12], &7u64.to_ne_bytes()[..]));
+    let mut of_nobody = Vec::new();
+    append_put(&mut of_nobody, (heap(0), 3), 8).fill(9);
+    assert!(!carry_out(&of_nobody, &segments, &node, &mut answers));
+    assert_eq!((*own, *others), ([1, 6], [3, 12]));
 }
 
 #[test]
@@ -102,10 +130,10 @@ fn answers_are_bounded() {
     let (_memory, segments) = memory::<N>(1);
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
     for _ in 0..8 {
-        append_get(&mut batch, heap(0), 8 * N);
+        append_get(&mut batch, (heap(0), 0), 8 * N);
     }
-    assert!(carry_out(&batch, &segments, &mut answers));
+    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
     assert_eq!(answers.len(), MAX_ANSWERS);
-    append_update(&mut batch, &update(AmoOp::Fetch, AmoWidth::Four, 0), true);
-    assert!(!carry_out(&batch, &segments, &mut Vec::new()));
+    append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0), true);
+    assert!(!carry_out(&batch, &segments, &ALONE, &mut Vec::new()));
 }

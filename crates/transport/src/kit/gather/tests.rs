@@ -26,7 +26,7 @@ fn add(gather: &mut Gather, operations: &[SmallOperation]) -> bool {
     let has_room = gather.has_room(PEER, operations);
     if has_room {
         // SAFETY: the callers' memory lives as long as what they gather.
-        unsafe { gather.add(PEER, operations) }
+        unsafe { gather.add(Proxy::itself(PEER), operations) }
     }
     has_room
 }
@@ -40,7 +40,7 @@ fn take(gather: &mut Gather) -> (Vec<u8>, Answers) {
 #[test]
 fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
     let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], 0u32);
-    let mut gather = Gather::new(2, 4096);
+    let mut gather = Gather::new(2, (4096, 4096));
     let fetched = (&raw mut old).cast();
     let all = [
         put(&word),
@@ -54,7 +54,8 @@ fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
     let (batch, mut answers) = take(&mut gather);
     assert!(gather.pes().is_empty() && gather.n_operations() == 0 && !gather.has_any(PEER));
     let mut left = &batch[..];
-    let entries: Vec<_> = std::iter::from_fn(|| batch::next(&mut left)).collect();
+    let entries: Vec<_> =
+        std::iter::from_fn(|| batch::next(&mut left)).map(|(entry, _)| entry).collect();
     let [first, second] = [BatchEntry::Put(AT, &word), BatchEntry::Get(AT, 2)];
     assert_eq!(entries, [first, second, BatchEntry::Update(ADD), BatchEntry::Fetch(ADD)]);
     assert!(left.is_empty() && !answers.is_empty());
@@ -67,7 +68,7 @@ fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
 #[test]
 fn a_batch_and_its_answers_are_bounded() {
     let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
-    let mut gather = Gather::new(2, LIMIT);
+    let mut gather = Gather::new(2, (LIMIT, LIMIT));
     assert!(add(&mut gather, &[put(&word), put(&word)]));
     assert!(!gather.has_room(PEER, &[put(&word)]) && gather.has_room(Pe(0), &[put(&word)]));
     assert!(add(&mut gather, &[get(&mut bytes)]));
@@ -80,7 +81,7 @@ fn a_batch_and_its_answers_are_bounded() {
 
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
-    let mut gather = Gather::new(3, LIMIT);
+    let mut gather = Gather::new(3, (LIMIT, LIMIT));
     assert!(gather.is_lone(PEER), "the first one");
     assert!(!gather.is_lone(PEER), "the first one may be leaving");
     gather.until = None;
@@ -93,10 +94,49 @@ fn only_a_lone_operation_leaves_at_once() {
     assert!(gather.until < leaving, "the next one may be a lone one soon");
 }
 
+/// A node whose PEs have PE 1 as their proxy, which knows each by its number.
+struct Nodes;
+
+impl Host for Nodes {
+    fn has_proxies(&self) -> bool {
+        true
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        Proxy { pe: PEER, place: pe.0 as u8 }
+    }
+}
+
+#[test]
+fn a_session_gathers_more_and_for_proxies() {
+    let (word, heap, mixed) = ([7u8; 8], [Segment::Heap], [Segment::Heap, Segment::Static]);
+    let mut gather = Gather::new(4, (LIMIT, 2 * LIMIT));
+    let itself = Proxy::itself(Pe(3));
+    assert!(!gather.uses_proxies(&Nodes) && gather.proxy(&Nodes, Pe(3), &heap) == itself);
+    gather.session(true);
+    gather.session(true);
+    assert!(gather.uses_proxies(&Nodes) && !gather.is_lone(PEER));
+    assert_eq!(gather.proxy(&Nodes, Pe(3), &mixed), itself);
+    let proxy = gather.proxy(&Nodes, Pe(3), &heap);
+    assert_eq!(proxy, Proxy { pe: PEER, place: 3 });
+    for _ in 0..4 {
+        assert!(gather.has_room(PEER, &[put(&word)]));
+        // SAFETY: the word is alive.
+        unsafe { gather.add(proxy, &[put(&word)]) };
+    }
+    assert!(!gather.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
+    gather.session(false);
+    assert!(gather.in_session(), "another context is");
+    gather.session(false);
+    assert!(!gather.in_session() && !gather.has_room(PEER, &[put(&word)]));
+    let (batch, _) = take(&mut gather);
+    assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
+}
+
 #[test]
 fn nothing_is_sent_or_stored_after_a_loss() {
     let mut bytes = [0u8; 8];
-    let mut gather = Gather::new(2, LIMIT);
+    let mut gather = Gather::new(2, (LIMIT, LIMIT));
     assert!(add(&mut gather, &[get(&mut bytes)]));
     gather.forget();
     assert!(gather.pes().is_empty() && !gather.has_any(PEER) && gather.n_operations() == 0);
@@ -112,7 +152,7 @@ fn nothing_is_sent_or_stored_after_a_loss() {
 fn what_a_liar_answers_is_stored_as_far_as_it_goes() {
     let mut words = [[0u8; 4]; 2];
     let [first, second] = &mut words;
-    let mut gather = Gather::new(2, LIMIT);
+    let mut gather = Gather::new(2, (LIMIT, LIMIT));
     assert!(add(&mut gather, &[get(first), get(second)]));
     let (_, mut answers) = take(&mut gather);
     // SAFETY: the words are alive.

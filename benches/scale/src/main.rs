@@ -1,4 +1,5 @@
-//! Estimates the time of the collectives on machines that are larger than any test machine.
+//! Estimates the time of the collectives, and the messages of small operations, on machines that are
+//! larger than any test machine.
 //!
 //! It runs the plans that the library executes, of every member, under the LogGP model of a
 //! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without
@@ -10,16 +11,17 @@ mod machine;
 mod operation;
 mod run;
 mod table;
+mod updates;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use shmem_perf::report::by_team_picture;
 use std::path::PathBuf;
 
-/// Run the collectives' plans under a model of a large machine.
+/// Run the collectives' plans and count small operations under a model of a large machine.
 #[derive(Parser)]
 struct ScaleFlags {
-    /// Write collectives.md and a chart of each collective as SVG into DIR
+    /// Write collectives.md, updates.md and a chart of each collective as SVG into DIR
     #[arg(long, value_name = "DIR")]
     doc: Option<PathBuf>,
     /// The largest team, a power of two
@@ -54,7 +56,7 @@ fn main() -> Result<()> {
     let rows = table::rows(max_pes)?;
     let text = table::markdown(&rows);
     let Some(folder) = doc else {
-        print!("{text}");
+        print!("{}\n{text}", updates::markdown(max_pes));
         return Ok(());
     };
     let write = |name: &str, text: &str| {
@@ -68,5 +70,6 @@ fn main() -> Result<()> {
         write(&file, &by_team_picture(&title, note, &curves, &bound))?;
         page.push_str(&format!("![{title}]({file})\n\n"));
     }
+    write("updates.md", &updates::markdown(max_pes))?;
     write("collectives.md", &format!("{}\n", page.trim_end()))
 }

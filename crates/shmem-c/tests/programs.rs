@@ -240,8 +240,25 @@ impl Network {
         for (path, small) in self.small {
             self.runs(source, path, some[0], small);
         }
+        self.runs(source, self.usual, some[1], &[AGGREGATE]);
+    }
+
+    /// Sessions whose small operations are gathered for the PEs of a node together, those that the
+    /// programs start and one from the first operation on.
+    fn sessions_over_nodes(&self) {
+        for (source, nodes) in [
+            ("sessions.c", (("SHMEM_VIRTUAL_NODES", "2+3"), 5)),
+            ("ordering.c", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+            ("threads.c", (("SHMEM_VIRTUAL_NODES", "1+3"), 4)),
+        ] {
+            self.runs(source, self.usual, nodes, &[]);
+            self.runs(source, self.usual, nodes, &[AGGREGATE]);
+        }
     }
 }
+
+/// Every context is in a session.
+const AGGREGATE: (&str, &str) = ("SHMEM_AGGREGATE", "on");
 
 /// Jobs whose PEs contend for locks that a network's atomic operations change.
 const LOCK_JOBS: [Nodes; 4] = [
@@ -581,6 +598,10 @@ fn main() -> ExitCode {
         ),
         Test::new("ucx_sample::locks_by_network", locks_by_ucx).ignored(PROVIDERS),
         Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
+        Test::new("ucx_sample::sessions_over_nodes", || UCX.sessions_over_nodes())
+            .ignored(PROVIDERS),
+        Test::new("ofi_sample::sessions_over_nodes", || OFI.sessions_over_nodes())
+            .ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::large_heaps", large_heaps_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::limits", limits_of_strict_fabrics).ignored(PROVIDERS),

@@ -370,8 +370,11 @@ impl SharedState {
         Message::Request(request).encode(self.tag)
     }
 
-    /// Sends what is gathered for an ep, as far as there is room.
+    /// Sends what is gathered for an ep, as far as there is room, unless its owner will do so soon.
     fn send_gathered(&self, requests: &mut Requests, ep: &mut FiEndpoint) -> Result<(), EpFailure> {
+        if requests.gather.may_stay() {
+            return requests.send_unsent(ep);
+        }
         for i in (0..requests.gather.pes().len()).rev() {
             let pe = requests.gather.pes()[i];
             let Some(at) = self.peers.known(pe).map(|peer| peer.at) else { continue };

@@ -146,8 +146,8 @@ impl Progress {
                 return true;
             };
             if in_use {
-                // Its owner may be busy with other PEs for long. It reports a loss itself.
-                let _ = origin.send_all_gathered(shared);
+                // Its owner may be busy with other PEs for long.
+                origin.send_old_gathered(shared);
                 is_busy = true;
                 return true;
             }

@@ -72,6 +72,13 @@ impl Origin {
         Ok(())
     }
 
+    /// The same while the owner goes on, unless it will do so soon. It reports a loss itself.
+    pub(crate) fn send_old_gathered(&mut self, shared: &SharedState) {
+        if !self.gather.may_stay() {
+            let _ = self.send_all_gathered(shared);
+        }
+    }
+
     fn send_batch(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let parts = MessageParts { kind: BATCH_KIND, ..MessageParts::EMPTY };
         // SAFETY: the batch is kept until it is sent, and what it fetches is valid by contract.

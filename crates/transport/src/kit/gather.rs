@@ -5,7 +5,8 @@
 //! - when there is no room for more,
 //! - ahead of anything else to that PE whose order matters,
 //! - with a fence, a quiet, and a call that waits,
-//! - and when a thread polls what calls left unfinished, at last the service thread.
+//! - and when a thread polls what calls left unfinished, at last the service thread; in a session
+//!   to which operations are being added, once in a while.
 //!
 //! A lone operation is not gathered, so that it takes no longer than without all this: one of an
 //! origin that did something else for a while after its last small operations had left, to any PE.
@@ -27,6 +28,10 @@ use std::time::{Duration, Instant};
 /// An operation that comes so long after the last ones had left is a lone one. A reply takes
 /// longer, and what a loop does between two operations less.
 const LONE_AFTER: Duration = Duration::from_micros(4);
+
+/// In a session to which operations are being added, what is gathered stays when another thread
+/// looks, except each time after so many looks.
+const LOOKS: u32 = 16;
 
 /// A small operation, as its origin issues it.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +70,9 @@ pub struct Gather {
     limits: (usize, usize),
     /// How many contexts that share this are in a session.
     n_sessions: usize,
+    /// Something was gathered since another thread last looked, and how often in a row that was so.
+    grew: bool,
+    looks: u32,
     /// What is issued until then is no lone operation.
     until: Option<Instant>,
 }
@@ -114,7 +122,8 @@ impl Gather {
     /// session and in one, nor have the answers to it.
     pub fn new(n_pes: usize, limits: (usize, usize)) -> Gather {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
-        Gather { by_pe, pes, n_operations: 0, limits, n_sessions: 0, until: None }
+        let (n_operations, n_sessions, looks) = (0, 0, 0);
+        Gather { by_pe, pes, n_operations, limits, n_sessions, grew: false, looks, until: None }
     }
 
     /// A context that shares this begins or ends a session.
@@ -181,6 +190,14 @@ impl Gather {
         is_lone
     }
 
+    /// Whether a thread that is not the owner's leaves what is gathered where it is, since the owner
+    /// will send more at once. It is called once for each look.
+    pub fn may_stay(&mut self) -> bool {
+        let is_growing = std::mem::take(&mut self.grew) && self.in_session();
+        self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
+        !self.looks.is_multiple_of(LOOKS)
+    }
+
     /// A lone operation or a batch has left: the next operation may be a lone one soon.
     #[inline]
     pub fn has_left(&mut self) {
@@ -218,6 +235,7 @@ impl Gather {
             unsafe { operation.append_to(place, gathered) }
         }
         self.n_operations += operations.len();
+        self.grew = true;
     }
 
     /// Takes what is gathered for a PE, to be sent: the batch and where its answers go, both of

@@ -125,10 +125,20 @@ fn a_session_gathers_more_and_for_proxies() {
         unsafe { gather.add(proxy, &[put(&word)]) };
     }
     assert!(!gather.has_room(PEER, &[put(&word), put(&word)]), "twice the usual limit");
+    let looks: Vec<bool> = (0..2 * LOOKS)
+        .map(|_| {
+            gather.grew = true;
+            gather.may_stay()
+        })
+        .collect();
+    let leaves = (1..=2 * LOOKS).map(|look| look.is_multiple_of(LOOKS));
+    assert!(looks.into_iter().eq(leaves.map(|leaves| !leaves)), "it leaves now and then");
+    assert!(!gather.may_stay(), "nothing was added since");
     gather.session(false);
     assert!(gather.in_session(), "another context is");
     gather.session(false);
-    assert!(!gather.in_session() && !gather.has_room(PEER, &[put(&word)]));
+    gather.grew = true;
+    assert!(!gather.in_session() && !gather.has_room(PEER, &[put(&word)]) && !gather.may_stay());
     let (batch, _) = take(&mut gather);
     assert_eq!(batch::next(&mut &batch[..]), Some((BatchEntry::Put(AT, &word), 3)));
 }

@@ -1,5 +1,5 @@
-//! Estimates the time of the collectives, and the messages of small operations, on machines that are
-//! larger than any test machine.
+//! Estimates the time of the collectives, and the messages of small operations, on machines that
+//! are larger than any test machine.
 //!
 //! It runs the plans that the library executes, of every member, under the LogGP model of a
 //! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without
@@ -53,23 +53,23 @@ fn main() -> Result<()> {
     if !max_pes.is_power_of_two() || max_pes < 2 {
         bail!("--max-pes {max_pes}: a team of the curves has a power of two of PEs, 2 at least");
     }
-    let rows = table::rows(max_pes)?;
-    let text = table::markdown(&rows);
+    let updates = updates::markdown(max_pes);
     let Some(folder) = doc else {
-        print!("{}\n{text}", updates::markdown(max_pes));
+        println!("{updates}");
+        print!("{}", table::markdown(&table::rows(max_pes)?));
         return Ok(());
     };
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
-    let mut page = format!("{PAGE}\n{text}\n");
+    write("updates.md", &updates)?;
+    let mut page = format!("{PAGE}\n{}\n", table::markdown(&table::rows(max_pes)?));
     let note = "64 PEs to a node, 32 nodes to a group";
     for (name, title, curves, bound) in table::charts(max_pes)? {
         let file = format!("{name}.svg");
         write(&file, &by_team_picture(&title, note, &curves, &bound))?;
         page.push_str(&format!("![{title}]({file})\n\n"));
     }
-    write("updates.md", &updates::markdown(max_pes))?;
     write("collectives.md", &format!("{}\n", page.trim_end()))
 }

@@ -22,7 +22,7 @@ struct Gathering {
     name: &'static str,
     /// Bytes of a batch.
     batch: usize,
-    /// How many destinations there are in a job of so many PEs.
+    /// How many destinations there are in a job of `n` PEs.
     n_destinations: fn(u32) -> u32,
     /// How often an operation travels.
     n_hops: u32,
@@ -95,8 +95,9 @@ row of a square of nodes and there for each node of the row. Messages are those 
 it forwards included; buffers are what it needs at most; the time is that of sending, for each
 operation, over the fabric of 200 Gbit/s of [collectives.md](collectives.md).
 
-Two hops send fewer messages than batches for each node from some ten thousand nodes on, where these
-no longer fill; up to there they send twice the bytes for nothing but smaller buffers.
+Two hops send fewer messages than batches for each node from some thousand nodes on, where these no
+longer fill, and take less time from some ten thousand nodes on. Up to there they send twice the bytes
+for smaller buffers alone, so Rushmem has no second hop.
 
 | PEs | gathered for | messages | operations in each | buffers | time |
 |---:|---|---:|---:|---:|---:|

@@ -14,8 +14,8 @@
 //!
 //! In a session no operation is a lone one, batches may be longer, and what goes to the heaps of
 //! all PEs of a node is gathered for one of them, its [`Proxy`]: memory and messages grow with the
-//! number of nodes. A proxy and the PE know nothing of each other's order, so whoever orders or
-//! completes something towards a PE in such a session does so towards all.
+//! number of nodes. A proxy and the PE know nothing of each other's order, so what orders or
+//! completes operations on one PE in such a session does so on all.
 #![allow(unsafe_code)]
 
 use super::backoff::FLUSH_DELAY;
@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 /// longer, and what a loop does between two operations less.
 const LONE_AFTER: Duration = Duration::from_micros(4);
 
-/// In a session to which operations are being added, what is gathered stays when another thread
-/// looks, except each time after so many looks.
+/// In a session to which operations are being added, what is gathered leaves at every 16th look of
+/// another thread.
 const LOOKS: u32 = 16;
 
 /// A small operation, as its origin issues it.
@@ -190,8 +190,8 @@ impl Gather {
         is_lone
     }
 
-    /// Whether a thread that is not the owner's leaves what is gathered where it is, since the owner
-    /// will send more at once. It is called once for each look.
+    /// Whether another thread that looks leaves what is gathered to its owner, who will send it
+    /// with more. It is called once for each look.
     pub fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };

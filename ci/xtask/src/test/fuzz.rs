@@ -19,13 +19,25 @@ use super::tools;
 
 /// Where the targets are, from the root.
 const FOLDER: &str = "ci/fuzz";
-/// Their names and the most bytes of an input, in builds that have a name and a flag of their own.
-const BUILDS: &[(&str, &str, &[(&str, u32)])] = &[
-    ("addresses", " -Zsanitizer=address", &[("tcp", 4096), ("requests", 512)]),
-    (
-        "safe",
-        "",
-        &[
+/// Targets that are built alike, in a folder of this name.
+struct FuzzBuild {
+    name: &'static str,
+    /// What the compiler gets beside [`FLAGS`].
+    flag: &'static str,
+    /// Their names, and the most bytes of an input.
+    targets: &'static [(&'static str, u32)],
+}
+
+const BUILDS: [FuzzBuild; 2] = [
+    FuzzBuild {
+        name: "addresses",
+        flag: " -Zsanitizer=address",
+        targets: &[("tcp", 4096), ("requests", 512)],
+    },
+    FuzzBuild {
+        name: "safe",
+        flag: "",
+        targets: &[
             ("job", 512),
             ("status", 512),
             ("text", 128),
@@ -33,7 +45,7 @@ const BUILDS: &[(&str, &str, &[(&str, u32)])] = &[
             ("settings", 64),
             ("records", 256),
         ],
-    ),
+    },
 ];
 const MACHINE: &str = "x86_64-unknown-linux-gnu";
 /// What libFuzzer needs of the compiler.
@@ -62,7 +74,7 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = tools::crates(&folder, &[])? {
         return skipped(&format!("{error:#}"));
     }
-    for &(name, flag, targets) in BUILDS {
+    for FuzzBuild { name, flag, targets } in BUILDS {
         let built = session.workspace.target.join("fuzz").join(name);
         let mut build = process::limited(LIMIT, "rustup");
         build.args(["run", "nightly", "cargo", "build", "--locked", "--release"]);

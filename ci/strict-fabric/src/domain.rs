@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// An open domain.
 #[repr(C)]
@@ -29,6 +30,8 @@ pub(crate) struct Domain {
     pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,
     pub(crate) mapped: raw_key::RawKeys,
+    /// Attempts to connect.
+    pub(crate) attempts: AtomicUsize,
     _fabric: Arc<()>,
 }
 
@@ -53,6 +56,7 @@ impl Domain {
             endpoints: Mutex::new((0..ENDPOINTS as u32).rev().collect()),
             local_regions: LocalRegions::default(),
             mapped: raw_key::RawKeys::default(),
+            attempts: AtomicUsize::new(0),
             _fabric: Arc::clone(fabric),
         })
     }

@@ -9,6 +9,7 @@
 use crate::address_vector::AddressVector;
 use crate::atomic::AtomicOp;
 use crate::completions::{CompletedOp, Completions};
+use crate::connections::Connections;
 use crate::domain::Domain;
 use crate::info::OP_FLAGS;
 use crate::memory::{self, is_running, store};
@@ -66,6 +67,7 @@ pub(crate) struct Engine {
     av: Arc<AddressVector>,
     selective: bool,
     tx_size: usize,
+    connections: Connections,
     remotes: Vec<Option<RemotePeer>>,
     pending: VecDeque<Pending>,
     /// Unused slots.
@@ -104,6 +106,7 @@ impl Engine {
             av,
             selective,
             tx_size: tx_size.min(SLOTS),
+            connections: Connections::default(),
             remotes: Vec::new(),
             pending: VecDeque::new(),
             slots: (0..SLOTS as u32).rev().filter(is_free).collect(),
@@ -172,6 +175,9 @@ impl Engine {
         self.check(request);
         if self.refuses() {
             return AGAIN;
+        }
+        if let Some(code) = self.connections.refusal(&domain, peer) {
+            return -(code as isize);
         }
         let mut operation = self.operation_of(request, peer, completes);
         if profile.requires(fi::FI_MR_RAW) && request.kind != OpKind::Send {

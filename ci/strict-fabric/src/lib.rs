@@ -13,7 +13,7 @@
 //!   completion).
 //! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
 //!   `endpoint`; `object` has what they share, `call` the data transfer functions.
-//! - Operations: `engine` performs each `operation`, in a random order that `order` permits; `slot`
+//! - Operations: `connections`, which some need; `engine` performs each `operation`, in a random order that `order` permits; `slot`
 //!   encodes those that the target performs; `completions` has the results.
 //! - Memory: `segment` (shared by processes), `remote` (registrations of peers), `local_regions`
 //!   and `raw_key` (own registrations), `memory` (copying), `atomic`.
@@ -23,6 +23,7 @@ mod address_vector;
 mod atomic;
 mod call;
 mod completions;
+mod connections;
 mod domain;
 mod endpoint;
 mod engine;

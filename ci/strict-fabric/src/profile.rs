@@ -59,6 +59,8 @@ pub(crate) struct Profile {
     /// How many registrations a process may have, and how many bytes each.
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
+    /// How many connections a process may have; `None` if operations need none.
+    pub(crate) max_connections: Option<usize>,
 }
 
 /// What the others have unless they say otherwise.
@@ -84,6 +86,7 @@ const COPY: Profile = Profile {
     eagain_one_in: 0,
     max_regions: REGIONS,
     max_region_bytes: usize::MAX,
+    max_connections: None,
 };
 
 /// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
@@ -222,9 +225,12 @@ const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..
 /// Slingshot with registrations of limited length.
 const SMALL_REGIONS: Profile = Profile { name: c"small-regions", max_region_bytes: 1 << 30, ..CXI };
 
+/// A NIC with connections, which are refused and delayed.
+const CONNECTIONS: Profile = Profile { name: c"connections", max_connections: Some(256), ..FEW };
+
 /// All profiles, in the order in which libfabric offers them.
 pub(crate) const ALL: &[Profile] =
-    &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS];
+    &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS, CONNECTIONS];
 
 impl Profile {
     /// Whether this flag of `mr_mode` is set.

@@ -4,11 +4,12 @@
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
 //! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start
-//! operations towards a `remote`, `poll` takes completions.
+//! operations towards a `remote`, with `attempts` where they were refused, `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
 mod atomic;
+mod attempts;
 mod message;
 mod open;
 mod poll;
@@ -19,6 +20,7 @@ use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
+use attempts::Attempts;
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
@@ -94,6 +96,7 @@ pub(crate) struct FiEndpoint {
     /// so.
     inject_up_to: usize,
     write_arguments: WriteArguments,
+    attempts: Attempts,
     /// What a write's completion means, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,
@@ -162,8 +165,9 @@ impl FiEndpoint {
     #[cold]
     #[inline(never)]
     fn not_begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
+        let pe = self.ops[op as usize].pe;
         self.end(op);
-        refused(code)
+        refused(code).or_else(|code| self.refused_towards(pe, code))
     }
 
     pub(crate) fn strerror(&self, code: i32) -> String {

@@ -170,8 +170,10 @@ impl OfiEndpoint {
     /// Nothing can be started towards a PE: libfabric's number, or `None` if the ep was given up.
     #[cold]
     fn refused(&mut self, pe: u32, code: Option<i32>) -> Error {
-        let why = |code| self.shared().fabric.library.strerror(code);
-        let failure = code.map(|code| EpFailure { pe: Some(pe), why: why(code) });
+        let failure = lock(&self.ep.ep)
+            .as_ref()
+            .zip(code)
+            .map(|(ep, code)| EpFailure { pe: Some(pe), why: ep.why_refused(pe, code) });
         self.give_up(&failure.unwrap_or_else(given_up))
     }
 
@@ -187,6 +189,9 @@ impl OfiEndpoint {
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait_for(Some(pe), |this| {
             let polled = this.poll_ep()?;
+            if this.with_ep(|ep| Ok(ep.pauses(pe)))? {
+                return Ok(polled);
+            }
             match this.post(pe, awaited, &mut *post)? {
                 Post::Later => Ok(polled),
                 posted => Ok(Attempt::Done(posted)),

@@ -88,13 +88,19 @@ impl Requests {
     /// Sends the messages that found no room, as far as there is some now.
     pub(crate) fn send_unsent(&mut self, ep: &mut FiEndpoint) -> Result<(), EpFailure> {
         while let Some(Unsent { pe, at, head, batch }) = self.unsent.pop_front() {
-            match ep.send(pe.0, at, &head, &batch) {
+            let sent = match ep.pauses(pe.0) {
+                true => Ok(Post::Later),
+                false => ep.send(pe.0, at, &head, &batch),
+            };
+            match sent {
                 Ok(Post::Started) => {}
                 Ok(Post::Later) => {
                     self.unsent.push_front(Unsent { pe, at, head, batch });
                     break;
                 }
-                Err(code) => return Err(EpFailure { pe: Some(pe.0), why: ep.strerror(code) }),
+                Err(code) => {
+                    return Err(EpFailure { pe: Some(pe.0), why: ep.why_refused(pe.0, code) });
+                }
             }
         }
         Ok(())

@@ -78,6 +78,7 @@ impl Service {
             let head = Message::Reply(reply).encode(shared.tag);
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.peers.get(Pe(pe)) {
+                Ok(_) if self.ep.pauses(pe) => Ok(Post::Later),
                 Ok(peer) => self.ep.send(pe, peer.at, &head, &bytes),
                 Err(Error::Unreachable(_)) => Ok(Post::Later),
                 Err(error) => return Err(EpFailure { pe: Some(pe), why: error.to_string() }),
@@ -86,7 +87,7 @@ impl Service {
                 Ok(Post::Started) => {}
                 Ok(Post::Later) => backlog.push_back((pe, reply, bytes)),
                 Err(code) => {
-                    return Err(EpFailure { pe: Some(pe), why: self.ep.strerror(code) });
+                    return Err(EpFailure { pe: Some(pe), why: self.ep.why_refused(pe, code) });
                 }
             }
         }

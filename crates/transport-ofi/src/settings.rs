@@ -76,6 +76,8 @@ pub struct Tuning {
     pub receives: usize,
     /// Bytes of the longest message.
     pub longest_message: usize,
+    /// How long a PE is tried that refuses to be connected to.
+    pub connect_limit: Duration,
     /// Longer transfers are cut.
     pub max_bytes: usize,
     /// Use completions that cover the target's memory, the fabric's order, and other atomic
@@ -93,6 +95,7 @@ impl Default for Tuning {
             endpoints: 16,
             receives: 256,
             longest_message: 4 << 10,
+            connect_limit: Duration::from_secs(6),
             max_bytes: 64 << 20,
             trust: true,
         }
@@ -112,7 +115,9 @@ impl Tuning {
         let endpoints = ENDPOINTS.number(|name| host.variable(name));
         let endpoints = endpoints.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
         let endpoints = endpoints.unwrap_or(usual.endpoints);
-        Ok(Tuning { endpoints, ..usual })
+        // As for the detection of silence.
+        let connect_limit = host.host_limit() * 3 / 5;
+        Ok(Tuning { endpoints, connect_limit, ..usual })
     }
 
     /// As far as a provider allows it.
@@ -136,6 +141,7 @@ impl Tuning {
             endpoints: 16,
             receives: 2,
             longest_message: 400,
+            connect_limit: Duration::from_secs(6),
             max_bytes: 10_000,
             trust: false,
         }

@@ -89,9 +89,10 @@ pub(crate) fn opened(
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
-    let Tuning { receives, longest_message, .. } = tuning.over(&fabric.facts);
+    let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.facts);
     let (depth, cells) = (receives + SENDS, (1, longest_message));
-    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, true).map_err(said)?;
+    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
+    let ep = ep.map_err(said)?;
     let native = match with.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
@@ -308,7 +309,7 @@ impl Ofi {
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
-            FiEndpoint::open(fabric, n_pes, depth, cells, false)
+            FiEndpoint::open(fabric, n_pes, depth, cells, shared.tuning.connect_limit, false)
         });
         ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);

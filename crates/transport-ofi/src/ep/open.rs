@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
+use super::attempts::Attempts;
 use super::poll::ENTRIES;
 use super::{BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;
@@ -15,6 +16,7 @@ use rushmem_transport::LocalBuf;
 use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Room for receives of an ep that receives nothing: few, as not every provider makes an endpoint
 /// without.
@@ -22,7 +24,7 @@ const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
     /// An ep for `depth` operations, with cells for transfers of `copy_up_to` bytes and for
-    /// messages.
+    /// messages. It tries for `connect_limit` to connect to a PE.
     ///
     /// # Errors
     /// libfabric's number.
@@ -31,6 +33,7 @@ impl FiEndpoint {
         n_pes: usize,
         depth: usize,
         (copy_up_to, longest_message): (usize, usize),
+        connect_limit: Duration,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
@@ -61,6 +64,7 @@ impl FiEndpoint {
             longest_message,
             inject_up_to: fabric.facts.inject,
             write_arguments: WriteArguments::new(),
+            attempts: Attempts::new(connect_limit),
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,

@@ -79,6 +79,10 @@ impl SharedEp {
         let Some(mut requests) = try_lock(&self.requests) else { return true };
         let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| {
+            if requests.slots.is_empty() {
+                // The endpoint's thread may be elsewhere, and a peer wait for what is gathered.
+                self.collect(&mut requests);
+            }
             shared.send_gathered(&mut requests, ep)?;
             ep.poll(|_| ()).map(|_| ep.in_flight())
         });

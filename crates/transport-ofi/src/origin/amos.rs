@@ -6,13 +6,30 @@ use crate::ep::Wanted;
 use crate::replies::{Answer, Due};
 use crate::requests::How;
 use crate::requests::Requests;
+use crate::shared::SharedEp;
 use rushmem_transport::kit::gather::SmallOperation;
-use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, OldValue, Pe, RemoteAddr};
 use std::ptr::null_mut;
+
+impl SharedEp {
+    /// Stores the answers that have come to its requests, whose slots are free then.
+    pub(crate) fn collect(&self, Requests { due, slots, .. }: &mut Requests) {
+        due.retain_mut(|due| {
+            let Some((old, bytes)) = self.replies.take(due.slot) else { return true };
+            match &mut due.answer {
+                // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
+                Answer::Old(Wanted { at, width }) => unsafe { width.write(*at, old) },
+                // SAFETY: valid until now by the contracts of `start_amo` and `start_get`.
+                Answer::Batch(answers) => unsafe { answers.store(&bytes) },
+            }
+            slots.push(due.slot);
+            false
+        });
+    }
+}
 
 impl OfiEndpoint {
     /// Refuses a word that no atomic operation can be about, before anything is started for it.
@@ -99,19 +116,7 @@ impl OfiEndpoint {
             return false;
         }
         self.seen = came;
-        let (replies, mut requests) = (&self.ep.replies, lock(&self.ep.requests));
-        let Requests { due, slots, .. } = &mut *requests;
-        due.retain_mut(|due| {
-            let Some((old, bytes)) = replies.take(due.slot) else { return true };
-            match &mut due.answer {
-                // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
-                Answer::Old(Wanted { at, width }) => unsafe { width.write(*at, old) },
-                // SAFETY: valid until now by the contracts of `start_amo` and `start_get`.
-                Answer::Batch(answers) => unsafe { answers.store(&bytes) },
-            }
-            slots.push(due.slot);
-            false
-        });
+        self.ep.collect(&mut self.requests());
         true
     }
 

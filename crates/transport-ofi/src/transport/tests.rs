@@ -5,11 +5,13 @@ use super::*;
 use crate::ep::{Post, Remote};
 use crate::shared::SharedEp;
 use conformance::{LIMIT, verbs};
+use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
+    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
     RemoteAddr, SignalUpdate,
 };
+use std::mem::ManuallyDrop;
 use std::sync::{OnceLock, mpsc};
 use testkit::eventually;
 
@@ -243,6 +245,40 @@ fn what_is_gathered_leaves_without_a_call() {
     std::mem::forget(endpoint);
     // SAFETY: a live local, written through a pointer to it.
     assert_eq!(unsafe { (&raw const got).read_volatile() }, one);
+}
+
+/// A thread that calls nothing takes no answers, and a peer may wait for what it has put.
+#[test]
+fn what_is_gathered_leaves_while_no_answer_is_taken() {
+    const WORDS: usize = 50;
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    // This PE acknowledges as PE 0 what it has carried out as others, so the end would wait.
+    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let (one, n) = (1u64, ofi.shared().tuning.amos);
+    for (i, old) in vec![7u64; n].leak().iter_mut().enumerate() {
+        let old = OldValue::AtQuiet((&raw mut *old).cast());
+        let dest = RemoteAddr { offset: 8 * WORDS as u64, ..START };
+        let (op, width, operand, condition) = (AmoOp::Fetch, AmoWidth::Eight, 0, 0);
+        let fetch = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: the old value goes to a word that is never freed.
+        unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
+        eventually("it leaves", || endpoint.requests().due.len() == i + 1);
+    }
+    // What the answers would acknowledge if PE 1 were another PE.
+    let (origin, count) = (endpoint.requests().issued.stream(Pe(0)).origin, n as u32);
+    ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    let source = LocalBuf::source((&raw const one).cast(), 8);
+    for i in 0..WORDS {
+        let dest = RemoteAddr { offset: 8 * i as u64, ..START };
+        // SAFETY: the source is a local, which the call copies.
+        unsafe { endpoint.put(Pe(1), Put { dest, source, completion: Completion::Now }) }
+            .expect("memory of this PE");
+    }
+    eventually("all that was put is there", || {
+        let mut bytes = Vec::new();
+        assert!(ofi.shared().segments.append_to(&mut bytes, START, 8 * WORDS));
+        bytes.chunks(8).all(|word| word == one.to_le_bytes())
+    });
 }
 
 /// Asks for a provider, and looks at an ep when a loss is reported.

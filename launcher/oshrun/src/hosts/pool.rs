@@ -70,6 +70,7 @@ impl HostPool {
     /// slots do not suffice. Returns the names of the spare hosts.
     pub fn replace(&mut self, lost: &BTreeSet<String>) -> Vec<String> {
         let mut used = Vec::new();
+        self.spares.retain(|spare| !lost.contains(&spare.name));
         for host in std::mem::take(&mut self.hosts) {
             if !lost.contains(&host.name) {
                 self.hosts.push(host);

@@ -41,6 +41,16 @@ fn spare_hosts_replace_lost_ones_and_the_others_keep_their_pes() {
 }
 
 #[test]
+fn a_lost_host_is_no_spare_one() {
+    let mut pool = pool("a,b", "c,c,d", None).expect("others");
+    shown(&mut pool);
+    for (lost, used) in [("a", "c"), ("c", "d"), ("d", "")] {
+        assert_eq!(pool.replace(&BTreeSet::from([lost.to_string()])).join(" "), used, "{lost}");
+    }
+    assert_eq!(shown(&mut pool), "b:2");
+}
+
+#[test]
 fn spare_hosts_are_others() {
     let refused = |list, spare| pool(list, spare, None).expect_err(spare).sentence;
     assert_eq!(refused("a,b", "2"), "--spare 2 leaves none of 2 hosts for the PEs");

@@ -10,7 +10,16 @@ use rushmem_transport::kit::batch;
 use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::streams::Streams;
-use rushmem_transport::{LocalBuf, Segment};
+use rushmem_transport::{Host, LocalBuf, Segment};
+
+/// A node whose first PE is a proxy for another one with this heap.
+struct Node(Segments);
+
+impl Host for Node {
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        (place == 1).then_some(&self.0)
+    }
+}
 
 fuzz_target!(|input: &[u8]| {
     let acks = Acks::new(4);
@@ -26,12 +35,15 @@ fuzz_target!(|input: &[u8]| {
         let Some(reply) = Reply::decode(bytes) else { continue };
         assert_eq!(Reply::decode(&reply.encode()), Some(reply));
     }
-    let mut heap = [0u64; 64];
-    let segments = Segments::default();
-    let whole = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: size_of_val(&heap) };
-    // SAFETY: the memory outlives the table.
-    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+    let mut heaps = [[0u64; 64]; 2];
+    let [own, other] = heaps.each_mut().map(|heap| {
+        let segments = Segments::default();
+        let whole = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: size_of_val(heap) };
+        // SAFETY: the memory outlives the table.
+        unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+        segments
+    });
     let mut answers = Vec::new();
-    batch::carry_out(input, &segments, &mut answers);
+    batch::carry_out(input, &own, &Node(other), &mut answers);
     assert!(answers.len() <= batch::MAX_ANSWERS);
 });

@@ -13,6 +13,7 @@ const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
 const ELSEWHERE: &[&str] = &[
+    "all_pairs.c",
     "blocks.c",
     "check.h",
     "checking.c",
@@ -362,6 +363,17 @@ fn large_heaps_by_strict_fabrics() {
     }
 }
 
+/// A fabric that refuses every tenth connection and delays the others.
+fn connections_of_strict_fabrics() {
+    let n = if every_size() { 64 } else { 12 };
+    let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");
+    let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
+    let job = job.env("SHMEM_OFI_DOMAIN", "connections").env("FI_PROVIDER_PATH", strict_folder());
+    let outcome = job.env("SHMEM_DEBUG", 2).run();
+    outcome.assert_ok(n);
+    assert!(outcome.stderr.contains("connects once more"), "none was refused: {outcome}");
+}
+
 /// The doctor learns the limits of a fabric.
 fn limits_of_strict_fabrics() {
     let folder = strict_folder();
@@ -604,6 +616,7 @@ fn main() -> ExitCode {
             .ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::large_heaps", large_heaps_by_strict_fabrics).ignored(PROVIDERS),
+        Test::new("strict_sample::connections", connections_of_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::limits", limits_of_strict_fabrics).ignored(PROVIDERS),
         Test::new("every_program_on_64_pes", every_program_on_64_pes)
             .ignored("a minute; part of `cargo xtask test --full`"),

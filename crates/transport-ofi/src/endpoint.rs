@@ -62,7 +62,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn session(&mut self, is_open: bool) -> Result<(), Error> {
-        if is_open != self.in_session && self.shared().amos == Amos::Software {
+        if is_open != self.in_session && self.gathers {
             self.complete()?;
             self.begin_session(is_open);
         }

@@ -4,7 +4,8 @@
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
 //! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start
-//! operations towards a `remote`, with `attempts` where they were refused, `poll` takes completions.
+//! operations towards a `remote`, `attempts` counts those that were refused, `poll` takes
+//! completions.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -167,7 +168,28 @@ impl FiEndpoint {
     fn not_begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        refused(code).or_else(|code| self.refused_towards(pe, code))
+        refused(code).or_else(|code| match self.attempts.go_on(pe, code) {
+            true => {
+                let why = self.strerror(code);
+                rushmem_log::debug!(peer = pe, "{why}: connects once more");
+                Ok(Post::Later)
+            }
+            false => Err(code),
+        })
+    }
+
+    /// Whether the next attempt at a PE that has refused has to wait.
+    pub(crate) fn pauses(&self, pe: u32) -> bool {
+        self.attempts.pauses(pe)
+    }
+
+    /// libfabric's words for a code with which an operation on a PE was refused at last.
+    pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
+        let why = self.strerror(code);
+        match self.attempts.made(pe, code) {
+            Some((n, time)) => format!("{why} (attempt {n}, after {:.1} s)", time.as_secs_f64()),
+            None => why,
+        }
     }
 
     pub(crate) fn strerror(&self, code: i32) -> String {

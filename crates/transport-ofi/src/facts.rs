@@ -55,6 +55,12 @@ impl InfoFacts {
         self.provider.split(';').any(|part| connecting.contains(&part))
     }
 
+    /// A NIC's, which reaches any number of peers without connections.
+    pub(crate) fn is_connectionless_nic(&self) -> bool {
+        let on_pci = self.nic.as_ref().is_some_and(|nic| nic.on_pci);
+        !self.connects() && (on_pci || ["cxi", "efa", "opx", "psm3"].contains(&&*self.provider))
+    }
+
     /// A registration is in use only after it was enabled.
     pub(crate) fn enables(&self) -> bool {
         self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)

@@ -28,8 +28,9 @@ pub(crate) struct OfiEndpoint {
     pub(crate) unflushed: Vec<u32>,
     /// Small operations travel together: CPUs move the data, so that a message costs as much as a
     /// hundred of them. A NIC writes and reads a word faster than the target's CPU carries out a
-    /// request, so where there is one only a session gathers.
-    gathers: bool,
+    /// request, and buffers for messages are short there.
+    pub(crate) gathers: bool,
+    /// It is in a session, if it gathers.
     pub(crate) in_session: bool,
     /// How many fences there were, as its requests know too.
     fences: u32,

@@ -162,6 +162,7 @@ mod tests {
             one_machine: false,
             interfaces: Vec::new(),
             near: None,
+            pairs_of_node: 0,
         };
         Hints::of(&wish, false)
     }

@@ -16,6 +16,8 @@ pub(crate) struct Wish {
     pub(crate) interfaces: Vec<String>,
     /// The NIC that this PE should prefer.
     pub(crate) near: Option<NicName>,
+    /// Pairs of PEs that the busiest node would connect.
+    pub(crate) pairs_of_node: u64,
 }
 
 impl Wish {
@@ -30,6 +32,7 @@ impl Wish {
             one_machine,
             interfaces: interfaces.map(str::to_owned).collect(),
             near: host.nic(),
+            pairs_of_node: host.pairs_of_node(),
         }
     }
 

@@ -117,6 +117,12 @@ pub trait Host: Send + Sync {
         None
     }
 
+    /// How many pairs of PEs have one on a node and the other elsewhere, for the node that has the
+    /// most: what an endpoint for each PE would connect. It is the same on all PEs.
+    fn pairs_of_node(&self) -> u64 {
+        0
+    }
+
     /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A
     /// transport that detects silence reports a loss within three fifths of this time; the rest is
     /// for ending the job.

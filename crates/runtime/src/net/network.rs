@@ -242,6 +242,13 @@ impl Host for ProcessHost {
         NIC.get().cloned()
     }
 
+    fn pairs_of_node(&self) -> u64 {
+        let Some(job) = job::known() else { return 0 };
+        let sizes = (0..job.nodes.n_nodes()).map(|node| job.nodes.size(node));
+        let pairs = sizes.map(|size| u64::from(size) * u64::from(job.n_pes - size));
+        pairs.max().unwrap_or(0)
+    }
+
     fn host_limit(&self) -> Duration {
         self.host_limit
     }

@@ -22,6 +22,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         nic: None,
     };
     let mut found: Vec<((), InfoFacts)> = offers.iter().map(|offer| ((), facts(offer))).collect();
+    order_by_connections(&mut found, wish);
     order(&mut found, wish);
     found.into_iter().map(|(_, facts)| facts.domain).collect()
 }
@@ -41,10 +42,32 @@ fn the_near_card_goes_first_among_those_of_its_provider() {
         one_machine: false,
         interfaces: Vec::new(),
         near: None,
+        pairs_of_node: 0,
     };
     assert_eq!(ordered(&offers, &wish), ["cxi0", "cxi1", "lo", "hsn1"]);
     let wish = Wish { near: NicName::parse("cxi1,hsn1"), ..wish };
     assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
     let wish = Wish { one_machine: true, ..wish };
     assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "lo", "hsn1"]);
+}
+
+#[test]
+fn cards_without_connections_go_first_in_jobs_of_many() {
+    let offers = [
+        ("verbs;ofi_rxm", "mlx5_0", false),
+        ("psm3", "irdma0", false),
+        ("udp;ofi_rxd", "eth0", false),
+        ("tcp", "eth1", false),
+    ];
+    let wish = |pairs_of_node| Wish {
+        provider: None,
+        domain: None,
+        amos: Amos::Software,
+        one_machine: false,
+        interfaces: Vec::new(),
+        near: None,
+        pairs_of_node,
+    };
+    assert_eq!(ordered(&offers, &wish(MANY_PAIRS)), ["mlx5_0", "irdma0", "eth0", "eth1"]);
+    assert_eq!(ordered(&offers, &wish(MANY_PAIRS + 1)), ["irdma0", "mlx5_0", "eth0", "eth1"]);
 }

@@ -1,7 +1,6 @@
 //! Attempts to reach a PE that the provider has refused: they are repeated, with pauses, until some
 //! time has passed. Where many PEs connect over one NIC at once, some attempts fail.
 
-use super::{FiEndpoint, Post};
 use libfabric_sys as fi;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,8 +13,9 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTDOWN,
     fi::FI_EHOSTUNREACH,
 ];
-/// The first pause; each is twice as long as the one before, up to the longest.
+/// The first pause; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The attempts to reach PEs that were refused.
@@ -51,34 +51,21 @@ impl Attempts {
         refused.pause = (2 * refused.pause).min(LONGEST_PAUSE);
         now.duration_since(refused.first) < self.limit
     }
-}
 
-impl FiEndpoint {
-    /// What became of an operation on a PE that libfabric has refused with this code.
-    pub(super) fn refused_towards(&mut self, pe: u32, code: i32) -> Result<Post, i32> {
-        let may_connect = NOT_CONNECTED.contains(&-code);
-        if !may_connect || !self.attempts.refused(pe, Instant::now()) {
-            return Err(code);
-        }
-        let why = self.strerror(code);
-        rushmem_log::debug!(peer = pe, "{why}: connects once more");
-        Ok(Post::Later)
+    /// An attempt at a PE was refused with this code; whether there is to be another one.
+    pub(super) fn go_on(&mut self, pe: u32, code: i32) -> bool {
+        NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
     }
 
     /// Whether the next attempt at a PE has to wait.
-    pub(crate) fn pauses(&self, pe: u32) -> bool {
-        self.attempts.by_pe.get(&pe).is_some_and(|refused| Instant::now() < refused.next)
+    pub(super) fn pauses(&self, pe: u32) -> bool {
+        self.by_pe.get(&pe).is_some_and(|refused| Instant::now() < refused.next)
     }
 
-    /// libfabric's words for a code with which an operation on a PE was refused at last.
-    pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
-        let why = self.strerror(code);
-        match self.attempts.by_pe.get(&pe).filter(|_| NOT_CONNECTED.contains(&-code)) {
-            Some(Refused { n, first, .. }) => {
-                format!("{why} (attempt {n}, after {:.1} s)", first.elapsed().as_secs_f64())
-            }
-            None => why,
-        }
+    /// How many attempts at a PE were refused with this code, and for how long.
+    pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
+        let refused = self.by_pe.get(&pe).filter(|_| NOT_CONNECTED.contains(&-code));
+        refused.map(|Refused { n, first, .. }| (*n, first.elapsed()))
     }
 }
 

@@ -28,10 +28,9 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Begins or ends a session, which gathers where CPUs carry out all operations or may do so.
+    /// Begins or ends a session.
     pub(crate) fn begin_session(&mut self, is_open: bool) {
         self.in_session = is_open;
-        self.gathers = is_open || self.shared().fabric.facts.copies();
         self.requests().gather.session(is_open);
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The targets are a workspace of their own, since a nightly compiler builds them, with coverage,
 //! and with the address sanitizer where the decoder has unsafe code: the others take some fifty
-//! times as many inputs without it. What they learn stays in the build folder, so that the next run goes
-//! on there; an input that one fails on is kept there too and named.
+//! times as many inputs without it. What they learn stays in the build folder, so that the next run
+//! goes on there; an input that one fails on is kept there too and named.
 
 use std::path::Path;
 use std::process::Command;

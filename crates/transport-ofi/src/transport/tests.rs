@@ -255,14 +255,14 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
     // This PE acknowledges as PE 0 what it has carried out as others, so the end would wait.
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let (one, n) = (1u64, ofi.shared().tuning.amos);
-    for (i, old) in vec![7u64; n].leak().iter_mut().enumerate() {
+    for old in vec![7u64; n].leak() {
         let old = OldValue::AtQuiet((&raw mut *old).cast());
         let dest = RemoteAddr { offset: 8 * WORDS as u64, ..START };
         let (op, width, operand, condition) = (AmoOp::Fetch, AmoWidth::Eight, 0, 0);
         let fetch = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value goes to a word that is never freed.
         unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
-        eventually("it leaves", || endpoint.requests().due.len() == i + 1);
+        eventually("it leaves", || endpoint.requests().gather.pes().is_empty());
     }
     // What the answers would acknowledge if PE 1 were another PE.
     let (origin, count) = (endpoint.requests().issued.stream(Pe(0)).origin, n as u32);

@@ -1,53 +1,55 @@
-//! The connections of an endpoint, of a profile that has such: an operation on a peer fails until
-//! there is one.
+//! Connections of an endpoint, in profiles that need them: each takes a while to be set up, every
+//! tenth is refused, and a process may have a limited number of them.
 
 use crate::domain::Domain;
 use libfabric_sys as fi;
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-/// Posts that find a connection on its way.
-const DELAY: u32 = 5;
-/// Attempts of a process of which one is refused.
+/// Posts that fail with `FI_EAGAIN` while a connection is being set up.
+const DELAY: u32 = 20;
 const REFUSED_ONE_IN: usize = 10;
 
-#[derive(Clone, Copy, Debug, Default)]
-enum Connection {
-    #[default]
-    None,
-    /// It is there after this many posts.
-    OnItsWay(u32),
-    Open,
+/// The connections of a process.
+#[derive(Default)]
+pub(crate) struct ConnectionCounts {
+    attempts: usize,
+    open: usize,
 }
 
-/// By the peers' indices.
+/// The connections of an endpoint, by peer: how many posts are to fail yet.
 #[derive(Default)]
-pub(crate) struct Connections(Vec<Connection>);
+pub(crate) struct Connections(HashMap<usize, u32>);
 
 impl Connections {
-    /// Why an operation on a peer cannot be posted, as a number of libfabric's.
-    pub(crate) fn refusal(&mut self, domain: &Domain, peer: usize) -> Option<i32> {
-        let most = domain.profile.max_connections?;
-        if self.0.len() <= peer {
-            self.0.resize(peer + 1, Connection::None);
+    /// The result of a post to a peer before its connection is set up.
+    pub(crate) fn refusal(&mut self, domain: &Domain, peer: usize) -> Option<isize> {
+        let most = domain.profile.max_connections;
+        if most == 0 {
+            return None;
         }
-        match &mut self.0[peer] {
-            Connection::Open => return None,
-            at @ Connection::OnItsWay(0) => {
-                *at = Connection::Open;
-                return None;
+        let again = Some(-(fi::FI_EAGAIN as isize));
+        match self.0.entry(peer) {
+            Entry::Occupied(mut delay) => {
+                *delay.get_mut() = delay.get().checked_sub(1)?;
+                again
             }
-            Connection::OnItsWay(left) => *left -= 1,
-            at @ Connection::None => {
-                let attempts = domain.attempts.fetch_add(1, Ordering::Relaxed);
-                let is_refused = attempts % REFUSED_ONE_IN == REFUSED_ONE_IN - 1;
-                // Those that were refused take no room.
-                let has_room = attempts - attempts / REFUSED_ONE_IN < most;
-                if is_refused || !has_room {
-                    return Some(fi::FI_ECONNREFUSED);
+            Entry::Vacant(delay) => {
+                let mut counts = domain.connections.lock();
+                counts.attempts += 1;
+                if counts.attempts.is_multiple_of(REFUSED_ONE_IN) || counts.open == most {
+                    return Some(-(fi::FI_ECONNREFUSED as isize));
                 }
-                *at = Connection::OnItsWay(DELAY);
+                counts.open += 1;
+                delay.insert(DELAY);
+                again
             }
         }
-        Some(fi::FI_EAGAIN)
+    }
+
+    /// Closes them.
+    pub(crate) fn close(&mut self, domain: &Domain) {
+        domain.connections.lock().open -= self.0.len();
+        self.0.clear();
     }
 }

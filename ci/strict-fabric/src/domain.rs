@@ -1,5 +1,6 @@
 //! The domain of libfabric: the state that all objects opened in it share.
 
+use crate::connections::ConnectionCounts;
 use crate::local_regions::LocalRegions;
 use crate::object::ObjectFid;
 use crate::profile::Profile;
@@ -13,7 +14,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 /// An open domain.
 #[repr(C)]
@@ -30,8 +30,7 @@ pub(crate) struct Domain {
     pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,
     pub(crate) mapped: raw_key::RawKeys,
-    /// Attempts to connect.
-    pub(crate) attempts: AtomicUsize,
+    pub(crate) connections: Mutex<ConnectionCounts>,
     _fabric: Arc<()>,
 }
 
@@ -56,7 +55,7 @@ impl Domain {
             endpoints: Mutex::new((0..ENDPOINTS as u32).rev().collect()),
             local_regions: LocalRegions::default(),
             mapped: raw_key::RawKeys::default(),
-            attempts: AtomicUsize::new(0),
+            connections: Mutex::default(),
             _fabric: Arc::clone(fabric),
         })
     }

@@ -67,7 +67,6 @@ pub(crate) struct Engine {
     av: Arc<AddressVector>,
     selective: bool,
     tx_size: usize,
-    connections: Connections,
     remotes: Vec<Option<RemotePeer>>,
     pending: VecDeque<Pending>,
     /// Unused slots.
@@ -77,6 +76,7 @@ pub(crate) struct Engine {
     /// Messages without a receive buffer.
     unexpected: VecDeque<RequestRef>,
     contexts: Contexts,
+    connections: Connections,
     random: Rng,
     /// Polls since the last completion of a submitted request.
     idle_polls: u32,
@@ -106,7 +106,6 @@ impl Engine {
             av,
             selective,
             tx_size: tx_size.min(SLOTS),
-            connections: Connections::default(),
             remotes: Vec::new(),
             pending: VecDeque::new(),
             slots: (0..SLOTS as u32).rev().filter(is_free).collect(),
@@ -114,6 +113,7 @@ impl Engine {
             receives: VecDeque::new(),
             unexpected: VecDeque::new(),
             contexts: Contexts::default(),
+            connections: Connections::default(),
             random: Rng::with_seed(u64::from(number) + 1),
             idle_polls: 0,
             domain: Arc::clone(domain),
@@ -133,6 +133,9 @@ impl Engine {
             return self.queue_full();
         }
         let peer = self.av.index(request.to);
+        if let Some(refused) = self.connections.refusal(&self.domain, peer) {
+            return refused;
+        }
         if !self.profile.immediate {
             return self.post_deferred(request, peer, completes);
         }
@@ -175,9 +178,6 @@ impl Engine {
         self.check(request);
         if self.refuses() {
             return AGAIN;
-        }
-        if let Some(code) = self.connections.refusal(&domain, peer) {
-            return -(code as isize);
         }
         let mut operation = self.operation_of(request, peer, completes);
         if profile.requires(fi::FI_MR_RAW) && request.kind != OpKind::Send {
@@ -561,6 +561,7 @@ impl Engine {
 
     /// Closes the endpoint. Operations that have completed early still reach their targets.
     pub(crate) fn close(&mut self, completions: &mut Completions) {
+        self.connections.close(&self.domain);
         for receive in &mut self.receives {
             receive.reuse.release(&self.domain, &mut self.contexts);
         }

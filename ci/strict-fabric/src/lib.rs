@@ -13,9 +13,8 @@
 //!   completion).
 //! - Objects of libfabric: `info`, `fabric`, `domain`, `registration`, `address_vector`, `queue`,
 //!   `endpoint`; `object` has what they share, `call` the data transfer functions.
-//! - Operations: `connections`, which some profiles need; `engine` performs each `operation`, in a
-//!   random order that `order` permits; `slot` encodes those that the target performs;
-//!   `completions` has the results.
+//! - Operations: `engine` performs each `operation`, in a random order that `order` permits; `slot`
+//!   encodes those that the target performs; `completions` has the results.
 //! - Memory: `segment` (shared by processes), `remote` (registrations of peers), `local_regions`
 //!   and `raw_key` (own registrations), `memory` (copying), `atomic`.
 #![allow(unsafe_code)]

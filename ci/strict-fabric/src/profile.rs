@@ -59,8 +59,9 @@ pub(crate) struct Profile {
     /// How many registrations a process may have, and how many bytes each.
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
-    /// How many connections a process may have; `None` if operations need none.
-    pub(crate) max_connections: Option<usize>,
+    /// How many connections a process may have; 0 if endpoints need none. One takes a while to be
+    /// set up, and every tenth is refused.
+    pub(crate) max_connections: usize,
 }
 
 /// What the others have unless they say otherwise.
@@ -86,7 +87,7 @@ const COPY: Profile = Profile {
     eagain_one_in: 0,
     max_regions: REGIONS,
     max_region_bytes: usize::MAX,
-    max_connections: None,
+    max_connections: 0,
 };
 
 /// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
@@ -225,12 +226,18 @@ const FEW_REGIONS: Profile = Profile { name: c"few-regions", max_regions: 64, ..
 /// Slingshot with registrations of limited length.
 const SMALL_REGIONS: Profile = Profile { name: c"small-regions", max_region_bytes: 1 << 30, ..CXI };
 
-/// A NIC with connections, which are refused and delayed.
-const CONNECTIONS: Profile = Profile { name: c"connections", max_connections: Some(256), ..FEW };
+/// A layer above few connections (ofi_rxm).
+const FEW_CONNECTIONS: Profile = Profile {
+    name: c"few-connections",
+    max_connections: 256,
+    address_format: fi::FI_FORMAT_UNSPEC,
+    protocol: fi::FI_PROTO_RXM,
+    ..PSM3
+};
 
 /// All profiles, in the order in which libfabric offers them.
 pub(crate) const ALL: &[Profile] =
-    &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS, CONNECTIONS];
+    &[FEW_CONNECTIONS, COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS];
 
 impl Profile {
     /// Whether this flag of `mr_mode` is set.

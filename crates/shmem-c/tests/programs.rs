@@ -368,7 +368,8 @@ fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
     let job = Job::new(program!("all_pairs.c")).n(n).env("SHMEM_ONNODE", "off");
     let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job.env("SHMEM_OFI_DOMAIN", "connections").env("FI_PROVIDER_PATH", strict_folder());
+    let job =
+        job.env("SHMEM_OFI_DOMAIN", "few-connections").env("FI_PROVIDER_PATH", strict_folder());
     let outcome = job.env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(n);
     assert!(outcome.stderr.contains("connects once more"), "none was refused: {outcome}");

@@ -96,14 +96,19 @@ pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
 /// failed, while those of a provider without connections worked with 192 PEs per node.
 const MANY_PAIRS: u64 = 4096;
 
-/// Puts NICs that need no connections first in jobs that would make many.
+/// Whether a node would connect too many pairs of PEs.
+pub(crate) fn avoids_connections(wish: &Wish) -> bool {
+    wish.pairs_of_node > MANY_PAIRS
+}
+
+/// Puts what needs no connections first in jobs that would make too many.
 fn order_by_connections<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
-    if wish.pairs_of_node <= MANY_PAIRS {
+    if !avoids_connections(wish) {
         return;
     }
     let first = |found: &[(T, InfoFacts)]| found.first().map(|(_, facts)| facts.provider.clone());
     let before = first(found);
-    found.sort_by_key(|(_, facts)| !facts.is_connectionless_nic());
+    found.sort_by_key(|(_, facts)| !facts.scales());
     if let (Some(before), Some(provider)) = (before, first(found))
         && before != provider
     {
@@ -178,8 +183,10 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     let fabric = unsafe { &*info.fabric_attr };
     let sockets =
         matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
+    let provider = text(fabric.prov_name);
     InfoFacts {
-        provider: text(fabric.prov_name),
+        connects: endpoint.protocol == fi::FI_PROTO_RXM || connects(&provider),
+        provider,
         domain: text(domain.name),
         mr_mode: domain.mr_mode as u64,
         key_bytes: domain.mr_key_size,
@@ -196,6 +203,11 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
         loopback: sockets && is_loopback(info),
         nic: nic(info),
     }
+}
+
+/// Whether a provider connects its endpoints, by the parts of its name.
+fn connects(provider: &str) -> bool {
+    provider.split(';').any(|part| ["ofi_rxm", "tcp", "sockets", "net"].contains(&part))
 }
 
 /// The NIC behind an entry, as far as libfabric says.

@@ -24,7 +24,14 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
             known.reason += &format!(", {domain}");
             continue;
         }
-        let peers = if facts.connects() { "connects each pair of PEs" } else { "connectionless" };
+        let peers = match (facts.connects, facts.scales() && choice::avoids_connections(&wish)) {
+            (true, _) => "connects each pair of PEs".to_owned(),
+            (false, false) => "connectionless".to_owned(),
+            (false, true) => format!(
+                "connectionless: preferred, since a node would connect {} pairs of PEs",
+                wish.pairs_of_node
+            ),
+        };
         let registrations = match facts.registrations {
             few @ 1.. if facts.heap_in_blocks() => format!(", at most {few} registrations"),
             _ => String::new(),

@@ -187,7 +187,11 @@ impl FiEndpoint {
     pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
         let why = self.strerror(code);
         match self.attempts.made(pe, code) {
-            Some((n, time)) => format!("{why} (attempt {n}, after {:.1} s)", time.as_secs_f64()),
+            Some((n, time)) => format!(
+                "{why} (attempt {n}, after {:.1} s); where a NIC has too many connections, start fewer PEs on a node or set \
+                 SHMEM_OFI_PROVIDER to a provider without connections, which `shmem-info --doctor` names",
+                time.as_secs_f64()
+            ),
             None => why,
         }
     }

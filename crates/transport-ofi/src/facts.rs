@@ -27,6 +27,9 @@ pub(crate) struct InfoFacts {
     pub(crate) reads_follow: bool,
     /// A write can complete when it is visible at the target.
     pub(crate) delivery: bool,
+    /// Two endpoints are connected before they exchange data; most providers for NICs need no
+    /// connections.
+    pub(crate) connects: bool,
     /// Addresses are those of sockets.
     pub(crate) sockets: bool,
     /// The address is one that only this machine reaches.
@@ -48,17 +51,10 @@ impl InfoFacts {
         self.mr_mode & mode != 0
     }
 
-    /// Two endpoints are connected before they exchange data; most providers for NICs need no
-    /// connections.
-    pub(crate) fn connects(&self) -> bool {
-        let connecting = ["ofi_rxm", "tcp", "sockets", "net"];
-        self.provider.split(';').any(|part| connecting.contains(&part))
-    }
-
-    /// A NIC's, which reaches any number of peers without connections.
-    pub(crate) fn is_connectionless_nic(&self) -> bool {
-        let on_pci = self.nic.as_ref().is_some_and(|nic| nic.on_pci);
-        !self.connects() && (on_pci || ["cxi", "efa", "opx", "psm3"].contains(&&*self.provider))
+    /// It reaches any number of peers without connections, and no kernel's datagrams carry it.
+    pub(crate) fn scales(&self) -> bool {
+        let datagrams = ["udp", "ofi_rxd", "shm"];
+        !self.connects && !self.provider.split(';').any(|part| datagrams.contains(&part))
     }
 
     /// A registration is in use only after it was enabled.

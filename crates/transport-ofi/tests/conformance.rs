@@ -115,6 +115,7 @@ over! {
     psm3 "strict psm3" Software;
     psm3_network "strict psm3" Network;
     mrail "strict mrail" Software;
+    few_connections "strict few-connections" Software;
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.
@@ -150,6 +151,38 @@ fn too_few_atomic_operations_are_refused() {
     );
 }
 
+/// Nodes of 192 PEs, two of them.
+struct ManyPesPerNode;
+
+impl Host for ManyPesPerNode {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "SHMEM_OFI_PROVIDER").then(|| "strict".to_owned())
+    }
+
+    fn pairs_of_node(&self) -> u64 {
+        192 * 192
+    }
+}
+
+/// Domains without connections go before one with them, which libfabric offers first, where a node
+/// would have too many.
+fn connections_are_avoided_where_there_would_be_too_many() {
+    let few = alone("strict");
+    if let Err(error) = open(&few, Tuning::default()) {
+        absent(error);
+    }
+    let reason = |with: &Open| {
+        let found = (PROVIDER.diagnose)(with).into_iter();
+        found.map(|one| one.reason).next().expect("a provider that can be used")
+    };
+    let usual = reason(&few);
+    assert!(usual.starts_with("connects each pair of PEs; few-connections, "), "{usual}");
+    let many = reason(&Open { host: Arc::new(ManyPesPerNode), ..few });
+    let preferred =
+        "connectionless: preferred, since a node would connect 36864 pairs of PEs; copy, ";
+    assert!(many.starts_with(preferred) && many.ends_with(", few-connections"), "{many}");
+}
+
 /// Lets libfabric find the provider `strict`, unless it looks elsewhere.
 fn offer_strict() {
     const WHERE: &str = "FI_PROVIDER_PATH";
@@ -167,5 +200,7 @@ fn main() -> ExitCode {
     tests.push(Test::new("faulty_providers_are_refused_by_name", faulty));
     let few = too_few_atomic_operations_are_refused;
     tests.push(Test::new("too_few_atomic_operations_are_refused", few));
+    let avoided = connections_are_avoided_where_there_would_be_too_many;
+    tests.push(Test::new("connections_are_avoided_where_there_would_be_too_many", avoided));
     testkit::run(tests)
 }

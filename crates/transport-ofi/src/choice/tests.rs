@@ -17,6 +17,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         ordered: false,
         reads_follow: false,
         delivery: false,
+        connects: connects(provider),
         sockets: false,
         loopback: *loopback,
         nic: None,

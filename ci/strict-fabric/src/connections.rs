@@ -1,8 +1,8 @@
 //! Connections of an endpoint, in profiles that need them: each takes a while to be set up, every
 //! tenth is refused, and a process may have a limited number of them.
 
-use crate::domain::Domain;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -22,9 +22,13 @@ pub(crate) struct ConnectionCounts {
 pub(crate) struct Connections(HashMap<usize, u32>);
 
 impl Connections {
-    /// The result of a post to a peer before its connection is set up.
-    pub(crate) fn refusal(&mut self, domain: &Domain, peer: usize) -> Option<isize> {
-        let most = domain.profile.max_connections;
+    /// The result of a post to a peer before its connection is set up, in a process that may have
+    /// `most` connections.
+    pub(crate) fn refusal(
+        &mut self,
+        (counts, most): (&Mutex<ConnectionCounts>, usize),
+        peer: usize,
+    ) -> Option<isize> {
         if most == 0 {
             return None;
         }
@@ -35,7 +39,7 @@ impl Connections {
                 again
             }
             Entry::Vacant(delay) => {
-                let mut counts = domain.connections.lock();
+                let mut counts = counts.lock();
                 counts.attempts += 1;
                 if counts.attempts.is_multiple_of(REFUSED_ONE_IN) || counts.open == most {
                     return Some(-(fi::FI_ECONNREFUSED as isize));
@@ -48,8 +52,8 @@ impl Connections {
     }
 
     /// Closes them.
-    pub(crate) fn close(&mut self, domain: &Domain) {
-        domain.connections.lock().open -= self.0.len();
+    pub(crate) fn close(&mut self, counts: &Mutex<ConnectionCounts>) {
+        counts.lock().open -= self.0.len();
         self.0.clear();
     }
 }

@@ -133,7 +133,8 @@ impl Engine {
             return self.queue_full();
         }
         let peer = self.av.index(request.to);
-        if let Some(refused) = self.connections.refusal(&self.domain, peer) {
+        let limit = (&self.domain.connections, self.profile.max_connections);
+        if let Some(refused) = self.connections.refusal(limit, peer) {
             return refused;
         }
         if !self.profile.immediate {
@@ -561,7 +562,7 @@ impl Engine {
 
     /// Closes the endpoint. Operations that have completed early still reach their targets.
     pub(crate) fn close(&mut self, completions: &mut Completions) {
-        self.connections.close(&self.domain);
+        self.connections.close(&self.domain.connections);
         for receive in &mut self.receives {
             receive.reuse.release(&self.domain, &mut self.contexts);
         }

@@ -131,9 +131,13 @@ impl OfiEndpoint {
             self.with_ep(|ep| {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
+                    && !ep.pauses(pe)
                 {
                     let started = ep.read_and_forget(&from);
-                    started.map_err(|code| EpFailure { pe: Some(pe), why: ep.strerror(code) })?;
+                    started.map_err(|code| EpFailure {
+                        pe: Some(pe),
+                        why: ep.why_refused(pe, code),
+                    })?;
                 }
                 Ok(())
             })?;

@@ -152,19 +152,9 @@ pub(crate) fn search(hints: &Hints, offer: impl Fn(&Hints) -> Option<Hints>) -> 
 mod tests {
     use super::*;
     use crate::wish::Wish;
-    use rushmem_transport::Amos;
 
     fn hints() -> Hints {
-        let wish = Wish {
-            provider: None,
-            domain: None,
-            amos: Amos::Software,
-            one_machine: false,
-            interfaces: Vec::new(),
-            near: None,
-            pairs_of_node: 0,
-        };
-        Hints::of(&wish, false)
+        Hints::of(&Wish::usual(), false)
     }
 
     /// A provider that agrees to all but `refuses`, and has `has`.

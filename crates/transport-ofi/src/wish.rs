@@ -36,6 +36,20 @@ impl Wish {
         }
     }
 
+    /// That of a job on several machines whose user has set nothing.
+    #[cfg(test)]
+    pub(crate) fn usual() -> Wish {
+        Wish {
+            provider: None,
+            domain: None,
+            amos: Amos::Software,
+            one_machine: false,
+            interfaces: Vec::new(),
+            near: None,
+            pairs_of_node: 0,
+        }
+    }
+
     /// Whether sockets may use an interface.
     pub(crate) fn may_use(&self, interface: &str) -> bool {
         self.interfaces.is_empty() || self.interfaces.iter().any(|name| name == interface)

@@ -1,7 +1,7 @@
 //! Unit tests of `choice`.
 
 use super::*;
-use rushmem_transport::{Amos, NicName};
+use rushmem_transport::NicName;
 
 fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
     let facts = |(provider, domain, loopback): &(&str, &str, bool)| InfoFacts {
@@ -36,15 +36,7 @@ fn the_near_card_goes_first_among_those_of_its_provider() {
         ("tcp", "lo", true),
         ("tcp", "hsn1", false),
     ];
-    let wish = Wish {
-        provider: None,
-        domain: None,
-        amos: Amos::Software,
-        one_machine: false,
-        interfaces: Vec::new(),
-        near: None,
-        pairs_of_node: 0,
-    };
+    let wish = Wish::usual();
     assert_eq!(ordered(&offers, &wish), ["cxi0", "cxi1", "lo", "hsn1"]);
     let wish = Wish { near: NicName::parse("cxi1,hsn1"), ..wish };
     assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
@@ -60,15 +52,7 @@ fn cards_without_connections_go_first_in_jobs_of_many() {
         ("udp;ofi_rxd", "eth0", false),
         ("tcp", "eth1", false),
     ];
-    let wish = |pairs_of_node| Wish {
-        provider: None,
-        domain: None,
-        amos: Amos::Software,
-        one_machine: false,
-        interfaces: Vec::new(),
-        near: None,
-        pairs_of_node,
-    };
+    let wish = |pairs_of_node| Wish { pairs_of_node, ..Wish::usual() };
     assert_eq!(ordered(&offers, &wish(MANY_PAIRS)), ["mlx5_0", "irdma0", "eth0", "eth1"]);
     assert_eq!(ordered(&offers, &wish(MANY_PAIRS + 1)), ["irdma0", "mlx5_0", "eth0", "eth1"]);
 }

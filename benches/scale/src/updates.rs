@@ -74,7 +74,7 @@ impl Gathering {
         let messages = hops * (messages + in_use);
         let link = TWO_LEVEL.link(0, PER_NODE);
         let nbytes = hops as f64 * f64::from(UPDATES) * UPDATE_NBYTES as f64;
-        // A message takes both CPUs or the NIC, whichever is slower.
+        // The CPU and the NIC send one message after the other, at the rate of the slower one.
         let each = link.gap.max(link.overhead);
         let time = (messages as f64 * each + nbytes * link.per_byte) / f64::from(UPDATES);
         Gathered { messages, buffers: hops * most * self.batch as u64, time }

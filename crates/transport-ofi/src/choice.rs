@@ -91,7 +91,7 @@ pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
     quirks::of(&facts.provider, wish.amos).or_else(short)
 }
 
-/// Where a node would connect more pairs of PEs, providers that make connections come last: over a
+/// Where a node would connect more pairs of PEs, providers without connections go first: over a
 /// cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per node took seconds to start and mostly
 /// failed, while those of a provider without connections worked with 192 PEs per node.
 const MANY_PAIRS: u64 = 4096;

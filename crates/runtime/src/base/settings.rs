@@ -141,7 +141,7 @@ settings! {
     /// Whether every context is in a session of small operations.
     aggregate: bool = "SHMEM_AGGREGATE", &[], Some("off");
         "on: every context is in a session with SHMEM_CTX_SESSION_BATCH (shmem_ctx_session_start), so that small operations over \
-         a network travel in large messages, one to each node; off: those are whose program starts one";
+         a network travel in large messages, one to each node; off: only while the program says so";
         |value| match value? {
             "on" => Some(true),
             "off" => Some(false),

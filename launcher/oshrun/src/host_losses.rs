@@ -56,7 +56,8 @@ impl HostLosses {
         self.is_repeated().then(|| std::mem::take(&mut self.hosts))
     }
 
-    fn is_repeated(&self) -> bool {
+    /// Whether the job is started again if it ends now.
+    pub fn is_repeated(&self) -> bool {
         self.may_repeat && self.is_reason && !self.hosts.is_empty()
     }
 }

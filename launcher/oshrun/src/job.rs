@@ -487,8 +487,11 @@ impl Job {
                 self.end = Termination::GivenUp;
                 let (pes, hosts) = self.subtree.remains();
                 let own = pes.first().map(|pe| self.server.host(*pe).to_string());
-                for name in hosts.iter().cloned().chain(own) {
-                    self.losses.add(FailedHost { name, may_run: true });
+                // They are no reason for another try, but are not used in one.
+                if self.losses.is_repeated() {
+                    for name in hosts.iter().cloned().chain(own) {
+                        self.losses.add(FailedHost { name, may_run: true });
+                    }
                 }
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
@@ -542,6 +545,14 @@ impl Job {
                         SignalRequest::Forward(_) | SignalRequest::Explain => {}
                     },
                     () = until(limit) => {
+                        if cleared_at.is_some() {
+                            // Cause: a PE of the failed try may still run on a lost host. Remedy:
+                            // a longer --timeout, or a shorter --host-limit.
+                            complain(
+                                "oshrun: the job is not started again: the time of --timeout has passed, and PEs may still \
+                                 run on the lost hosts",
+                            );
+                        }
                         let status = self.server.status();
                         return TryEnd::Final(if status == 0 { TIMED_OUT } else { status });
                     }

@@ -81,7 +81,9 @@ pub(crate) fn queue(
 ) -> RequestHandle {
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
-    let nth = 1 + match requests.by_team.get(&handle) {
+    // After the last request is done, blocking collectives may have been entered.
+    let unfinished = requests.by_team.get(&handle).filter(|queue| !queue.last.is_done());
+    let nth = 1 + match unfinished {
         Some(queue) => queue.last.nth,
         None => entered(call, &team),
     };
@@ -108,7 +110,7 @@ pub(crate) fn queue(
     RequestHandle(number)
 }
 
-/// How many collectives this PE has entered on a team without requests.
+/// How many collectives this PE has entered on a team without unfinished requests.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.channels.try_lock() {
         Ok(channels) => channels.entered(),

@@ -1,8 +1,7 @@
 //! Distributes PEs to hosts, in blocks and in order.
 //!
 //! Slots that the user specifies are a limit. Without slots, PEs are distributed evenly, and the
-//! first hosts get one more. A host that is listed twice is one node with the slots of both
-//! entries.
+//! first hosts get one more.
 
 use super::host::HostSlots;
 use crate::tree::orders::HostPes;
@@ -13,21 +12,11 @@ use crate::tree::orders::HostPes;
 /// # Errors
 /// If there are more PEs than slots.
 pub fn distribute(
-    hosts: Vec<HostSlots>,
+    mut nodes: Vec<HostSlots>,
     n_pes: Option<u32>,
     per_host: Option<u32>,
     is_strict: bool,
 ) -> Result<Vec<HostPes>, String> {
-    let mut nodes: Vec<HostSlots> = Vec::new();
-    for host in hosts {
-        match nodes.iter_mut().find(|node| node.name == host.name) {
-            Some(node) => {
-                let (one, other) = (node.slots.unwrap_or(1), host.slots.unwrap_or(1));
-                node.slots = Some(one.saturating_add(other));
-            }
-            None => nodes.push(host),
-        }
-    }
     if per_host.is_some() {
         nodes.iter_mut().for_each(|node| node.slots = per_host);
     }

@@ -34,15 +34,6 @@ pub struct HostOptions {
     pub agent: Option<Vec<OsString>>,
 }
 
-/// Gives all entries of this machine, which has several names, the same name.
-fn merge_own_names(mut hosts: Vec<HostSlots>) -> Vec<HostSlots> {
-    let mut own = hosts.iter_mut().filter(|host| own::is_own(&host.name));
-    if let Some(first) = own.next() {
-        own.for_each(|host| host.name.clone_from(&first.name));
-    }
-    hosts
-}
-
 /// Finds the hosts for `n_pes` PEs; without a number, for one PE per slot.
 pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<HostPool, StartFailure> {
     let mut agent = options.agent.clone().map(Agent::Remote);
@@ -61,7 +52,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<HostPool, Start
         (None, None) => None,
     };
     let mut is_strict = true;
-    let mut hosts = match listed {
+    let hosts = match listed {
         Some(hosts) => hosts,
         None => match slurm::allocation()? {
             Some(hosts) => {
@@ -72,10 +63,9 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<HostPool, Start
             None => vec![HostSlots { name: own::name(), slots: None }],
         },
     };
-    let n_hosts = add_spares(&mut hosts, options.spare.as_deref())?;
-    let mut hosts = merge_own_names(hosts);
-    let spares = hosts.split_off(n_hosts);
-    if let Some(both) = spares.iter().find(|spare| hosts.iter().any(|it| it.name == spare.name)) {
+    let mut hosts = host::distinct(hosts);
+    let spares = spares(&mut hosts, options.spare.as_deref())?;
+    if let Some(both) = spares.iter().find(|spare| hosts.iter().any(|host| host.is(&spare.name))) {
         // Cause: a host is in both lists. Remedy: remove it from one.
         let sentence = format!("--spare: the job already starts on host {}", both.name);
         return Err(StartFailure::usage(sentence));
@@ -87,12 +77,12 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<HostPool, Start
     Ok(HostPool { hosts, spares: spares.into(), agent, n_pes, per_host, is_strict })
 }
 
-/// Adds the spare hosts to a list. Returns the number of hosts before them.
-fn add_spares(hosts: &mut Vec<HostSlots>, spare: Option<&str>) -> Result<usize, StartFailure> {
+/// The spare hosts, which are removed from the list if they are its last hosts.
+fn spares(hosts: &mut Vec<HostSlots>, spare: Option<&str>) -> Result<Vec<HostSlots>, StartFailure> {
     let n_hosts = hosts.len();
-    let Some(text) = spare else { return Ok(n_hosts) };
+    let Some(text) = spare else { return Ok(Vec::new()) };
     match text.parse::<usize>() {
-        Ok(n_spares) if n_spares < n_hosts => Ok(n_hosts - n_spares),
+        Ok(n_spares) if n_spares < n_hosts => Ok(hosts.split_off(n_hosts - n_spares)),
         Ok(n_spares) => {
             // Cause: the list has no more hosts than this. Remedy: list more hosts, or name the
             // spare ones.
@@ -100,8 +90,8 @@ fn add_spares(hosts: &mut Vec<HostSlots>, spare: Option<&str>) -> Result<usize, 
             Err(StartFailure::usage(sentence))
         }
         Err(_) => {
-            hosts.extend(list::of_option("--spare", text).map_err(StartFailure::usage)?);
-            Ok(n_hosts)
+            let listed = list::of_option("--spare", text).map_err(StartFailure::usage)?;
+            Ok(host::distinct(listed))
         }
     }
 }

@@ -24,6 +24,7 @@ fn spare_hosts_replace_lost_ones_and_the_others_keep_their_pes() {
         ("a:2,b:2,c:2", "d", None, "b", "d", "a:2 d:4 c:6"),
         ("a:2,b:2,c:2", "1", None, "a", "c", "c:2 b:4"),
         ("a:2,b:2,c:2", "2", Some(2), "a", "b", "b:2"),
+        ("a:2,b:1,c:2,b:1", "1", None, "b", "c", "a:2 c:4"),
         ("a,b", "c,d", Some(5), "a b", "c d", "c:3 d:5"),
         ("a:4,b:4", "c:2,d:1,e:2", None, "b", "c d e", "a:4 c:6 d:7 e:8"),
         ("a,b,c", "0", None, "c", "", "a:2 b:3"),

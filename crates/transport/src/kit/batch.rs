@@ -67,7 +67,7 @@ pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usiz
 
 /// Appends an atomic operation, whose old value is returned if it `fetches`.
 #[inline]
-pub(super) fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
+pub fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8), fetches: bool) {
     let &Update { op, width, dest, operand, condition } = update;
     let kind = if fetches { FETCH } else { UPDATE };
     batch.extend_from_slice(&head((dest, place), [op as u8, width.nbytes() as u8], kind));
@@ -79,7 +79,7 @@ pub(super) fn append_update(batch: &mut Vec<u8>, (update, place): (&Update, u8),
 
 /// The next operation and the place of its PE, which leave the batch; `None` at its end, or if no
 /// PE wrote these bytes.
-#[inline]
+#[inline(always)]
 pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = batch.split_first_chunk::<HEAD>()?;
     let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
@@ -134,7 +134,7 @@ pub fn carry_out<T>(
 }
 
 impl BatchEntry<'_> {
-    #[inline]
+    #[inline(always)]
     fn carry_out<T>(&self, segments: &Segments<T>, answers: &mut Vec<u8>) -> bool {
         match *self {
             BatchEntry::Put(at, data) => segments.write(at, data),

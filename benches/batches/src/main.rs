@@ -1,0 +1,64 @@
+//! Prints how many gathered updates of 8 bytes a core carries out as their target, and how many
+//! atomic additions it makes on the same words without a batch.
+//!
+//! The words are random ones of memory that fits the first-level cache, so that the figures are those
+//! of the code and not of the memory.
+#![allow(unsafe_code)]
+
+use rushmem_transport::kit::batch::{append_update, carry_out};
+use rushmem_transport::kit::{segments::Segments, stream::Update};
+use rushmem_transport::{AmoOp, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Bytes of a batch of a session over UCX.
+const BATCH: usize = 32 << 10;
+const WORDS: usize = 4 << 10;
+const ROUNDS: usize = 20_000;
+
+/// A PE that is no proxy.
+struct Alone;
+
+impl Host for Alone {}
+
+/// Prints the rate of `ROUNDS` times `n` operations.
+fn report(what: &str, n: usize, mut round: impl FnMut()) {
+    let start = Instant::now();
+    (0..ROUNDS).for_each(|_| round());
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{what}: {:.0} million a second", (n * ROUNDS) as f64 / seconds / 1e6);
+}
+
+fn main() {
+    let memory: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+    let segments: Segments = Segments::default();
+    let whole =
+        LocalBuf { base: memory.as_ptr().cast_mut().cast(), nbytes: size_of_val(&memory[..]) };
+    // SAFETY: the memory lives as long as the segments, and is accessed by atomic operations alone.
+    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("no other heap");
+
+    let (mut batch, mut words) = (Vec::new(), Vec::new());
+    while batch.len() < BATCH {
+        let word = fastrand::usize(..WORDS);
+        let dest = RemoteAddr { segment: Segment::Heap, offset: 8 * word as u64 };
+        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
+        append_update(
+            &mut batch,
+            (&Update { op, width, dest, operand: 1, condition: 0 }, 0),
+            false,
+        );
+        words.push(word);
+    }
+    let mut answers = Vec::new();
+    report("gathered updates", words.len(), || {
+        assert!(carry_out(black_box(&batch), &segments, &Alone, &mut answers));
+    });
+    report("additions without a batch", words.len(), || {
+        for word in black_box(&words) {
+            memory[*word].fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let sum: u64 = memory.iter().map(|word| word.load(Ordering::Relaxed)).sum();
+    assert_eq!(sum, (2 * ROUNDS * words.len()) as u64);
+}

@@ -1,7 +1,7 @@
 //! Prints how many gathered updates of 8 bytes a core carries out as their target, and how many
 //! atomic additions it makes on the same words without a batch.
 //!
-//! The words are random ones of memory that fits the first-level cache, so that the figures are those
+//! The words are random ones of memory that fits the first-level cache, so the figures are those
 //! of the code and not of the memory.
 #![allow(unsafe_code)]
 

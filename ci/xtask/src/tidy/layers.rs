@@ -65,6 +65,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "launcher/shmem-tune",
         &["launcher/documents", "crates/runtime", "crates/providers", "crates/collectives"],
     ),
+    ("benches/batches", &["crates/transport"]),
     ("benches/counts", &["crates/shmem"]),
     ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives", "benches/shmem-perf"]),

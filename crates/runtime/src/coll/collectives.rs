@@ -149,7 +149,11 @@ pub unsafe fn collect_within(
     let source = symmetric(call, "source", source, nbytes);
     entered.agree(&[]);
     let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
-    let words = entered.gather(own);
+    let short = entered.gather_slots(own, source);
+    let words = match &short {
+        Some(slots) => slots.sizes(),
+        None => entered.gather(own),
+    };
     let in_place = words.iter().any(|word| word & IN_PLACE != 0);
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
@@ -161,6 +165,16 @@ pub unsafe fn collect_within(
         );
     }
     let dest = symmetric(call, "dest", dest, total);
+    let blocks = || table.windows(2).map(|ends| (ends[0], ends[1] - ends[0])).enumerate();
+    if let Some(slots) = short
+        && blocks().all(|(_, (_, nbytes))| nbytes <= slots.max_block())
+    {
+        entered.check_apart(source, dest);
+        for (member, (at, nbytes)) in blocks() {
+            slots.block(member, nbytes).copy_here(dest.part(at, nbytes));
+        }
+        return total;
+    }
     let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
     total

@@ -38,6 +38,7 @@ use std::sync::TryLockError;
 
 mod in_rounds;
 mod over_nodes;
+mod with_sizes;
 
 /// The participants of a collective.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,68 @@
+//! Blocks of different sizes, of which the short ones are gathered together with the sizes.
+//!
+//! Each member fills a slot of a vector that is zero elsewhere; the union of all vectors is a
+//! reduction, whose messages need no answer before they are sent.
+
+use super::EnteredCollective;
+use crate::coll::combine::Combine;
+use crate::memory::areas::LANDING;
+use crate::memory::range::SymmetricRange;
+use crate::sync::flags;
+
+/// Bytes of the size of a block.
+const WORD: usize = size_of::<u64>();
+/// Most bytes of a slot: a size, and a block that the packets of a network can hold.
+const SLOT: usize = WORD + 512;
+
+/// The sizes of all members' blocks, and the blocks that fit a slot.
+pub(crate) struct GatheredSlots {
+    slots: SymmetricRange,
+    slot: usize,
+}
+
+impl GatheredSlots {
+    /// What the members gave as sizes.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        let starts = (0..self.slots.nbytes()).step_by(self.slot);
+        starts.map(|at| self.slots.part(at, WORD).first_word()).collect()
+    }
+
+    /// The longest block that fits.
+    pub(crate) fn max_block(&self) -> usize {
+        self.slot - WORD
+    }
+
+    /// The block of a member, of `nbytes` bytes.
+    pub(crate) fn block(&self, member: usize, nbytes: usize) -> SymmetricRange {
+        self.slots.part(member * self.slot + WORD, nbytes)
+    }
+}
+
+impl EnteredCollective<'_> {
+    /// Gathers a `size` of each member, and the blocks `source` that fit. `None` if members share
+    /// memory, or if there is no room for sizes and blocks.
+    pub(crate) fn gather_slots(
+        &mut self,
+        size: u64,
+        source: SymmetricRange,
+    ) -> Option<GatheredSlots> {
+        static UNION: Combine = Combine::or::<u64>();
+        let (n, me) = (self.n() as usize, self.me() as usize);
+        let slot = SLOT.min(LANDING / n) / WORD * WORD;
+        let facts = self.facts();
+        if facts.one_node() || !facts.landings || slot <= WORD {
+            return None;
+        }
+        let internal = flags::area();
+        let set = self.entry.team.landings(self.job).expect("there are landings");
+        let slots = internal.range(internal.areas().packed(set), n * slot);
+        slots.clear();
+        slots.part(me * slot, WORD).write(&size.to_ne_bytes());
+        let gathered = GatheredSlots { slots, slot };
+        if source.nbytes() <= gathered.max_block() {
+            source.copy_here(gathered.block(me, source.nbytes()));
+        }
+        self.all_reduce_by_doubling(slots, slots, n * slot / WORD, &UNION);
+        Some(gathered)
+    }
+}

@@ -1,0 +1,91 @@
+/* Threads that issue on contexts: the processor's time of each operation, and how often a thread
+ * had to wait in the kernel, for instance for a lock. Each of 1, 2, 4, .. threads of PE 0 has a
+ * private context, or all use the default one.
+ *
+ *     oshcc -O2 -pthread benches/contexts.c -o contexts && oshrun -n 2 ./contexts 8
+ */
+#define _GNU_SOURCE
+#include "timing.h"
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+enum { MOST_THREADS = 64, OPERATIONS = 100000, STRIDE = 16 };
+
+struct thread {
+    pthread_t id;
+    shmem_ctx_t ctx;
+    uint64_t *word;
+    int is_amo;
+    double time;
+    long waits;
+};
+
+static double processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static void *issue(void *argument)
+{
+    struct thread *thread = argument;
+    struct rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    const double start = processor_time();
+    for (int i = 0; i < OPERATIONS; i++)
+        if (thread->is_amo)
+            shmem_ctx_uint64_atomic_inc(thread->ctx, thread->word, 1);
+        else
+            shmem_ctx_uint64_p(thread->ctx, thread->word, i, 1);
+    shmem_ctx_quiet(thread->ctx);
+    thread->time = processor_time() - start;
+    getrusage(RUSAGE_THREAD, &after);
+    thread->waits = after.ru_nvcsw - before.ru_nvcsw;
+    return NULL;
+}
+
+static void measure(uint64_t *words, int n, int is_private, int is_amo)
+{
+    struct thread threads[MOST_THREADS];
+    double time = 0;
+    long waits = 0;
+    for (int i = 0; i < n; i++) {
+        threads[i] = (struct thread){ .ctx = SHMEM_CTX_DEFAULT, .word = words + i * STRIDE, .is_amo = is_amo };
+        if (is_private && shmem_ctx_create(SHMEM_CTX_SERIALIZED, &threads[i].ctx) != 0)
+            give_up("there are no more contexts");
+    }
+    for (int i = 0; i < n; i++)
+        if (pthread_create(&threads[i].id, NULL, issue, threads + i) != 0)
+            give_up("it cannot start a thread");
+    for (int i = 0; i < n; i++) {
+        pthread_join(threads[i].id, NULL);
+        time += threads[i].time;
+        waits += threads[i].waits;
+        if (is_private)
+            shmem_ctx_destroy(threads[i].ctx);
+    }
+    printf("%s, %d threads, %s: %.1f ns of a processor each, %.2f waits in 1000\n",
+           is_amo ? "atomic_inc" : "p", n, is_private ? "a context each" : "the default context",
+           time / n / OPERATIONS, waits * 1e3 / n / OPERATIONS);
+}
+
+int main(int argc, char **argv)
+{
+    const int most = argc > 1 ? atoi(argv[1]) : 8;
+    int provided;
+    if (shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) != 0 || provided != SHMEM_THREAD_MULTIPLE)
+        give_up("the library has no SHMEM_THREAD_MULTIPLE");
+    if (most < 1 || most > MOST_THREADS)
+        give_up("the number of threads is not 1 to 64");
+    uint64_t *words = symmetric(MOST_THREADS * STRIDE * sizeof *words);
+    shmem_barrier_all();
+    for (int is_amo = 0; is_amo < 2; is_amo++)
+        for (int is_private = 1; is_private >= 0; is_private--)
+            for (int n = 1; n <= most && shmem_my_pe() == 0; n *= 2)
+                measure(words, n, is_private, is_amo);
+    shmem_barrier_all();
+    shmem_finalize();
+    return 0;
+}

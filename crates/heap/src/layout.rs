@@ -14,10 +14,6 @@ const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 /// before the size of those is. What lies between takes no memory.
 pub(crate) const STATICS_AT: u64 = 1 << 46;
 
-/// Bytes from one PE's static data to the next one's, the same for every program, so that PEs that
-/// run different ones by mistake can still report it.
-pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
-
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -260,8 +260,8 @@ fn map_aligned(
 mod tests {
     use super::*;
     use crate::huge_pages::{self, HUGE, PageSize};
-    use crate::layout::STATICS_STRIDE;
     use crate::reservation;
+    use crate::statics::Slots;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
 
@@ -408,7 +408,8 @@ mod tests {
     fn static_data_that_cannot_be_where_a_pe_says_are_refused() {
         let layout = Layout::new(1 << 20, 1, PageSize::Mib2).expect("fits");
         let statics = Statics::of_program();
-        let second = STATICS_AT + STATICS_STRIDE;
+        let slots = Slots::of(&statics).expect("a small program");
+        let second = slots.start(1).expect("two slots");
         let map = |at| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
@@ -416,7 +417,7 @@ mod tests {
                 .map(drop)
         };
         map(second).expect("the start of its place");
-        for at in [0, STATICS_AT, second + 1, second + STATICS_STRIDE, !4095] {
+        for at in [0, STATICS_AT, slots.first(), second + 1, second + slots.nbytes(), !4095] {
             let error = map(at).expect_err("not in its place").to_string();
             assert!(error.contains("PE 1 of this node"), "{error}");
         }

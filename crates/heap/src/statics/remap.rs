@@ -10,8 +10,9 @@
 use super::fork;
 use super::program::{ProgramPart, Statics, page};
 use super::signals::{block_signals, restore_signals};
+use super::slots::Slots;
 use crate::huge_pages::HUGE;
-use crate::layout::{STATICS_AT, STATICS_STRIDE};
+use crate::layout::STATICS_AT;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -73,16 +74,17 @@ impl Statics {
     /// When it cannot be done; everything is as it was then.
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let page = page();
-        let at = STATICS_AT + u64::from(local) * STATICS_STRIDE + (self.start % HUGE) as u64;
-        let end = at + self.nbytes() as u64;
-        self.check(end, local)?;
+        let slots = Slots::of(self).ok_or(NotRemapped::TooLarge)?;
+        let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
+        let at = slot + (self.start % HUGE) as u64;
+        self.check(at + self.nbytes() as u64)?;
         let kept = claim(memory, local)?;
         let what = "clearing its place in shared memory";
         rustix::fs::fallocate(
             memory,
             FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            STATICS_AT + u64::from(local) * STATICS_STRIDE,
-            STATICS_STRIDE,
+            slot,
+            slots.nbytes(),
         )
         .map_err(|e| NotRemapped::Refused(what, e))?;
         let prepared =
@@ -99,7 +101,7 @@ impl Statics {
         Ok(Remapped { at })
     }
 
-    fn check(&self, end: u64, local: u32) -> Result<(), NotRemapped> {
+    fn check(&self, end: u64) -> Result<(), NotRemapped> {
         let threads = rustix::fs::stat("/proc/self/task")
             .map_err(|e| NotRemapped::Refused("counting threads", e))?;
         if threads.st_nlink > 3 {
@@ -109,9 +111,6 @@ impl Statics {
         let offset = (&raw const on_stack).addr().wrapping_sub(self.start);
         if offset < self.nbytes() {
             return Err(NotRemapped::Stack);
-        }
-        if end > STATICS_AT + (u64::from(local) + 1) * STATICS_STRIDE {
-            return Err(NotRemapped::TooLarge);
         }
         match getrlimit(Resource::Fsize).current {
             // The kernel would answer with a signal that ends the process.
@@ -183,7 +182,7 @@ impl Statics {
 /// Only the process that is this PE may have its slot, and only once: not one that it starts, whose
 /// environment is the same, nor a second copy of the library in it. A lock says so that belongs to
 /// a descriptor of our own, which is returned: it lasts as long as that is open, in this program
-/// and in its forked children.
+/// and in its forked children. Its place does not depend on the program.
 fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let refused = |e| NotRemapped::Refused("opening shared memory", e);
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
@@ -194,7 +193,7 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = (STATICS_AT + u64::from(local) * STATICS_STRIDE) as libc::off_t;
+    lock.l_start = (STATICS_AT + u64::from(local)) as libc::off_t;
     lock.l_len = 1;
     // SAFETY: an open descriptor and a valid lock.
     let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };

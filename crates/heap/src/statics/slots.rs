@@ -1,0 +1,53 @@
+//! Where in a node's memory the static data of its PEs are.
+//!
+//! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and the
+//! size of their heaps, so the slots are behind all heaps. Those of one size are side by side: one
+//! mapping shows those of all PEs. Slots of different sizes do not overlap, so that PEs that run
+//! different programs by mistake can still report it. What is not used takes no memory.
+
+use super::program::Statics;
+use crate::huge_pages::HUGE;
+use crate::layout::STATICS_AT;
+
+/// Bytes for all slots of one size.
+const REGION: u64 = 1 << 48;
+
+/// The slots for the static data of one program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slots {
+    first: u64,
+    nbytes: u64,
+}
+
+impl Slots {
+    /// Those of a program, if its static data are not too large. A slot has room for them wherever
+    /// they begin in a huge page.
+    pub(crate) fn of(statics: &Statics) -> Option<Slots> {
+        let nbytes = (statics.nbytes() as u64 + HUGE as u64).checked_next_power_of_two()?;
+        let region = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
+        (nbytes <= REGION).then_some(Slots { first: region, nbytes })
+    }
+
+    /// Where the first slot begins.
+    pub(crate) fn first(self) -> u64 {
+        self.first
+    }
+
+    /// Bytes of a slot.
+    pub(crate) fn nbytes(self) -> u64 {
+        self.nbytes
+    }
+
+    /// Where the slot of the PE with number `local` on its node begins, if there are so many.
+    pub(crate) fn start(self, local: u32) -> Option<u64> {
+        let offset = u64::from(local) * self.nbytes;
+        (offset < REGION).then_some(self.first + offset)
+    }
+
+    /// Whether the slot of a PE holds the `nbytes` bytes at `at`.
+    pub(crate) fn hold(self, local: u32, at: u64, nbytes: u64) -> bool {
+        let is_within =
+            |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);
+        nbytes <= self.nbytes && self.start(local).is_some_and(is_within)
+    }
+}

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::huge_pages::{self, HUGE, PageSize};
     use crate::reservation;
-    use crate::statics::Slots;
+    use crate::statics::StaticSlots;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
 
@@ -408,7 +408,7 @@ mod tests {
     fn static_data_that_cannot_be_where_a_pe_says_are_refused() {
         let layout = Layout::new(1 << 20, 1, PageSize::Mib2).expect("fits");
         let statics = Statics::of_program();
-        let slots = Slots::of(&statics).expect("a small program");
+        let slots = StaticSlots::of(&statics).expect("a small program");
         let second = slots.start(1).expect("two slots");
         let map = |at| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");

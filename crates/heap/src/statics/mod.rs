@@ -3,8 +3,8 @@
 //! They are symmetric objects too (OpenSHMEM 1.6, §6), so peers must be able to reach them like the
 //! heap, although the linker placed them and the kernel mapped them privately. `program` finds them
 //! in the program headers; `remap` maps shared memory in their place; `fork` gives child processes
-//! a `copy` of their own; `views` maps those of the node's other PEs. `slots` says where they are. Variables of shared libraries
-//! are not symmetric.
+//! a `copy` of their own; `views` maps those of the node's other PEs; `slots` says where they are.
+//! Variables of shared libraries are not symmetric.
 
 mod copy;
 mod fork;
@@ -18,5 +18,5 @@ pub use fork::are_shared;
 pub use program::Statics;
 pub use remap::{NotRemapped, Remapped};
 #[cfg(test)]
-pub(crate) use slots::Slots;
+pub(crate) use slots::StaticSlots;
 pub(crate) use views::Views;

@@ -10,7 +10,7 @@
 use super::fork;
 use super::program::{ProgramPart, Statics, page};
 use super::signals::{block_signals, restore_signals};
-use super::slots::Slots;
+use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
 use crate::layout::STATICS_AT;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
@@ -74,7 +74,7 @@ impl Statics {
     /// When it cannot be done; everything is as it was then.
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let page = page();
-        let slots = Slots::of(self).ok_or(NotRemapped::TooLarge)?;
+        let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
         let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
         let at = slot + (self.start % HUGE) as u64;
         self.check(at + self.nbytes() as u64)?;

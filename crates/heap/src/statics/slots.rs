@@ -1,8 +1,8 @@
 //! Where in a node's memory the static data of its PEs are.
 //!
-//! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and the
-//! size of their heaps, so the slots are behind all heaps. Those of one size are side by side: one
-//! mapping shows those of all PEs. Slots of different sizes do not overlap, so that PEs that run
+//! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and
+//! the size of their heaps, so the slots are behind all heaps. Those of one size are side by side:
+//! one mapping shows those of all PEs. StaticSlots of different sizes do not overlap, so that PEs that run
 //! different programs by mistake can still report it. What is not used takes no memory.
 
 use super::program::Statics;
@@ -14,18 +14,18 @@ const REGION: u64 = 1 << 48;
 
 /// The slots for the static data of one program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots {
+pub(crate) struct StaticSlots {
     first: u64,
     nbytes: u64,
 }
 
-impl Slots {
+impl StaticSlots {
     /// Those of a program, if its static data are not too large. A slot has room for them wherever
     /// they begin in a huge page.
-    pub(crate) fn of(statics: &Statics) -> Option<Slots> {
+    pub(crate) fn of(statics: &Statics) -> Option<StaticSlots> {
         let nbytes = (statics.nbytes() as u64 + HUGE as u64).checked_next_power_of_two()?;
         let region = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
-        (nbytes <= REGION).then_some(Slots { first: region, nbytes })
+        (nbytes <= REGION).then_some(StaticSlots { first: region, nbytes })
     }
 
     /// Where the first slot begins.
@@ -38,7 +38,7 @@ impl Slots {
         self.nbytes
     }
 
-    /// Where the slot of the PE with number `local` on its node begins, if there are so many.
+    /// Where the slot of the PE with number `local` on its node begins, if there are that many.
     pub(crate) fn start(self, local: u32) -> Option<u64> {
         let offset = u64::from(local) * self.nbytes;
         (offset < REGION).then_some(self.first + offset)

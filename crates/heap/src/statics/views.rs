@@ -1,7 +1,7 @@
 //! The static data of the node's other PEs, as this process sees them.
 
 use super::program::{Statics, page};
-use super::slots::Slots;
+use super::slots::StaticSlots;
 use crate::core_files;
 use crate::error::Error;
 use crate::mapping::Mapping;
@@ -21,7 +21,7 @@ pub(crate) struct Views {
 
 impl Views {
     /// Maps the static data of the PEs with numbers `0..at.len()` on this node; `at` says where each
-    /// has them in `memory`, which comes with its size, if there. Those of `own` are not looked at.
+    /// has them in `memory`, which comes with its size, if there. Those of `own` are left out.
     ///
     /// # Errors
     /// When the kernel refuses, or a PE's cannot be where it says.
@@ -39,7 +39,7 @@ impl Views {
         if at.iter().all(|(_, at)| at.is_none()) {
             return Ok(none);
         }
-        let slots = Slots::of(statics).ok_or(Error::TooLarge)?;
+        let slots = StaticSlots::of(statics).ok_or(Error::TooLarge)?;
         let offset = |(local, at): (u32, Option<u64>)| {
             let Some(at) = at else { return Ok(None) };
             // What is not in the file would be lost at the first access.

@@ -76,7 +76,7 @@ impl Statics {
         let page = page();
         let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
         let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
-        let at = slot + (self.start % HUGE) as u64;
+        let at = slot + StaticSlots::shift(self);
         self.check(at + self.nbytes() as u64)?;
         let kept = claim(memory, local)?;
         let what = "clearing its place in shared memory";

@@ -2,7 +2,7 @@
 //!
 //! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and
 //! the size of their heaps, so the slots are behind all heaps. Those of one size are side by side:
-//! one mapping shows those of all PEs. StaticSlots of different sizes do not overlap, so that PEs that run
+//! one mapping shows those of all PEs. Slots of different sizes do not overlap, so that PEs that run
 //! different programs by mistake can still report it. What is not used takes no memory.
 
 use super::program::Statics;
@@ -20,10 +20,10 @@ pub(crate) struct StaticSlots {
 }
 
 impl StaticSlots {
-    /// Those of a program, if its static data are not too large. A slot has room for them wherever
-    /// they begin in a huge page.
+    /// Those of a program, if its static data are not too large.
     pub(crate) fn of(statics: &Statics) -> Option<StaticSlots> {
-        let nbytes = (statics.nbytes() as u64 + HUGE as u64).checked_next_power_of_two()?;
+        let nbytes = (statics.nbytes() + room(statics)) as u64;
+        let nbytes = nbytes.checked_next_power_of_two()?;
         let region = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
         (nbytes <= REGION).then_some(StaticSlots { first: region, nbytes })
     }
@@ -44,10 +44,22 @@ impl StaticSlots {
         (offset < REGION).then_some(self.first + offset)
     }
 
+    /// Where in its slot a PE has its static data: huge pages need the same place in the file as in
+    /// memory.
+    pub(crate) fn shift(statics: &Statics) -> u64 {
+        (statics.start() & room(statics).saturating_sub(1)) as u64
+    }
+
     /// Whether the slot of a PE holds the `nbytes` bytes at `at`.
     pub(crate) fn hold(self, local: u32, at: u64, nbytes: u64) -> bool {
         let is_within =
             |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);
         nbytes <= self.nbytes && self.start(local).is_some_and(is_within)
     }
+}
+
+/// What a slot has beyond the static data, wherever these begin in a huge page: nothing for those
+/// that are smaller than one.
+fn room(statics: &Statics) -> usize {
+    if statics.nbytes() < HUGE { 0 } else { HUGE }
 }

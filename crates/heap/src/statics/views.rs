@@ -20,8 +20,8 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Maps the static data of the PEs with numbers `0..at.len()` on this node; `at` says where each
-    /// has them in `memory`, which comes with its size, if there. Those of `own` are left out.
+    /// Maps the static data of the PEs with numbers `0..at.len()` on this node, except for `own`;
+    /// `at` says where each has them in `memory`, which comes with its size, if there.
     ///
     /// # Errors
     /// When the kernel refuses, or a PE's cannot be where it says.

@@ -10,6 +10,11 @@
 #include <shmem.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__has_include)
+#if __has_include(<shmemx.h>)
+#include <shmemx.h>
+#endif
+#endif
 
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
 #define HAS_TEAMS 1
@@ -173,6 +178,46 @@ static void split(void)
 LOOP(split, split())
 #endif
 
+#ifdef SHMEMX_REQ_NULL
+static uint64_t turns_beside; /* of the loop of perf_compute, while a reduction goes on */
+
+static void sum_nb(char *to, const char *from, uint64_t n)
+{
+    shmemx_req_t request = SHMEMX_REQ_NULL;
+    shmemx_long_sum_reduce_nb(team, (long *)to, (const long *)from, n / 8, &request);
+    perf_compute(turns_beside);
+    shmemx_req_wait(&request);
+}
+LOOP(sum_nb, sum_nb(to, from, n))
+
+static uint64_t least_of(const uint64_t *times, int n)
+{
+    uint64_t least = times[0];
+    for (int i = 1; i < n; i++)
+        least = times[i] < least ? times[i] : least;
+    return least;
+}
+
+/* What is left of the time of a reduction beside a computation as long as the fastest of some. */
+static void sum_nb_beside_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)
+{
+    enum { TRIES = 8, TURNS = 100000 };
+    uint64_t alone[TRIES] = { 0 }, loop[TRIES];
+    sum_nb_run(task, TRIES, 1, alone);
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t start = now();
+        perf_compute(TURNS);
+        loop[i] = now() - start + 1;
+    }
+    const uint64_t computed = least_of(alone, TRIES);
+    turns_beside = computed * TURNS / least_of(loop, TRIES);
+    sum_nb_run(task, samples, batch, times);
+    turns_beside = 0;
+    for (uint64_t i = 0; i < samples && shmem_my_pe() < size; i++)
+        times[i] = times[i] > batch * computed ? times[i] - batch * computed : 1;
+}
+#endif
+
 const struct perf_operation collective_operations[] = {
     { .name = "barrier_all", .kind = COLLECTIVE, .run = barrier_run },
     { .name = "sync", .kind = COLLECTIVE, .run = sync_run },
@@ -190,6 +235,10 @@ const struct perf_operation collective_operations[] = {
 #endif
 #ifdef HAS_TEAMS
     { .name = "team_split_strided and destroy", .kind = COLLECTIVE, .run = split_run },
+#endif
+#ifdef SHMEMX_REQ_NULL
+    { .name = "sum_reduce_nb", .kind = COLLECTIVE, .moves = SUMS, .least = 8, .run = sum_nb_run },
+    { .name = "sum_reduce_nb beside computing", .kind = COLLECTIVE, .moves = SUMS, .least = 8, .run = sum_nb_beside_run },
 #endif
     { .name = "malloc and free", .kind = COLLECTIVE, .run = malloc_run },
     { .name = "lock in turn", .kind = COLLECTIVE, .run = lock_run },

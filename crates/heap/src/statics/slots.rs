@@ -2,7 +2,7 @@
 //!
 //! Each PE has a slot. It takes it when the program is loaded, before it knows the other PEs and
 //! the size of their heaps, so the slots are behind all heaps. Those of one size are side by side:
-//! one mapping shows those of all PEs. Slots of different sizes do not overlap, so that PEs that run
+//! one mapping shows those of all PEs. Slots of different sizes do not overlap: PEs that run
 //! different programs by mistake can still report it. What is not used takes no memory.
 
 use super::program::Statics;

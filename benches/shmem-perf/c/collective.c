@@ -8,6 +8,7 @@
 #include "perf.h"
 #include <sched.h>
 #include <shmem.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(__has_include)
@@ -190,31 +191,50 @@ static void sum_nb(char *to, const char *from, uint64_t n)
 }
 LOOP(sum_nb, sum_nb(to, from, n))
 
-static uint64_t least_of(const uint64_t *times, int n)
+static int by_size(const void *one, const void *other)
 {
-    uint64_t least = times[0];
-    for (int i = 1; i < n; i++)
-        least = times[i] < least ? times[i] : least;
-    return least;
+    const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+    return (a > b) - (a < b);
 }
 
-/* What is left of the time of a reduction beside a computation as long as the fastest of some. */
-static void sum_nb_beside_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)
+static uint64_t median_of(uint64_t *times, size_t n)
 {
-    enum { TRIES = 8, TURNS = 100000 };
-    uint64_t alone[TRIES] = { 0 }, loop[TRIES];
-    sum_nb_run(task, TRIES, 1, alone);
+    qsort(times, n, sizeof *times, by_size);
+    return times[n / 2];
+}
+
+/* The time of a reduction, and a computation that takes as long. */
+static struct {
+    uint64_t nbytes, time, turns;
+    int members;
+} alone;
+
+static void time_alone(const struct perf_task *task)
+{
+    enum { TRIES = 9, TURNS = 100000 };
+    uint64_t reductions[TRIES] = { 0 }, loops[TRIES];
+    sum_nb_run(task, TRIES, 1, reductions);
     for (int i = 0; i < TRIES; i++) {
         const uint64_t start = now();
         perf_compute(TURNS);
-        loop[i] = now() - start + 1;
+        loops[i] = now() - start + 1;
     }
-    const uint64_t computed = least_of(alone, TRIES);
-    turns_beside = computed * TURNS / least_of(loop, TRIES);
+    alone.time = median_of(reductions, TRIES);
+    alone.turns = alone.time * TURNS / median_of(loops, TRIES);
+    alone.nbytes = task->nbytes;
+    alone.members = size;
+}
+
+/* What is left of the time of a reduction beside that computation. */
+static void sum_nb_beside_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)
+{
+    if (alone.nbytes != task->nbytes || alone.members != size)
+        time_alone(task);
+    turns_beside = alone.turns;
     sum_nb_run(task, samples, batch, times);
     turns_beside = 0;
     for (uint64_t i = 0; i < samples && shmem_my_pe() < size; i++)
-        times[i] = times[i] > batch * computed ? times[i] - batch * computed : 1;
+        times[i] = times[i] > batch * alone.time ? times[i] - batch * alone.time : 1;
 }
 #endif
 

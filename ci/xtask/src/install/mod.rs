@@ -19,6 +19,9 @@ pub use files::{place, place_tree};
 
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "librushmem";
+/// The package that makes librushmem-race.so, and what cargo calls the library.
+const DETECTOR: &str = "librushmem-race";
+const DETECTOR_FILE: &str = "librushmem_race_detector.so";
 /// The programs that come with it; each is its package's.
 const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-tune"];
 /// What measures any library: half of it is C, which the installed oshcc compiles.
@@ -62,7 +65,7 @@ impl Release {
     /// Builds the release and `others`, packages that are not installed. Together cargo compiles
     /// what they share once.
     pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
-        let packages = [LIBRARY, PERF].iter().chain(&PROGRAMS).chain(others);
+        let packages = [LIBRARY, DETECTOR, PERF].iter().chain(&PROGRAMS).chain(others);
         let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
         Ok(Self(workspace.build(&[&["build", "--release"][..], &packages].concat())?))
     }
@@ -95,6 +98,8 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
     }
     prefix.place(built("librushmem.so")?, "lib/librushmem.so.1")?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
+    prefix.place(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
+    prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
     archive::pack(built("librushmem.a")?, &archive)?;
     prefix.place_tree(&workspace.root.join(HEADERS), "include")?;

@@ -122,7 +122,7 @@ fn make(
     arguments: &[CheckedArgument],
 ) -> TeamHandle {
     let job = job::require(call);
-    if job.settings.check {
+    if job.settings.checks() {
         let made = Made { call, members: &members, tag };
         check::same(&made, job, &members, tag, arguments, team_name);
     }

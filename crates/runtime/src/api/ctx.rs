@@ -22,7 +22,7 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
         return None;
     }
     let members = team::find(call, "team", team).members().clone();
-    contexts::add(team, members, options, (job.n_pes, job.settings.check))
+    contexts::add(team, members, options, (job.n_pes, job.settings.checks()))
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid
@@ -47,7 +47,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
 /// are their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
     for (ctx, is_private) in contexts::of_team(team) {
-        if is_private && job::require(call).settings.check {
+        if is_private && job::require(call).settings.checks() {
             // Cause: a team or the library ends before a context with SHMEM_CTX_PRIVATE. Remedy:
             // call `shmem_ctx_destroy` in its thread.
             fail!(

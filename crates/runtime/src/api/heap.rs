@@ -9,7 +9,7 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::base::job::{self, Job};
-use crate::base::refusal;
+use crate::base::{races, refusal};
 use crate::coll::collectives::barrier_all_with;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
@@ -43,7 +43,7 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 
 fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut c_void {
     let job = job::require(call);
-    if !alignment.is_power_of_two() && job.settings.check {
+    if !alignment.is_power_of_two() && job.settings.checks() {
         // Cause: `shmem_align(24, size)`. Remedy: pass a power of two.
         fail!(call, "argument alignment is {alignment}, which is not a power of two");
     }
@@ -100,7 +100,10 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     match moved {
-        Some(block) => provide(call, job, block, nbytes, false),
+        Some(block) => {
+            provide(call, job, block, nbytes, false);
+            races::block(call, block, nbytes, true);
+        }
         None => refuse(call, job, nbytes, ALIGNMENT),
     }
     barrier_all_with(call, &arguments);
@@ -120,6 +123,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     require_intact(call, job, ptr);
     match with_allocator(job, |a| a.free(call.0, ptr.cast())) {
         Ok(nbytes) => {
+            races::block(call, ptr, nbytes, false);
             let block = ptr.addr()..ptr.addr() + nbytes;
             lock::forget(block);
         }
@@ -131,7 +135,10 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
     let block = with_allocator(job, |a| a.allocate(call.0, nbytes, alignment));
     match block {
-        Some(block) => provide(call, job, block, nbytes, for_amos),
+        Some(block) => {
+            provide(call, job, block, nbytes, for_amos);
+            races::block(call, block, nbytes, true);
+        }
         None => refuse(call, job, nbytes, alignment),
     }
     block
@@ -176,7 +183,7 @@ fn is_in_heap(ptr: *const c_void) -> bool {
 /// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten, or
 /// this PE holds a lock in it.
 fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
-    if !job.settings.check {
+    if !job.settings.checks() {
         return;
     }
     blocks::require_guard(call, job, ptr.cast());

@@ -7,6 +7,7 @@ use crate::api::wait;
 use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::base::job;
+use crate::base::{observe, races};
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
 use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
@@ -155,11 +156,15 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
 pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     let job = job::require(call);
     require_aligned(call, "sig_addr", sig_addr.addr(), 8);
-    if job.settings.check {
+    if job.settings.checks() {
         symmetric(call, "sig_addr", sig_addr.cast(), 8);
     }
     // SAFETY: valid by contract, aligned as just checked.
-    unsafe { u64::fetch(sig_addr) }
+    let value = unsafe { u64::fetch(sig_addr) };
+    if observe::any() {
+        races::seen(sig_addr);
+    }
+    value
 }
 
 /// `shmem_signal_wait_until` (§9.11.15): wait for the own signal word, return the value that

@@ -64,7 +64,7 @@ pub fn split_strided(
 /// With `SHMEM_CHECK`, ends the job with an error if a team is to have less than no contexts.
 fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
-    if number < 0 && job::require(call).settings.check {
+    if number < 0 && job::require(call).settings.checks() {
         // Cause: `config.num_contexts` is negative, or was never set. Remedy: set the fields that
         // the mask names.
         fail!(

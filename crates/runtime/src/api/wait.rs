@@ -10,6 +10,7 @@ use crate::base::constants::{
 use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
 use crate::base::observe;
+use crate::base::races;
 use crate::memory::address::require_aligned;
 use crate::memory::place;
 use crate::memory::range::symmetric;
@@ -77,7 +78,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 ) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    if job.settings.check {
+    if job.settings.checks() {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     let _observed = observe::call(call, CallKind::Wait, || {
@@ -93,7 +94,16 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
+    note_seen(ivar);
     value
+}
+
+/// Tells those that observe that a word was seen.
+#[inline]
+fn note_seen<T>(word: *const T) {
+    if observe::any() {
+        races::seen(word);
+    }
 }
 
 /// `shmem_wait_until` (§9.11.1).
@@ -117,8 +127,11 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-    if job.settings.check {
+    if job.settings.checks() {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    }
+    if is_seen {
+        note_seen(ivar);
     }
     c_int::from(is_seen)
 }
@@ -252,6 +265,27 @@ impl<T: WaitWord> WaitSet<T> {
         Some(found)
     }
 
+    /// Tells those that observe which words were seen.
+    ///
+    /// # Safety
+    /// As `is_empty`.
+    unsafe fn note(&self, seen: impl IntoIterator<Item = usize>) {
+        if observe::any() {
+            seen.into_iter().for_each(|i| races::seen(self.ivars.wrapping_add(i)));
+        }
+    }
+
+    /// Tells them that all words of the set were.
+    ///
+    /// # Safety
+    /// As `is_empty`.
+    unsafe fn note_all(&self) {
+        // SAFETY: `i` is below `nelems`.
+        let included = (0..self.nelems).filter(|&i| unsafe { self.includes(i) });
+        // SAFETY: the same contract.
+        unsafe { self.note(included) };
+    }
+
     /// Write all satisfied indices to `indices`, return how many.
     ///
     /// # Safety
@@ -307,7 +341,7 @@ macro_rules! sets {
             let $job = job::require(call);
             require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
             let $set = WaitSet { call, ivars, nelems, status, cmp, values };
-            if $job.settings.check {
+            if $job.settings.checks() {
                 $set.check(&[$((stringify!($indices), $indices.cast_const()))?]);
             }
             $body
@@ -321,6 +355,8 @@ sets! {
         let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
         // SAFETY: the same contract.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
+        // SAFETY: the same contract.
+        unsafe { set.note_all() };
     };
 
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
@@ -339,6 +375,8 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
+        // SAFETY: the same contract.
+        unsafe { set.note(found) };
         found.unwrap_or(usize::MAX)
     };
 
@@ -358,13 +396,20 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
+        // SAFETY: so many indices were written.
+        unsafe { set.note((0..found).map(|i| indices.wrapping_add(i).read())) };
         found
     };
 
     /// `shmem_test_all` (§9.11.9, §9.11.12): 1 if all words of the set satisfy the comparison.
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the same contract.
-        c_int::from(backoff::is_seen(|| unsafe { set.all() }))
+        let is_seen = backoff::is_seen(|| unsafe { set.all() });
+        if is_seen {
+            // SAFETY: the same contract.
+            unsafe { set.note_all() };
+        }
+        c_int::from(is_seen)
     };
 
     /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or
@@ -376,6 +421,8 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
+        // SAFETY: the same contract.
+        unsafe { set.note(found) };
         found.unwrap_or(usize::MAX)
     };
 
@@ -388,6 +435,8 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
+        // SAFETY: so many indices were written.
+        unsafe { set.note((0..found).map(|i| indices.wrapping_add(i).read())) };
         found
     };
 }

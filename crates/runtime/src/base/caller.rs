@@ -33,7 +33,7 @@ pub(crate) fn initialized_here() {
 /// has run in it, or a signal handler does. Warns if the thread level does not allow the calling
 /// thread to call.
 pub(crate) fn check(call: Call, job: &Job) {
-    if !job.settings.check {
+    if !job.settings.checks() {
         return;
     }
     if !process::is_this_process() {
@@ -72,7 +72,7 @@ pub(crate) fn calls() -> u64 {
 
 /// Ends the job with an error if another thread finalizes than the one that initialized.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
-    if job.settings.check && !is_main() {
+    if job.settings.checks() && !is_main() {
         // Cause: `shmem_finalize` in another thread than `shmem_init`. Remedy: finalize in that
         // thread.
         fail!(

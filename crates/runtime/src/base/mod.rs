@@ -17,6 +17,7 @@ pub(crate) mod members;
 pub(crate) mod observe;
 pub(crate) mod primitive;
 pub(crate) mod process;
+pub(crate) mod races;
 pub(crate) mod refusal;
 pub mod settings;
 pub(crate) mod signal_handler;

@@ -8,8 +8,10 @@
 use crate::base::call::Call;
 use crate::base::counters::{self, AccessKind, CallKind};
 use crate::base::handle::ContextHandle;
+use crate::base::races;
 use crate::base::trace::{self, Described, Ring};
 use core::ffi::c_int;
+use rushmem_race_interface::Blocks;
 use rushmem_trace::layout::Kind;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -67,6 +69,30 @@ pub(crate) struct ObservedAccess {
     pub(crate) nbytes: usize,
     /// The place of the word that the target may wait for.
     pub(crate) place: u64,
+    /// The bytes of the PE, by this PE's addresses, and those of this PE.
+    pub(crate) remote: Blocks,
+    pub(crate) local: Blocks,
+    /// The signal that follows the data; 0 for none.
+    pub(crate) signal: usize,
+    /// It is an atomic operation that changes nothing.
+    pub(crate) reads_only: bool,
+}
+
+impl ObservedAccess {
+    /// With these bytes of this PE.
+    pub(crate) fn with_local(self, local: Blocks) -> ObservedAccess {
+        ObservedAccess { local, ..self }
+    }
+
+    /// With contiguous bytes of this PE, as many as it moves.
+    pub(crate) fn with_buffer<T>(self, buffer: *const T) -> ObservedAccess {
+        self.with_local(Blocks::one(buffer.addr(), self.nbytes))
+    }
+
+    /// As an atomic operation that only reads, if it is one.
+    pub(crate) fn reading(self, reads_only: bool) -> ObservedAccess {
+        ObservedAccess { reads_only, ..self }
+    }
 }
 
 /// Describes an access to those that observe, and then makes it by calling `again`; `None` if it is
@@ -84,8 +110,11 @@ pub(crate) fn access<R>(
     if CALLED_AGAIN.replace(true) {
         return None;
     }
-    let number = begin_access(describe());
+    let observed = describe();
+    let number = begin_access(&observed);
+    races::begin(&observed);
     let result = again();
+    races::end(&observed);
     CALLED_AGAIN.set(false);
     if let (Some(ring), Some(number)) = (ring(), number) {
         ring.end(number);
@@ -94,8 +123,8 @@ pub(crate) fn access<R>(
 }
 
 /// Counts an access, and returns the number of its record.
-fn begin_access(observed: ObservedAccess) -> Option<u64> {
-    let ObservedAccess { call, kind, ctx, pe, nbytes, place } = observed;
+fn begin_access(observed: &ObservedAccess) -> Option<u64> {
+    let ObservedAccess { call, kind, ctx, pe, nbytes, place, .. } = *observed;
     if let Some(counters) = counters::get() {
         counters.access(kind, ctx, pe as u32 as usize, nbytes);
     }

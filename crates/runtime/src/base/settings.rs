@@ -81,15 +81,12 @@ settings! {
          transport_ucx, transport_ofi, and their parts such as runtime::setup";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
     /// Make checks that cost time.
-    check: bool = "SHMEM_CHECK", &[], Some("0");
+    check: Checks = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
          arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
-         followed, and that no access goes beyond a block of the symmetric heap; 0: do not; it must be the same on all PEs";
-        |value| match value? {
-            "1" => Some(true),
-            "0" => Some(false),
-            _ => None,
-        }, "0 or 1";
+         followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
+         (docs/races.md); 0: do not; it must be the same on all PEs";
+        |value| Checks::parse(value?), "0, 1 or races";
     /// Count what is sent.
     statistics: Statistics = "SHMEM_STATS", &[], Some("0");
         "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
@@ -218,6 +215,11 @@ settings! {
 }
 
 impl Settings {
+    /// Whether arguments and calls are checked.
+    pub(crate) fn checks(&self) -> bool {
+        self.check != Checks::No
+    }
+
     /// Append rows for the algorithms that the user forces.
     pub(crate) fn force(&self, table: &mut Table) {
         table.force(self.sync_algorithm);
@@ -247,6 +249,34 @@ pub fn state(row: &Setting) -> String {
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
 fn is_set(value: Option<&str>) -> Option<bool> {
     Some(value.is_some())
+}
+
+/// Which checks are made that cost time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// None.
+    No,
+    /// Those of arguments and calls.
+    Calls,
+    /// These, and races.
+    Races,
+}
+
+impl Checks {
+    fn parse(text: &str) -> Option<Checks> {
+        [Checks::No, Checks::Calls, Checks::Races].into_iter().find(|one| one.to_string() == text)
+    }
+}
+
+/// The value of the setting.
+impl fmt::Display for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Checks::No => "0",
+            Checks::Calls => "1",
+            Checks::Races => "races",
+        })
+    }
 }
 
 /// Which pages symmetric memory should have.

@@ -12,7 +12,7 @@ use crate::coll::combine::Combine;
 use crate::coll::entered::EnteredCollective;
 use crate::coll::execute::{Parts, vector_parts};
 use crate::memory::blocks;
-use crate::memory::range::symmetric;
+use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::World;
 use crate::net::order;
 use crate::sync::check::CheckedArgument;
@@ -20,6 +20,7 @@ use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
 use rushmem_collectives::pairwise;
+use rushmem_race_interface::Follows;
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -33,7 +34,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     let job = job::require(call);
     order::complete_on(call, World);
     let mut entered = EnteredCollective::of(call, job, teams().world(), None);
-    if job.settings.check {
+    if job.settings.checks() {
         blocks::require_some_guards(call, job);
         entered.agree(arguments);
     }
@@ -43,7 +44,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
-    if job::require(call).settings.check {
+    if job::require(call).settings.checks() {
         EnteredCollective::new(call, team).agree(arguments);
     }
 }
@@ -96,6 +97,12 @@ pub unsafe fn broadcast(
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
+    entered.follows(Follows::Member, root as u32);
+    match (me == root as u32, members) {
+        (true, TeamOrActiveSet::Team(_)) => {}
+        (true, _) => entered.moves(source, SymmetricRange::EMPTY),
+        (false, _) => entered.moves(SymmetricRange::EMPTY, dest),
+    }
     entered.check_apart(source, dest);
     entered.keep_up(root as u32);
     let algorithm = match members {
@@ -165,6 +172,7 @@ pub unsafe fn collect_within(
         );
     }
     let dest = symmetric(call, "dest", dest, total);
+    entered.moves(source, dest);
     let blocks = || table.windows(2).map(|ends| (ends[0], ends[1] - ends[0])).enumerate();
     if let Some(slots) = short
         && blocks().all(|(_, (_, nbytes))| nbytes <= slots.max_block())
@@ -330,6 +338,8 @@ pub unsafe fn inscan(
     let group = members.find(call);
     let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
+    let me = entered.me();
+    entered.follows(Follows::Below, me + 1);
     entered.scan(source, dest, nelems, op, false);
     0
 }
@@ -350,6 +360,8 @@ pub unsafe fn exscan(
     let group = members.find(call);
     let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
+    let me = entered.me();
+    entered.follows(Follows::Below, me);
     entered.scan(source, dest, nelems, op, true);
     if entered.me() == 0 {
         dest.clear();

@@ -12,6 +12,7 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::observe::{self, ObservedCall};
+use crate::base::races::InCollective;
 use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
@@ -34,6 +35,7 @@ use rushmem_collectives::{
     Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
+use rushmem_race_interface::Follows;
 use std::sync::TryLockError;
 
 mod in_rounds;
@@ -89,6 +91,7 @@ pub(crate) struct EnteredCollective<'a> {
     channels: std::sync::MutexGuard<'a, Channels>,
     /// Until it is left.
     _observed: ObservedCall,
+    in_collective: Option<InCollective>,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -140,8 +143,11 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let observed = if is_observed { observed(&entry) } else { ObservedCall::default() };
-        EnteredCollective { entry, job, channels, _observed: observed }
+        let (observed, in_collective) = match is_observed {
+            true => observed(&entry),
+            false => (ObservedCall::default(), None),
+        };
+        EnteredCollective { entry, job, channels, _observed: observed, in_collective }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -220,7 +226,7 @@ impl<'a> EnteredCollective<'a> {
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
     /// arguments.
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
-        if self.job.settings.check {
+        if self.job.settings.checks() {
             let number = self.entry.team.handle().0 as u64;
             let team = [(check::TEAM, number)];
             let set = self.entry.set.map(|set| {
@@ -242,10 +248,27 @@ impl<'a> EnteredCollective<'a> {
         nbytes: usize,
         more: &[CheckedArgument],
     ) {
-        if self.job.settings.check {
+        self.moves(source, dest);
+        if self.job.settings.checks() {
             let (dest, source) = (dest.offset() as u64, source.offset() as u64);
             let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
             self.agree(&[&arrays, more].concat());
+        }
+    }
+
+    /// Tells those that observe which arrays it reads and writes here.
+    #[inline]
+    pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
+        if let Some(collective) = &mut self.in_collective {
+            collective.moves(source, dest);
+        }
+    }
+
+    /// Tells them whose arrays its result comes from, if not from those of all members.
+    #[inline]
+    pub(crate) fn follows(&mut self, follows: Follows, member: u32) {
+        if let Some(collective) = &mut self.in_collective {
+            collective.follows(follows, member);
         }
     }
 
@@ -584,11 +607,15 @@ fn follow_requests(call: Call, job: &Job, team: &Team) {
 /// A collective begins that observers see.
 #[cold]
 #[inline(never)]
-fn observed(entry: &CollectiveCall<'_>) -> ObservedCall {
+fn observed(entry: &CollectiveCall<'_>) -> (ObservedCall, Option<InCollective>) {
     // Teams of one split have the same number, but others members.
     let first = u64::from(entry.members().world_pe(0).0);
     let members = digest(&[entry.number(), first]);
-    observe::call(entry.call, CallKind::Collective, || [members, entry.nth])
+    let observed = observe::call(entry.call, CallKind::Collective, || [members, entry.nth]);
+    let is_of_program = thread::carries_out().is_none();
+    let me = entry.set.map_or_else(|| entry.team.me(), ActiveSet::me).0;
+    let enter = || InCollective::enter(entry.call, members, entry.nth, entry.members().n, me);
+    (observed, is_of_program.then(enter).flatten())
 }
 
 impl Drop for EnteredCollective<'_> {

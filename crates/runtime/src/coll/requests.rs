@@ -239,7 +239,7 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
     for request in held.values() {
         request.wait();
     }
-    if let Some(first) = held.values().next().filter(|_| job.settings.check) {
+    if let Some(first) = held.values().next().filter(|_| job.settings.checks()) {
         let (n, first) = (held.len(), first.call);
         // Cause: a request that the program forgot. Remedy: call `shmemx_req_wait` for each.
         warning!(

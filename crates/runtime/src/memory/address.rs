@@ -225,7 +225,7 @@ pub(crate) fn require_place(
         refuse(call, argument, addr, nbytes, pe)
     };
     let job = job::require(call);
-    if job.settings.check {
+    if job.settings.checks() {
         caller::check(call, job);
         if segment == Segment::Heap {
             blocks::require(call, job, argument, addr, nbytes);
@@ -239,7 +239,7 @@ pub(crate) fn require_place(
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     call.require_no_exit();
     let job = job::require(call);
-    if !job.settings.check || local.nbytes == 0 {
+    if !job.settings.checks() || local.nbytes == 0 {
         return;
     }
     let addr = local.base.addr();

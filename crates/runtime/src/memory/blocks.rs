@@ -24,7 +24,7 @@ pub(crate) fn require_some_guards(call: Call, job: &Job) {
 
 /// With `SHMEM_CHECK`, ends the job with an error if a guard was overwritten.
 pub(crate) fn check_all_guards(call: Call, job: &Job) {
-    if job.settings.check {
+    if job.settings.checks() {
         require_guards(call, job, usize::MAX);
     }
 }

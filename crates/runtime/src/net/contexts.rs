@@ -222,7 +222,7 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
         // their destruction.
         fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
     };
-    let checked = entry.is_private() && job::require(call).settings.check;
+    let checked = entry.is_private() && job::require(call).settings.checks();
     if checked && entry.creator != thread::current() {
         // Cause: a thread uses a context with SHMEM_CTX_PRIVATE of another one. Remedy: give each
         // thread a context.
@@ -281,6 +281,12 @@ impl Registry {
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
+}
+
+/// Whether its team is, or was split from, `SHMEM_TEAM_SHARED`, whose atomic operations exclude
+/// those of other teams' contexts nowhere ("Atomicity Guarantees").
+pub(crate) fn is_split_from_shared(ctx: ContextHandle) -> bool {
+    slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
 /// Add a context of `team` with these members; its handle, `None` when there are too many.

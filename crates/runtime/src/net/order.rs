@@ -12,11 +12,13 @@ use crate::base::counters::{self, CallKind};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::observe;
+use crate::base::races;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
+use rushmem_race_interface::Order;
 use rushmem_transport::{Endpoint, Error};
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
@@ -34,6 +36,7 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
 fn observed_fence(call: Call, ctx: ContextHandle) {
     let _observed = observe::call(call, CallKind::Fence, || [0; 2]);
     order(call, ctx);
+    races::order(Order::Fence, ctx, 0);
 }
 
 #[inline(always)]
@@ -92,6 +95,7 @@ fn complete_observed(call: Call, ctx: ContextHandle, is_part: bool) {
     let counted = counters.map(|counters| counters.context(ctx));
     let counted = counted.map(|counters| (counters, counters.issued()));
     complete_issued(call, ctx);
+    races::order(Order::Quiet, ctx, 0);
     if let Some((counters, issued)) = counted {
         counters.complete(issued);
     }
@@ -117,6 +121,9 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
         });
     }
     complete();
+    if is_quiet && observe::any() {
+        races::order(Order::Quiet, ctx.handle(), 0);
+    }
     c_int::from(is_quiet)
 }
 
@@ -145,6 +152,9 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         job::require_pe(call, "target_pes", pe);
         if network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+        }
+        if observe::any() {
+            races::order(Order::PeQuiet, ctx.handle(), pe as u32);
         }
     }
     if npes > 0 {

@@ -16,6 +16,7 @@ use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
+use rushmem_race_interface::Blocks;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
@@ -78,7 +79,9 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     if observe::any() {
         // SAFETY: the same contract.
         let again = move || unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(kind, dest, nbytes), again).is_some() {
+        if observe::access(move || access.observed(kind, dest, nbytes).with_buffer(source), again)
+            .is_some()
+        {
             return;
         }
     }
@@ -131,7 +134,9 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     if observe::any() {
         // SAFETY: the same contract.
         let again = move || unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(kind, source, nbytes), again).is_some() {
+        if observe::access(move || access.observed(kind, source, nbytes).with_buffer(dest), again)
+            .is_some()
+        {
             return;
         }
     }
@@ -175,7 +180,9 @@ impl Access {
     /// What observers see of it. The word that the target may wait for is at `at`.
     pub(super) fn observed(self, kind: AccessKind, at: usize, nbytes: usize) -> ObservedAccess {
         let Access { call, ctx, pe, .. } = self;
-        ObservedAccess { call, kind, ctx, pe, nbytes, place: place::in_trace(at) }
+        let (remote, local) = (Blocks::one(at, nbytes), Blocks::NONE);
+        let (place, signal, reads_only) = (place::in_trace(at), 0, false);
+        ObservedAccess { call, kind, ctx, pe, nbytes, place, remote, local, signal, reads_only }
     }
 
     /// `nbytes` bytes to `dest`.
@@ -273,7 +280,10 @@ impl Access {
         condition: u64,
     ) -> u64 {
         if observe::any() {
-            let describe = move || self.observed(AccessKind::AmoFetch, dest, width.nbytes());
+            let describe = move || {
+                let reads_only = op == AmoOp::Fetch;
+                self.observed(AccessKind::AmoFetch, dest, width.nbytes()).reading(reads_only)
+            };
             let again = move || self.fetch(dest, width, op, operand, condition);
             if let Some(old) = observe::access(describe, again) {
                 return old;
@@ -330,7 +340,10 @@ impl Access {
         condition: u64,
     ) {
         if observe::any() {
-            let describe = move || self.observed(AccessKind::AmoFetchNbi, dest, width.nbytes());
+            let describe = move || {
+                let observed = self.observed(AccessKind::AmoFetchNbi, dest, width.nbytes());
+                observed.with_buffer(fetched).reading(op == AmoOp::Fetch)
+            };
             // SAFETY: the same contract.
             let again =
                 move || unsafe { self.fetch_nbi(fetched, dest, width, op, operand, condition) };
@@ -412,7 +425,11 @@ impl Access {
         };
         // The put and its signal count once, by the bytes of the data.
         if observe::any() {
-            let describe = move || self.observed(kind, sig_addr, nbytes);
+            let describe = move || {
+                let observed = self.observed(kind, sig_addr, nbytes).with_buffer(source);
+                let remote = Blocks::one(dest, nbytes);
+                ObservedAccess { remote, signal: sig_addr, ..observed }
+            };
             // SAFETY: the same contract.
             let again = move || unsafe {
                 self.put_signal(dest, source, nbytes, sig_addr, signal, op, completion)
@@ -477,7 +494,7 @@ impl Access {
     /// put.
     #[cold]
     fn check_signal(self, dest: usize, nbytes: usize, sig_addr: usize) {
-        if job::require(self.call).settings.check {
+        if job::require(self.call).settings.checks() {
             // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
             fail!(
                 self.call,

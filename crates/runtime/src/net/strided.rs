@@ -6,10 +6,11 @@
 #![allow(unsafe_code)]
 
 use crate::base::counters::AccessKind;
-use crate::base::observe;
+use crate::base::observe::{self, ObservedAccess};
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
+use rushmem_race_interface::Blocks;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
 
 /// Bytes of blocks that are copied here to travel together.
@@ -32,7 +33,12 @@ impl Access {
     ) {
         let nbytes = span(block, block, nblocks);
         if observe::any() {
-            let describe = move || self.observed(AccessKind::PutStrided, dest, nbytes);
+            let describe = move || {
+                let observed = self.observed(AccessKind::PutStrided, dest, nbytes);
+                let [remote, local] = [(dest, dst), (source.addr(), sst)]
+                    .map(|(addr, stride)| Blocks { addr, nbytes: block, stride, n: nblocks });
+                ObservedAccess { remote, local, ..observed }
+            };
             // SAFETY: the same contract.
             let again =
                 move || unsafe { self.put_strided(dest, source, (dst, sst), block, nblocks) };
@@ -96,7 +102,12 @@ impl Access {
     ) {
         let nbytes = span(block, block, nblocks);
         if observe::any() {
-            let describe = move || self.observed(AccessKind::GetStrided, source, nbytes);
+            let describe = move || {
+                let observed = self.observed(AccessKind::GetStrided, source, nbytes);
+                let [remote, local] = [(source, sst), (dest.addr(), dst)]
+                    .map(|(addr, stride)| Blocks { addr, nbytes: block, stride, n: nblocks });
+                ObservedAccess { remote, local, ..observed }
+            };
             // SAFETY: the same contract.
             let again =
                 move || unsafe { self.get_strided(dest, source, (dst, sst), block, nblocks) };

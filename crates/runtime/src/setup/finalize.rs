@@ -8,6 +8,7 @@ use crate::base::call::{self, Call, fail};
 use crate::base::caller;
 use crate::base::job;
 use crate::base::process;
+use crate::base::races;
 use crate::base::stdio;
 use crate::base::time::nanoseconds;
 use crate::base::warning::warning;
@@ -63,6 +64,7 @@ pub(super) fn close(call: Call) {
         process::decrement_inits();
         return;
     }
+    races::close();
     if let Some(counted) = counted {
         statistics::put_out(call, job, counted);
     }

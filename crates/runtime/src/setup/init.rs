@@ -1,14 +1,14 @@
 //! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
 #![allow(unsafe_code)]
 
-use super::{connect, finalize, join, leave, statistics, threads, trace, watchdog};
+use super::{connect, finalize, join, leave, races, statistics, threads, trace, watchdog};
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::base::job::{self, Job};
 use crate::base::observe::{self, Observer};
 use crate::base::process;
-use crate::base::settings::Statistics;
+use crate::base::settings::{Checks, Statistics};
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
 use crate::sync::{status, writes};
@@ -60,11 +60,14 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
-    if job.settings.check {
+    if job.settings.checks() {
         observe::add(Observer::Check);
     }
+    if job.settings.check == Checks::Races {
+        races::open(call, job);
+    }
     let traced = job.settings.trace.is_some();
-    let observed = job.settings.check || counted || traced || writes::are_wanted(&job.settings);
+    let observed = job.settings.checks() || counted || traced || writes::are_wanted(&job.settings);
     if observed {
         writes::begin();
     }
@@ -99,7 +102,7 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are
     // the blocks that it handed out.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
-    *job.allocator() = Some(if job.settings.check { allocator.guarded() } else { allocator });
+    *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
     job
 }

@@ -140,7 +140,7 @@ impl Identified {
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
-            check: self.settings.check,
+            check: self.settings.check.to_string(),
             statistics: self.settings.statistics != Statistics::No,
             traced: self.settings.trace.is_some(),
             forced: algorithms::forced(&self.algorithms),
@@ -240,7 +240,7 @@ impl Exchanged {
             );
         }
         if let Some(pe) = records.iter().position(|r| r.check != own.check) {
-            let (here, there) = (u8::from(own.check), u8::from(!own.check));
+            let (here, there) = (&own.check, &records[pe].check);
             // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,

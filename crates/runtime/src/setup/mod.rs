@@ -19,6 +19,7 @@ mod node_peers;
 mod path;
 mod probe;
 mod queries;
+mod races;
 mod record;
 mod statistics;
 mod threads;

@@ -15,9 +15,8 @@ pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,
     /// The value of `SHMEM_HUGE_PAGES`.
     pub(super) huge_pages: String,
-    /// Whether it makes the checks of `SHMEM_CHECK`, with which blocks of the heap lie at other
-    /// places.
-    pub(super) check: bool,
+    /// The value of `SHMEM_CHECK`, with which blocks of the heap may lie at other places.
+    pub(super) check: String,
     /// Whether it counts what it sends, for which all meet at the last finalize.
     pub(super) statistics: bool,
     /// Whether it records a trace, for which all compare their clocks.

@@ -191,7 +191,7 @@ fn report(
 
 /// Ends the job with an error when `source` and `dest` overlap but are not the same array.
 pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
-    if job.settings.check && source.overlaps(dest) && !dest.starts_with(source) {
+    if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
         // Cause: `shmem_int_sum_reduce(team, x, x + 1, 2)`; `SHMEM_CHECK=1` finds it.
         fail!(
             call,
@@ -210,7 +210,7 @@ pub(crate) fn apart_or_in_place(
     source: SymmetricRange,
     dest: SymmetricRange,
 ) {
-    if !job.settings.check {
+    if !job.settings.checks() {
         return;
     }
     apart(call, job, source, dest);

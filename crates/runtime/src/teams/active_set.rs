@@ -80,7 +80,7 @@ impl ActiveSet {
         let job = job::require(call);
         let members = members(call, job, triplet);
         let me = members.team_pe(job.me()).expect("the calling PE is a member");
-        let psync_use = job.settings.check.then(|| {
+        let psync_use = job.settings.checks().then(|| {
             // It says why it is none.
             place(call, psync);
             PsyncUse::begin(call, job, triplet, psync)

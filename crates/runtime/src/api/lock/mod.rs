@@ -29,6 +29,7 @@ use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
 use crate::base::observe;
+use crate::base::races;
 use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::{place, range};
@@ -225,6 +226,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
         lock.wait(Some(last), || lock.is_granted());
         turns::hold(lock.address(), true);
     }
+    races::lock(lock.word, true);
 }
 
 /// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
@@ -239,6 +241,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     }
     lock.prepare();
     if lock.other(lock.replace_last(0, lock.name()), Pe(lock.home as u32)).is_none() {
+        races::lock(lock.word, true);
         return 0;
     }
     turns::pass(lock.address());
@@ -261,6 +264,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         );
     }
     order::complete_on(call, World);
+    races::lock(lock.word, false);
     if lock.next().is_some() || !lock.retire() {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);

@@ -1,0 +1,203 @@
+//! What the runtime and the detector say to each other.
+//!
+//! The runtime opens the detector's library when `SHMEM_CHECK=races` asks for it, and gets a
+//! [`Detector`]. Both are of one build; the layout is C's nevertheless, since they are two
+//! libraries.
+#![allow(unsafe_code)]
+
+use core::ffi::c_int;
+
+/// The symbol of the library whose value is a [`Detector`].
+pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
+/// The version of this interface.
+pub const VERSION: u32 = 1;
+/// The name of the library.
+pub const LIBRARY: &str = "librushmem-race.so.1";
+
+/// The functions of the detector.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Detector {
+    /// [`VERSION`] of its build.
+    pub version: u32,
+    /// Makes the memory that the detectors of all PEs share; its descriptor, or the negative number
+    /// of an error.
+    pub create: extern "C" fn(&Opening) -> c_int,
+    /// Attaches to that memory, as process and descriptor; 0, or the number of an error.
+    pub attach: extern "C" fn(&Opening, pid: u32, fd: c_int) -> c_int,
+    /// An access to symmetric memory begins.
+    pub begin: extern "C" fn(&Access),
+    /// A blocking access is done.
+    pub end: extern "C" fn(&Access),
+    /// A fence or a quiet.
+    pub order: extern "C" fn(Order, ctx: u64, pe: u32),
+    /// A wait or test has seen what it was to see of a word of this PE.
+    pub seen: extern "C" fn(addr: usize),
+    /// The calling PE enters a collective.
+    pub enter: extern "C" fn(&Collective),
+    /// It leaves a collective.
+    pub leave: extern "C" fn(&Collective),
+    /// It gets a lock, or gives it up.
+    pub lock: extern "C" fn(addr: usize, is_taken: bool),
+    /// A block of the heap is allocated, or freed.
+    pub block: extern "C" fn(call: Text, addr: usize, nbytes: usize, is_allocated: bool),
+    /// The library is finalized: says what was checked.
+    pub close: extern "C" fn(),
+}
+
+/// A string of the runtime that lives as long as the process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    start: *const u8,
+    nbytes: usize,
+}
+
+impl Text {
+    /// Of a string.
+    pub const fn new(text: &'static str) -> Text {
+        Text { start: text.as_ptr(), nbytes: text.len() }
+    }
+
+    /// The string.
+    pub fn get(self) -> &'static str {
+        // SAFETY: made of a string that lives as long as the process.
+        let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
+        // SAFETY: the same.
+        unsafe { std::str::from_utf8_unchecked(bytes) }
+    }
+}
+
+/// The job and its memory, as this PE has them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Opening {
+    /// This PE.
+    pub pe: u32,
+    /// How many there are.
+    pub n_pes: u32,
+    /// Bytes of each heap.
+    pub heap_bytes: usize,
+    /// Bytes of the static data of each PE.
+    pub static_bytes: usize,
+    /// `n_pes` addresses of the heaps in this process; 0 where one is not mapped.
+    pub heaps: *const usize,
+    /// The same of the static data.
+    pub statics: *const usize,
+}
+
+/// A kind of access.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A blocking put.
+    Put,
+    /// A put that is complete at the next quiet.
+    PutNbi,
+    /// A blocking get.
+    Get,
+    /// A get that is complete at the next quiet.
+    GetNbi,
+    /// An atomic operation without a result.
+    Update,
+    /// One with a result.
+    Fetch,
+    /// One with a result at the next quiet.
+    FetchNbi,
+}
+
+/// Blocks of bytes at equal distances.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    /// Where the first one begins.
+    pub addr: usize,
+    /// Bytes of each.
+    pub nbytes: usize,
+    /// Bytes from the start of one to that of the next.
+    pub stride: usize,
+    /// How many they are.
+    pub n: usize,
+}
+
+impl Blocks {
+    /// Contiguous bytes.
+    pub const fn one(addr: usize, nbytes: usize) -> Blocks {
+        Blocks { addr, nbytes, stride: nbytes, n: 1 }
+    }
+
+    /// No bytes at all.
+    pub const NONE: Blocks = Blocks::one(0, 0);
+}
+
+/// An access to symmetric memory of a PE.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// The routine.
+    pub call: Text,
+    /// What it does.
+    pub operation: Operation,
+    /// An atomic operation that changes nothing.
+    pub reads_only: bool,
+    /// The context belongs to `SHMEM_TEAM_SHARED`.
+    pub of_shared: bool,
+    /// The context.
+    pub ctx: u64,
+    /// The PE.
+    pub pe: u32,
+    /// Its bytes, by the addresses that this PE has for its own.
+    pub remote: Blocks,
+    /// Those of this PE.
+    pub local: Blocks,
+    /// The signal that follows the data; 0 for none.
+    pub signal: usize,
+}
+
+/// A routine that orders.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `shmem_fence`
+    Fence,
+    /// `shmem_quiet`
+    Quiet,
+    /// `shmem_pe_quiet` for one PE
+    PeQuiet,
+}
+
+/// Of which members' accesses before the call a member knows when it leaves a collective.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Of all members.
+    All,
+    /// Of one: the root.
+    Member,
+    /// Of those below a number.
+    Below,
+}
+
+/// A collective.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Collective {
+    /// The routine.
+    pub call: Text,
+    /// A number of the team or active set.
+    pub team: u64,
+    /// Which collective on it this is.
+    pub nth: u64,
+    /// The number of members.
+    pub n: u32,
+    /// This one.
+    pub me: u32,
+    /// Whom it follows.
+    pub follows: Follows,
+    /// The root, or the number.
+    pub member: u32,
+    /// What it reads here.
+    pub source: Blocks,
+    /// What it writes here.
+    pub dest: Blocks,
+}

@@ -1,0 +1,173 @@
+//! Who makes accesses: the threads of PEs, and operations in flight.
+//!
+//! An operation in flight is not of the thread that has issued it, since nothing of that thread
+//! waits for it until a quiet. Those of one context to one PE are one actor, which a fence orders;
+//! those that a signal follows are one for each signal, since the signal covers them alone; gets
+//! are one for each context, which a quiet alone completes.
+
+use crate::areas::{Areas, Counter, MAX_ACTORS};
+use crate::clock::{Actor, Clock, Epoch};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What an actor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A thread, by the order in which they came.
+    Thread(u32),
+    /// Puts and atomic operations in flight to a PE.
+    InFlight(u32),
+    /// Gets in flight.
+    Fetching,
+}
+
+/// An actor of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// The PE.
+    pub pe: u32,
+    /// What of it.
+    pub role: Role,
+}
+
+impl Who {
+    fn word(self) -> u64 {
+        let (role, detail) = match self.role {
+            Role::Thread(number) => (1, number),
+            Role::InFlight(pe) => (2, pe),
+            Role::Fetching => (3, 0),
+        };
+        u64::from(self.pe) << 40 | role << 32 | u64::from(detail)
+    }
+
+    /// The actor of a number.
+    pub fn find(areas: &Areas, actor: Actor) -> Who {
+        let word = areas.actors[usize::from(actor)].load(Relaxed);
+        let role = match word >> 32 & 0xff {
+            1 => Role::Thread(word as u32),
+            2 => Role::InFlight(word as u32),
+            _ => Role::Fetching,
+        };
+        Who { pe: (word >> 40) as u32, role }
+    }
+
+    /// A number for a new actor; `None` if there are too many.
+    pub fn enroll(self, areas: &Areas) -> Option<Actor> {
+        let number = areas.counter(Counter::Actors).fetch_add(1, Relaxed) + 1;
+        if number >= MAX_ACTORS as u64 {
+            areas.counter(Counter::Full).store(1, Relaxed);
+            return None;
+        }
+        areas.actors[number as usize].store(self.word(), Relaxed);
+        Some(number as Actor)
+    }
+}
+
+/// A thread of this process.
+#[derive(Default)]
+pub struct Thread {
+    /// 0 until the thread is known.
+    pub actor: Actor,
+    /// What it knows. Its own entry is the epoch of its next access.
+    pub clock: Clock,
+}
+
+impl Thread {
+    /// The epoch of its next access.
+    #[inline]
+    pub fn epoch(&self) -> Epoch {
+        self.clock.of(self.actor)
+    }
+
+    /// Begins a new epoch: others that have this clock do not know of what comes now.
+    pub fn advance(&mut self) {
+        let next = self.epoch() + 1;
+        self.clock.raise(self.actor, next);
+    }
+}
+
+thread_local! {
+    /// The calling thread.
+    pub static THREAD: RefCell<Thread> = RefCell::default();
+}
+
+/// Operations in flight of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Their actor.
+    pub actor: Actor,
+    /// The last one.
+    pub last: Epoch,
+    /// The last one that a fence came after.
+    pub fenced: Epoch,
+}
+
+impl Flight {
+    fn new(areas: &Areas, who: Who) -> Option<Flight> {
+        Some(Flight { actor: who.enroll(areas)?, last: 0, fenced: 0 })
+    }
+
+    /// One more operation.
+    pub fn next(&mut self) -> Epoch {
+        self.last += 1;
+        self.last
+    }
+}
+
+/// What is in flight on a context.
+#[derive(Default)]
+pub struct Context {
+    /// By PE and signal; 0 is none.
+    puts: HashMap<(u32, usize), Flight>,
+    gets: Option<Flight>,
+    /// Words whose values the next quiet brings.
+    pub fetched: Vec<u64>,
+}
+
+/// Signals to one PE that are told apart.
+const MAX_SIGNALS: usize = 64;
+
+impl Context {
+    /// Puts to a PE that `signal` follows, or none.
+    pub fn puts(&mut self, areas: &Areas, me: u32, pe: u32, signal: usize) -> Option<&mut Flight> {
+        let signal = if signal == 0 { 0 } else { 1 + signal / 8 % MAX_SIGNALS };
+        if !self.puts.contains_key(&(pe, signal)) {
+            let flight = Flight::new(areas, Who { pe: me, role: Role::InFlight(pe) })?;
+            self.puts.insert((pe, signal), flight);
+        }
+        self.puts.get_mut(&(pe, signal))
+    }
+
+    /// Gets.
+    pub fn gets(&mut self, areas: &Areas, me: u32) -> Option<&mut Flight> {
+        if self.gets.is_none() {
+            self.gets = Flight::new(areas, Who { pe: me, role: Role::Fetching });
+        }
+        self.gets.as_mut()
+    }
+
+    /// What fences have ordered of the puts to a PE.
+    pub fn fenced(&self, pe: u32) -> Vec<(Actor, Epoch)> {
+        let to_pe = self.puts.iter().filter(|((to, _), flight)| *to == pe && flight.fenced > 0);
+        to_pe.map(|(_, flight)| (flight.actor, flight.fenced)).collect()
+    }
+
+    /// A fence.
+    pub fn fence(&mut self) {
+        self.puts.values_mut().for_each(|flight| flight.fenced = flight.last);
+    }
+
+    /// A quiet, to one PE or all of them: what `clock` knows then.
+    pub fn quiet(&mut self, pe: Option<u32>, clock: &mut Clock) {
+        for ((to, _), flight) in &mut self.puts {
+            if pe.is_none_or(|pe| pe == *to) {
+                flight.fenced = flight.last;
+                clock.raise(flight.actor, flight.last);
+            }
+        }
+        if let Some(gets) = self.gets.filter(|_| pe.is_none()) {
+            clock.raise(gets.actor, gets.last);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! How the shared memory is divided: tables, clocks, and the shadow of each PE's memory.
+
+use crate::shadow::{PAGE, PAGE_WORDS, Page};
+use crate::shared::{Arena, Words};
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+/// Words of counters.
+const HEAD: usize = 64;
+/// The most actors of a job.
+pub const MAX_ACTORS: usize = 1 << 16;
+/// The most places of the program that are told apart.
+pub const MAX_SITES: usize = 1 << 16;
+/// Words of one.
+pub const SITE_WORDS: usize = 16;
+/// The most files from which a program is loaded, and the words of one path.
+pub const MAX_MODULES: usize = 64;
+/// Words of the path of a file.
+pub const MODULE_WORDS: usize = 33;
+/// The most pairs of places that are reported, each a key and a count.
+pub const MAX_PAIRS: usize = 1 << 12;
+/// Words by which PEs synchronize: a key and a clock each.
+pub const SYNC_ENTRIES: usize = 1 << 22;
+/// Entries of them that have one lock.
+pub const SYNC_STRIPE: usize = 1 << 8;
+/// Collectives that members are in.
+pub const MAX_MEETINGS: usize = 1 << 12;
+/// Words of one.
+pub const MEETING_WORDS: usize = 8;
+/// Words of clocks.
+const ARENA: usize = 1 << 28;
+
+/// The parts of the shared memory.
+#[derive(Clone, Copy)]
+pub struct Areas {
+    /// Counters.
+    pub head: Words,
+    /// What each actor is.
+    pub actors: Words,
+    /// Places of the program.
+    pub sites: Words,
+    /// The files that these are in.
+    pub modules: Words,
+    /// Pairs of them that were reported.
+    pub pairs: Words,
+    /// Locks of the words by which PEs synchronize.
+    pub sync_locks: Words,
+    /// These words.
+    pub sync: Words,
+    /// Collectives.
+    pub meetings: Words,
+    /// Clocks.
+    pub arena: Arena,
+    shadow: Words,
+    pages_of_heap: usize,
+    pages_of_pe: usize,
+}
+
+/// The segment of a symmetric address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Segment {
+    /// The symmetric heap.
+    Heap,
+    /// Static data.
+    Static,
+}
+
+/// Symmetric bytes, from the start of a segment of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The PE.
+    pub pe: u32,
+    /// The segment.
+    pub segment: Segment,
+    /// Bytes from its start.
+    pub offset: usize,
+}
+
+impl Areas {
+    const SIZES: [usize; 9] = [
+        HEAD,
+        MAX_ACTORS,
+        MAX_SITES * SITE_WORDS,
+        MAX_MODULES * MODULE_WORDS,
+        MAX_PAIRS * 2,
+        SYNC_ENTRIES / SYNC_STRIPE,
+        SYNC_ENTRIES * 2,
+        MAX_MEETINGS * MEETING_WORDS,
+        ARENA,
+    ];
+
+    fn pages([heap_bytes, static_bytes]: [usize; 2]) -> [usize; 2] {
+        [heap_bytes.div_ceil(PAGE), (heap_bytes.div_ceil(PAGE)) + static_bytes.div_ceil(PAGE)]
+    }
+
+    /// Words of all of it.
+    pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
+        let [_, of_pe] = Areas::pages(segments);
+        Areas::SIZES.iter().sum::<usize>() + n_pes as usize * of_pe * PAGE_WORDS
+    }
+
+    /// The parts of `words`.
+    pub fn new(words: Words, segments: [usize; 2]) -> Areas {
+        let mut rest = words;
+        let mut next = |nwords: usize| {
+            let (part, after) = rest.split_at(nwords);
+            rest = after;
+            part
+        };
+        let [head, actors, sites, modules, pairs, sync_locks, sync, meetings, arena] =
+            Areas::SIZES.map(&mut next);
+        let [pages_of_heap, pages_of_pe] = Areas::pages(segments);
+        let arena = Arena::new(arena);
+        let shadow = rest;
+        Areas {
+            head,
+            actors,
+            sites,
+            modules,
+            pairs,
+            sync_locks,
+            sync,
+            meetings,
+            arena,
+            shadow,
+            pages_of_heap,
+            pages_of_pe,
+        }
+    }
+
+    /// The page of a place.
+    pub fn page(&self, place: Place) -> Page<'static> {
+        let of_segment = if place.segment == Segment::Heap { 0 } else { self.pages_of_heap };
+        let index = place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE;
+        Page(&self.shadow[index * PAGE_WORDS..][..PAGE_WORDS])
+    }
+}
+
+/// The parts of `nbytes` bytes at `offset` on each page: the offset of the page, and which bytes
+/// of it.
+pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let end = offset + nbytes;
+    (offset / PAGE..end.div_ceil(PAGE)).map(move |page| {
+        let start = page * PAGE;
+        (start, offset.max(start) - start..end.min(start + PAGE) - start)
+    })
+}
+
+/// A counter of the head.
+#[derive(Clone, Copy)]
+pub enum Counter {
+    /// Races that were found, each time.
+    Found = 0,
+    /// Reports that were written.
+    Reported = 1,
+    /// Actors.
+    Actors = 2,
+    /// A table is full, so that nothing is checked any more.
+    Full = 3,
+    /// Operations that were checked.
+    Operations = 4,
+    /// Loads and stores of the program that were checked.
+    Accesses = 5,
+    /// The lock of the table of sites.
+    Sites = 6,
+    /// The lock of reports.
+    Reports = 7,
+    /// The lock of collectives.
+    Meetings = 8,
+    /// PEs that have finalized.
+    Closed = 9,
+}
+
+impl Areas {
+    /// A counter.
+    pub fn counter(&self, counter: Counter) -> &'static AtomicU64 {
+        &self.head[counter as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_cut_at_pages() {
+        let parts: Vec<_> = by_page(4000, 5000).collect();
+        assert_eq!(parts, [(0, 4000..4096), (4096, 0..4096), (8192, 0..808)]);
+        assert_eq!(by_page(4096, 4096).collect::<Vec<_>>(), [(4096, 0..4096)]);
+        assert_eq!(by_page(10, 0).count(), 1, "an empty part, of no bytes");
+    }
+}

@@ -1,0 +1,138 @@
+//! Vector clocks: for each actor the last of its accesses that an actor knows to be done (C. J.
+//! Fidge, 1988; F. Mattern, 1989).
+//!
+//! An access with a larger number is concurrent. Clocks grow with the actors that a job has.
+
+use crate::shared::Arena;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The number of an actor: a thread, or operations in flight. 0 is none.
+pub type Actor = u16;
+/// Which access of its actor an access is, as far as clocks tell them apart.
+pub type Epoch = u32;
+
+/// A clock of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clock(Vec<Epoch>);
+
+impl Clock {
+    /// The last access of an actor that is known to be done; 0 for none.
+    #[inline]
+    pub fn of(&self, actor: Actor) -> Epoch {
+        self.0.get(usize::from(actor)).copied().unwrap_or(0)
+    }
+
+    /// Knows accesses of an actor up to `epoch`.
+    pub fn raise(&mut self, actor: Actor, epoch: Epoch) {
+        let index = usize::from(actor);
+        if index >= self.0.len() {
+            self.0.resize(index + 1, 0);
+        }
+        self.0[index] = self.0[index].max(epoch);
+    }
+
+    /// Knows what `other` knows.
+    pub fn join(&mut self, other: &Clock) {
+        if other.0.len() > self.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            *own = (*own).max(*other);
+        }
+    }
+}
+
+/// A clock in shared memory: one word names its block and counts the entries. The caller holds a
+/// lock for it.
+pub struct SharedClock<'a>(pub &'a AtomicU64);
+
+/// Bits of the word for the number of entries.
+const LENGTH_BITS: u32 = 17;
+
+impl SharedClock<'_> {
+    fn place(&self) -> (u64, usize) {
+        let word = self.0.load(Relaxed);
+        (word >> LENGTH_BITS, (word & ((1 << LENGTH_BITS) - 1)) as usize)
+    }
+
+    /// Knows what `clock` knows; whether there was room for that.
+    pub fn join(&self, arena: Arena, clock: &Clock) -> bool {
+        let (at, len) = self.place();
+        let own = arena.block(at, len);
+        for (own, other) in own.iter().zip(&clock.0) {
+            own.fetch_max(u64::from(*other), Relaxed);
+        }
+        if clock.0.len() <= len {
+            return true;
+        }
+        let Some(grown) = arena.take(clock.0.len()) else { return false };
+        let block = arena.block(grown, clock.0.len());
+        for (i, (word, other)) in block.iter().zip(&clock.0).enumerate() {
+            let own = own.get(i).map_or(0, |word| word.load(Relaxed));
+            word.store(own.max(u64::from(*other)), Relaxed);
+        }
+        if len > 0 {
+            arena.give(at, len);
+        }
+        self.0.store(grown << LENGTH_BITS | clock.0.len() as u64, Relaxed);
+        true
+    }
+
+    /// Lets `clock` know what this one knows.
+    pub fn join_into(&self, arena: Arena, clock: &mut Clock) {
+        let (at, len) = self.place();
+        for (actor, word) in arena.block(at, len).iter().enumerate() {
+            let epoch = word.load(Relaxed) as Epoch;
+            if epoch > 0 {
+                clock.raise(actor as Actor, epoch);
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self, arena: Arena) {
+        let (at, len) = self.place();
+        if len > 0 {
+            arena.give(at, len);
+        }
+        self.0.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_join() {
+        let (mut a, mut b) = (Clock::default(), Clock::default());
+        a.raise(3, 7);
+        b.raise(3, 5);
+        b.raise(9, 1);
+        a.join(&b);
+        assert_eq!((a.of(3), a.of(9), a.of(4), a.of(100)), (7, 1, 0, 0));
+    }
+
+    #[test]
+    fn a_shared_clock_grows_and_is_forgotten() {
+        let words: Vec<AtomicU64> = (0..4096).map(|_| AtomicU64::new(0)).collect();
+        let arena = Arena::new(words.leak());
+        let word = AtomicU64::new(0);
+        let shared = SharedClock(&word);
+        for (actor, epoch) in [(1, 4), (2, 9), (40, 3), (1, 2)] {
+            let mut clock = Clock::default();
+            clock.raise(actor, epoch);
+            assert!(shared.join(arena, &clock));
+        }
+        let mut known = Clock::default();
+        shared.join_into(arena, &mut known);
+        assert_eq!([1, 2, 3, 40].map(|actor| known.of(actor)), [4, 9, 0, 3]);
+        shared.clear(arena);
+        let mut known = Clock::default();
+        shared.join_into(arena, &mut known);
+        assert_eq!(known, Clock::default());
+        let mut large = Clock::default();
+        large.raise(9000, 1);
+        assert!(!shared.join(arena, &large), "more than the arena has");
+    }
+}

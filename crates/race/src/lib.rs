@@ -1,0 +1,23 @@
+//! The race detector of Rushmem: it tells which accesses to symmetric memory nothing orders.
+//!
+//! Each PE checks its own calls, and, in a program that was compiled for it, its own loads and
+//! stores. What it remembers of them is in memory that all PEs share ([`areas`]): the PE that
+//! makes an access to the memory of another one marks it there. Whether two accesses are ordered
+//! is known by vector clocks ([`clock`]) of threads and of operations in flight ([`actors`]), which
+//! are joined where OpenSHMEM orders ([`sync_words`], [`meetings`]).
+//!
+//! This crate is a part of librushmem-race, which the runtime opens only where it is asked for.
+
+pub mod access;
+pub mod actors;
+pub mod areas;
+pub mod clock;
+pub mod meetings;
+pub mod private;
+pub mod process;
+pub mod report;
+pub mod shadow;
+pub mod shared;
+pub mod sites;
+pub mod symbols;
+pub mod sync_words;

@@ -1,0 +1,46 @@
+//! The shadow of the private memory of this process: local buffers of operations, and what its
+//! threads access beside them.
+//!
+//! Pages get a shadow when the library accesses them, or, once the program has several threads,
+//! when anybody does.
+
+use crate::shadow::{PAGE, PAGE_WORDS, Page};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Bits of an address that a table of pages covers, and those of all tables.
+const TABLE_BITS: u32 = 28;
+const ADDRESS_BITS: u32 = 47;
+const PAGES: usize = (1 << TABLE_BITS) / PAGE;
+const TABLES: usize = 1 << (ADDRESS_BITS - TABLE_BITS);
+
+type Table = Box<[OnceLock<Box<[AtomicU64]>>]>;
+
+static SHADOW: [OnceLock<Table>; TABLES] = [const { OnceLock::new() }; TABLES];
+static THREADS: AtomicBool = AtomicBool::new(false);
+static USED: AtomicBool = AtomicBool::new(false);
+
+/// The program has several threads from now on.
+pub fn have_threads() {
+    THREADS.store(true, Relaxed);
+}
+
+/// Whether accesses of the program to private memory are to be looked at.
+#[inline]
+pub fn is_watched() -> bool {
+    USED.load(Relaxed) || THREADS.load(Relaxed)
+}
+
+/// The shadow of the page of an address, if it has one, or is to get one.
+pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
+    let table = SHADOW.get(addr >> TABLE_BITS)?;
+    let index = addr % (1 << TABLE_BITS) / PAGE;
+    let words = if of_library || THREADS.load(Relaxed) {
+        USED.store(true, Relaxed);
+        let table = table.get_or_init(|| (0..PAGES).map(|_| OnceLock::new()).collect());
+        table[index].get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect())
+    } else {
+        table.get()?[index].get()?
+    };
+    Some(Page(words))
+}

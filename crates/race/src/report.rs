@@ -1,0 +1,236 @@
+//! What is said of a race.
+
+use crate::access::{Domain, Kind, Record};
+use crate::actors::{Role, Who};
+use crate::areas::{Areas, Counter, MAX_PAIRS, Place, Segment};
+use crate::process::Process;
+use crate::shared::lock;
+use crate::sites::{self, Site};
+use crate::symbols::{self, Source};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Reports that are written; further ones are counted.
+const LIMIT: u64 = 100;
+/// What a report to the terminal begins with, and further frames of a place.
+const SUPPRESSIONS: &str = "SHMEM_RACES_SUPPRESSIONS";
+const JSON: &str = "SHMEM_RACES_JSON";
+
+/// Memory on which a race is.
+#[derive(Clone, Copy, Debug)]
+pub enum Memory {
+    /// Symmetric memory of a PE.
+    Symmetric(Place),
+    /// Memory of this process.
+    Private(usize),
+}
+
+/// One of the two accesses, resolved.
+struct Side {
+    who: Who,
+    what: String,
+    nbytes: u32,
+    sources: Vec<Source>,
+    in_flight: bool,
+}
+
+impl Side {
+    fn new(areas: &Areas, record: &Record) -> Side {
+        let site = sites::get(areas, record.site);
+        let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
+        let what = match (site.call.as_str(), record.kind) {
+            ("", kind) if kind == Kind::STORE => "store".to_owned(),
+            ("", kind) if kind == Kind::LOAD => "load".to_owned(),
+            ("", _) => "atomic operation of the language".to_owned(),
+            (call, _) => call.to_owned(),
+        };
+        let sources = site.frames.iter().map(|(module, at)| symbols::source(module, *at)).collect();
+        let who = Who::find(areas, record.actor);
+        let in_flight = !matches!(who.role, Role::Thread(_));
+        Side { who, what, nbytes: record.nbytes, sources, in_flight }
+    }
+
+    fn line(&self) -> String {
+        let mut line = format!("  PE {}", self.who.pe);
+        if let Role::Thread(number @ 1..) = self.who.role {
+            let _ = write!(line, ", thread {number}");
+        }
+        let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
+        match self.sources.first() {
+            Some(source) => {
+                let _ = write!(line, "{source}");
+            }
+            None => line.push_str("an unknown place"),
+        }
+        if self.in_flight {
+            line.push_str(", in flight since then");
+        }
+        for source in self.sources.iter().skip(1) {
+            let _ = write!(line, "\n      called at {source}");
+        }
+        line
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let frame = |source: &Source| json!({"function": source.function, "file": source.file, "line": source.line});
+        let thread = match self.who.role {
+            Role::Thread(number) => Some(number),
+            _ => None,
+        };
+        json!({
+            "pe": self.who.pe, "thread": thread, "access": self.what, "nbytes": self.nbytes,
+            "in_flight": self.in_flight, "frames": self.sources.iter().map(frame).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Counts a race between `new`, an access to `memory`, and `old`, and reports it if no race between
+/// these places was.
+pub fn race(process: &Process, memory: Memory, new: &Record, old: &Record) {
+    let areas = &process.areas;
+    if !is_new(areas, new.site, old.site) {
+        areas.counter(Counter::Found).fetch_add(1, Relaxed);
+        return;
+    }
+    let sides = [Side::new(areas, old), Side::new(areas, new)];
+    let (object, text) = describe(process, memory, &sides, old, new);
+    if is_suppressed(&object, &sides) {
+        return;
+    }
+    areas.counter(Counter::Found).fetch_add(1, Relaxed);
+    if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
+        return;
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    if let Ok(path) = std::env::var(JSON) {
+        let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        if let Err(error) = written {
+            let _ = writeln!(std::io::stderr(), "{JSON}: {path} cannot be written: {error}");
+        }
+    }
+}
+
+fn describe(
+    process: &Process,
+    memory: Memory,
+    sides: &[Side; 2],
+    old: &Record,
+    new: &Record,
+) -> (String, String) {
+    let object = match memory {
+        Memory::Symmetric(place) => object(process, place, new.nbytes.min(old.nbytes)),
+        Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", process.me),
+    };
+    let [first, second] = [sides[0].line(), sides[1].line()];
+    let advice = advice(sides, old, new);
+    (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
+}
+
+/// Whether the pair of places is new; it is then known.
+fn is_new(areas: &Areas, a: u32, b: u32) -> bool {
+    let key = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
+    let _held = lock(areas.counter(Counter::Reports));
+    for i in 0..MAX_PAIRS {
+        let at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize + i;
+        let pair = &areas.pairs[at % MAX_PAIRS * 2..][..2];
+        let found = pair[0].load(Relaxed);
+        if found == 0 || found == key {
+            pair[0].store(key, Relaxed);
+            return pair[1].fetch_add(1, Relaxed) == 0;
+        }
+    }
+    false
+}
+
+/// Symmetric bytes as the program names them.
+fn object(process: &Process, place: Place, nbytes: u32) -> String {
+    let element = |name: &str, offset: u64| match (offset, nbytes) {
+        (0, _) => name.to_owned(),
+        (_, 1 | 2 | 4 | 8 | 16) if offset.is_multiple_of(nbytes.into()) => {
+            format!("{name}[{}]", offset / u64::from(nbytes))
+        }
+        _ => format!("byte {offset} of {name}"),
+    };
+    let pe = place.pe;
+    match place.segment {
+        Segment::Heap => match process.block_of(place.offset) {
+            Some((start, nbytes, site)) => {
+                let site = sites::get(&process.areas, site);
+                let frame = site.as_ref().and_then(|site| site.frames.first());
+                let at = frame.map_or_else(String::new, |(module, at)| {
+                    format!(", allocated at {}", symbols::source(module, *at))
+                });
+                let name = element("the block", (place.offset - start) as u64);
+                format!("{name} of PE {pe} ({nbytes} bytes{at})")
+            }
+            None => format!("byte {} of the heap of PE {pe}", place.offset),
+        },
+        Segment::Static => {
+            let variable = sites::executable().and_then(|(module, base)| {
+                let own = process.own_static(place.offset)?;
+                let address = (own - base) as u64;
+                let (name, start, _) = symbols::variable(&module, address)?;
+                Some(element(&name, address - start))
+            });
+            let name =
+                variable.unwrap_or_else(|| format!("byte {} of the static data", place.offset));
+            format!("{name} of PE {pe} (static)")
+        }
+    }
+}
+
+/// What would order the two.
+fn advice(sides: &[Side; 2], old: &Record, new: &Record) -> String {
+    if old.kind.is_atomic() && new.kind.is_atomic() {
+        let of_signal = |record: &Record| {
+            record.kind == Kind::atomic(Domain::Signal, 8, false, record.kind.writes())
+        };
+        let why = match of_signal(old) != of_signal(new) {
+            true => "signal operations and atomic operations do not exclude each other",
+            false => "they have other types, or contexts of other atomicity domains",
+        };
+        return format!(
+            "Both are atomic, but {why} (OpenSHMEM 1.6, \"Atomicity Guarantees\"). Use one kind, or order \
+             them by a barrier."
+        );
+    }
+    let [first, second] = sides;
+    if first.who.pe == second.who.pe {
+        return match (first.in_flight, second.in_flight) {
+            (true, true) => "Nothing orders the two. shmem_quiet between them would; shmem_fence orders puts and atomic \
+                             operations alone, to the same PE."
+                .to_owned(),
+            (true, false) => format!("Nothing completes {}. shmem_quiet before the second access would.", first.what),
+            _ => "Nothing orders the two. A barrier or a lock between the threads would.".to_owned(),
+        };
+    }
+    let put = sides.iter().find(|side| side.in_flight);
+    match put {
+        Some(side) => format!(
+            "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
+             shmem_signal_wait_until on PE {}.",
+            side.sources.first().map_or_else(|| "the first".to_owned(), Source::to_string),
+            sides.iter().find(|other| other.who.pe != side.who.pe).map_or(0, |other| other.who.pe),
+        ),
+        None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),
+    }
+}
+
+/// Whether a line of the file of suppressions names a function of one of the places, or the object:
+/// `function:NAME` or `object:NAME`.
+fn is_suppressed(object: &str, sides: &[Side; 2]) -> bool {
+    let Ok(path) = std::env::var(SUPPRESSIONS) else { return false };
+    let Ok(lines) = std::fs::read_to_string(path) else { return false };
+    let functions =
+        || sides.iter().flat_map(|side| &side.sources).filter_map(|s| s.function.as_deref());
+    let is_name = |name: &str| object.split(['[', ' ']).next() == Some(name);
+    lines.lines().map(str::trim).any(|line| match line.split_once(':') {
+        Some(("function", name)) => functions().any(|function| function == name),
+        Some(("object", name)) => is_name(name),
+        _ => false,
+    })
+}

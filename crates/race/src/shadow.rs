@@ -1,0 +1,252 @@
+//! The shadow of memory: which accesses to each byte are remembered.
+//!
+//! Eight bytes have room for four accesses, and so has a page of 4 KiB as a whole, for those that
+//! cover it: a long put marks pages, and not each of their bytes. A page's lock protects both.
+
+use crate::access::Record;
+use crate::clock::{Actor, Clock, Epoch};
+use crate::shared::lock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes of memory in a page.
+pub const PAGE: usize = 4096;
+/// Accesses that are remembered for eight bytes, or for a page.
+const RECORDS: usize = 4;
+/// Words of a page's head: the lock, and the accesses to the whole page.
+const HEAD: usize = 16;
+/// Words for eight bytes.
+const GRANULE: usize = RECORDS * 2;
+/// Words of a page's shadow.
+pub const PAGE_WORDS: usize = HEAD + PAGE / 8 * GRANULE;
+/// In the first word: some eight bytes of the page have accesses of their own.
+const IN_PARTS: u64 = 2;
+
+/// What the actor of an access knows to be done: a clock, and what it has ordered beyond.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The clock of the thread.
+    pub clock: &'a Clock,
+    /// Operations in flight to the same PE that a fence came after.
+    pub fenced: &'a [(Actor, Epoch)],
+}
+
+impl View<'_> {
+    /// Whether an access is done.
+    #[inline]
+    fn covers(&self, record: &Record) -> bool {
+        self.clock.of(record.actor) >= record.epoch
+            || self
+                .fenced
+                .iter()
+                .any(|&(actor, epoch)| actor == record.actor && epoch >= record.epoch)
+    }
+}
+
+/// The shadow of one page.
+#[derive(Clone, Copy)]
+pub struct Page<'a>(pub &'a [AtomicU64]);
+
+impl<'a> Page<'a> {
+    /// The places of the accesses to the whole page.
+    fn whole(self) -> &'a [AtomicU64] {
+        &self.0[1..1 + GRANULE]
+    }
+
+    /// The same of eight bytes.
+    fn granule(self, index: usize) -> &'a [AtomicU64] {
+        let at = HEAD + index * GRANULE;
+        &self.0[at..at + GRANULE]
+    }
+
+    /// Whether the same access, or a stronger one of the same actor and epoch, is remembered for
+    /// bytes of one granule. Without the lock: who comes at the same time looks itself.
+    #[inline]
+    pub fn knows(self, at: usize, record: &Record) -> bool {
+        let [wanted, _] = record.words();
+        self.granule(at / 8).chunks_exact(2).any(|words| {
+            let known = words[0].load(Relaxed);
+            // All but the mask.
+            (known ^ wanted) & !0xff00 == 0 && wanted & !known & 0xff00 == 0
+        })
+    }
+
+    /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
+    pub fn note(self, at: usize, end: usize, access: Record, view: View<'_>) -> Option<Record> {
+        let _held = lock(&self.0[0]);
+        let is_whole = (at, end) == (0, PAGE);
+        let has_parts = self.0[0].load(Relaxed) & IN_PARTS != 0;
+        let mut conflict = None;
+        if is_whole {
+            let access = Record { mask: 0xff, ..access };
+            if has_parts {
+                let mut empty = true;
+                for index in 0..PAGE / 8 {
+                    let (found, left) = look(self.granule(index), &access, view);
+                    conflict = conflict.or(found);
+                    empty &= !left;
+                }
+                if empty {
+                    self.0[0].fetch_and(!IN_PARTS, Relaxed);
+                }
+            }
+            conflict = look(self.whole(), &access, view).0.or(conflict);
+            insert(self.whole(), access, view);
+            return conflict;
+        }
+        for index in at / 8..end.div_ceil(8) {
+            let (first, last) = (at.saturating_sub(index * 8), (end - index * 8).min(8));
+            let mask = (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8;
+            let access = Record { mask, ..access };
+            let whole = self.whole().chunks_exact(2).filter_map(record);
+            let in_whole =
+                whole.into_iter().find(|old| old.conflicts(&access) && !view.covers(old));
+            conflict = conflict.or(in_whole);
+            let granule = self.granule(index);
+            conflict = look(granule, &access, view).0.or(conflict);
+            insert(granule, access, view);
+        }
+        self.0[0].fetch_or(IN_PARTS, Relaxed);
+        conflict
+    }
+
+    /// Forgets the accesses to bytes `at..end` by those that `is_seen` names.
+    pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&Record) -> bool) {
+        let _held = lock(&self.0[0]);
+        let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
+        let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
+        for words in granules.chain(whole).flat_map(|granule| granule.chunks_exact(2)) {
+            if record(words).is_some_and(|old| is_seen(&old)) {
+                words[0].store(0, Relaxed);
+            }
+        }
+    }
+}
+
+fn record(words: &[AtomicU64]) -> Option<Record> {
+    Record::of([words[0].load(Relaxed), words[1].load(Relaxed)])
+}
+
+/// The access that conflicts with a new one, and whether any is left: those that the new one
+/// replaces are forgotten.
+fn look(granule: &[AtomicU64], access: &Record, view: View<'_>) -> (Option<Record>, bool) {
+    let (mut conflict, mut left) = (None, false);
+    for words in granule.chunks_exact(2) {
+        let Some(old) = record(words) else { continue };
+        let is_covered = view.covers(&old);
+        if !is_covered && old.conflicts(access) {
+            conflict = Some(old);
+        }
+        if (is_covered || (old.actor, old.epoch) == (access.actor, access.epoch))
+            && access.replaces(&old)
+        {
+            words[0].store(0, Relaxed);
+        } else {
+            left = true;
+        }
+    }
+    (conflict, left)
+}
+
+/// Remembers an access, instead of one that is done, or of the oldest, if there is no room.
+fn insert(granule: &[AtomicU64], access: Record, view: View<'_>) {
+    let free = granule.chunks_exact(2).position(|words| words[0].load(Relaxed) == 0);
+    let done = || {
+        let mut records = granule.chunks_exact(2).map(record);
+        records.position(|old| old.is_some_and(|old| view.covers(&old) && !old.kind.writes()))
+    };
+    let place = free.or_else(done).unwrap_or_else(|| {
+        // The accesses move up.
+        for i in 2..GRANULE {
+            granule[i - 2].store(granule[i].load(Relaxed), Relaxed);
+        }
+        RECORDS - 1
+    });
+    let [first, second] = access.words();
+    granule[place * 2 + 1].store(second, Relaxed);
+    granule[place * 2].store(first, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Kind;
+
+    fn page() -> Page<'static> {
+        let words: Vec<AtomicU64> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
+        Page(words.leak())
+    }
+
+    fn access(actor: Actor, epoch: Epoch, kind: Kind) -> Record {
+        Record { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
+    }
+
+    fn knowing(known: &[(Actor, Epoch)]) -> Clock {
+        let mut clock = Clock::default();
+        known.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
+        clock
+    }
+
+    #[test]
+    fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
+        let page = page();
+        let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+        let view = |clock| View { clock, fenced: &[] };
+        assert_eq!(page.note(10, 14, access(1, 1, Kind::WRITE), view(&nothing)), None);
+        assert_eq!(page.note(14, 15, access(2, 1, Kind::STORE), view(&nothing)), None);
+        assert_eq!(page.note(12, 13, access(2, 2, Kind::LOAD), view(&first)), None);
+        let found = page.note(13, 20, access(3, 1, Kind::LOAD), view(&nothing)).expect("a race");
+        assert_eq!((found.actor, found.epoch), (1, 1));
+    }
+
+    #[test]
+    fn a_fence_covers_what_a_clock_does_not() {
+        let page = page();
+        let clock = knowing(&[]);
+        let fenced = |epoch| [(1, epoch)];
+        page.note(0, 8, access(1, 3, Kind::WRITE), View { clock: &clock, fenced: &[] });
+        let too_early = View { clock: &clock, fenced: &fenced(2) };
+        assert!(page.note(0, 8, access(1, 4, Kind::WRITE), too_early).is_some());
+        let after = View { clock: &clock, fenced: &fenced(4) };
+        assert!(page.note(0, 8, access(1, 5, Kind::WRITE), after).is_none());
+    }
+
+    #[test]
+    fn a_whole_page_conflicts_with_its_parts() {
+        let page = page();
+        let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+        let view = |clock| View { clock, fenced: &[] };
+        page.note(100, 104, access(1, 1, Kind::STORE), view(&nothing));
+        let put = access(2, 1, Kind::WRITE);
+        assert!(page.note(0, PAGE, put, view(&nothing)).is_some());
+        assert!(page.note(4000, 4001, access(1, 2, Kind::LOAD), view(&first)).is_some());
+        let page = self::page();
+        page.note(100, 104, access(1, 1, Kind::STORE), view(&nothing));
+        assert!(page.note(0, PAGE, put, view(&first)).is_none());
+        assert_eq!(page.0[0].load(Relaxed), 0, "the parts are forgotten");
+    }
+
+    #[test]
+    fn many_readers_do_not_hide_a_writer_that_comes() {
+        let page = page();
+        let nothing = knowing(&[]);
+        let view = View { clock: &nothing, fenced: &[] };
+        for reader in 1..20 {
+            assert!(page.note(0, 8, access(reader, 1, Kind::READ), view).is_none());
+        }
+        assert!(page.note(0, 8, access(30, 1, Kind::WRITE), view).is_some());
+    }
+
+    #[test]
+    fn what_is_known_need_not_be_noted_again() {
+        let page = page();
+        let nothing = knowing(&[]);
+        let store = Record { mask: 0x0f, ..access(1, 1, Kind::STORE) };
+        assert!(!page.knows(0, &store));
+        page.note(0, 8, store, View { clock: &nothing, fenced: &[] });
+        assert!(page.knows(0, &store));
+        assert!(!page.knows(0, &Record { epoch: 2, ..store }));
+        assert!(!page.knows(0, &Record { kind: Kind::LOAD, ..store }));
+        page.forget(0, 8, |_| true);
+        assert!(!page.knows(0, &store));
+    }
+}

@@ -1,0 +1,118 @@
+//! The memory that the detectors of all PEs share: 64-bit words of one file without a name.
+//!
+//! Everything in it is made of atomic words, so that a process can change what another one reads.
+//! The file is sparse: what is never touched takes no memory. It ends with the last process.
+#![allow(unsafe_code)]
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Words that several processes or threads change.
+pub type Words = &'static [AtomicU64];
+
+/// A new file of `n` zero words.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn create(n: usize) -> Result<OwnedFd, Errno> {
+    let file = memfd_create("rushmem-race", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, (n * 8) as u64)?;
+    Ok(file)
+}
+
+/// The words of the file that process `pid` has as descriptor `fd`.
+///
+/// # Errors
+/// When it cannot be opened or mapped.
+pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let file = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    let flags = flags | MapFlags::NORESERVE;
+    // SAFETY: a new range at an address of the kernel's choice.
+    let start = unsafe { mmap(std::ptr::null_mut(), n * 8, protection, flags, &file, 0) }?;
+    // SAFETY: mapped, aligned and zero at first; never unmapped, and changed as atomic words alone.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast(), n) })
+}
+
+/// A lock in bit 0 of a word. It is held for some hundred instructions.
+pub struct Held<'a>(&'a AtomicU64);
+
+/// Takes the lock of a word.
+pub fn lock(word: &AtomicU64) -> Held<'_> {
+    let mut tries = 0u32;
+    while word.fetch_or(1, Acquire) & 1 != 0 {
+        tries += 1;
+        if tries.is_multiple_of(64) {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    Held(word)
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_and(!1, Release);
+    }
+}
+
+/// Blocks of words, of sizes that are powers of two, from a part of the shared memory. A block is
+/// named by its place; 0 is none.
+#[derive(Clone, Copy)]
+pub struct Arena {
+    words: Words,
+}
+
+/// The head of an arena: its lock, the first free word, and a list of free blocks for each size.
+const HEAD: usize = 64;
+
+impl Arena {
+    /// An arena over words that are zero at first.
+    pub fn new(words: Words) -> Arena {
+        Arena { words }
+    }
+
+    /// A block of at least `n` words, as they were left; `None` if there is no more room.
+    pub fn take(self, n: usize) -> Option<u64> {
+        let class = n.next_power_of_two().trailing_zeros() as usize;
+        let _held = lock(&self.words[0]);
+        let list = &self.words[2 + class];
+        match list.load(Relaxed) {
+            0 => {
+                let at = self.words[1].load(Relaxed).max(HEAD as u64);
+                let end = at + (1 << class);
+                if end > self.words.len() as u64 {
+                    return None;
+                }
+                self.words[1].store(end, Relaxed);
+                Some(at)
+            }
+            at => {
+                list.store(self.words[at as usize].load(Relaxed), Relaxed);
+                Some(at)
+            }
+        }
+    }
+
+    /// Gives back a block of `n` words.
+    pub fn give(self, at: u64, n: usize) {
+        let class = n.next_power_of_two().trailing_zeros() as usize;
+        let _held = lock(&self.words[0]);
+        let list = &self.words[2 + class];
+        self.words[at as usize].store(list.load(Relaxed), Relaxed);
+        list.store(at, Relaxed);
+    }
+
+    /// The words of a block.
+    pub fn block(self, at: u64, n: usize) -> &'static [AtomicU64] {
+        &self.words[at as usize..at as usize + n]
+    }
+}

@@ -1,0 +1,255 @@
+//! Places of the program: the routine that is called there, and the stack of the call.
+//!
+//! All processes number them in one table, so that an access in the shadow names its place in one
+//! word, and any PE can report it. A place is kept as addresses within the files from which the
+//! program is loaded, which are the same in all processes.
+#![allow(unsafe_code)]
+
+use crate::areas::{Areas, Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS};
+use crate::shared::lock;
+use crate::symbols;
+use core::ffi::{CStr, c_int, c_void};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Frames of a place that are kept, and those that are looked at for them.
+const FRAMES: usize = 6;
+const DEPTH: usize = 24;
+/// Words of the name of a routine.
+const NAME_WORDS: usize = 8;
+
+/// A file from which the process is loaded.
+#[derive(Clone, Debug)]
+struct Module {
+    addresses: Range<usize>,
+    base: usize,
+    path: String,
+}
+
+static MODULES: Mutex<Vec<Module>> = Mutex::new(Vec::new());
+
+/// A frame: the file, and the address in it.
+pub type Frame = (String, u64);
+
+/// A place of the program.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The routine; a load or a store has none.
+    pub call: String,
+    /// From the innermost one.
+    pub frames: Vec<Frame>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
+}
+
+/// The number of the place where the program calls `call`. 0 if the table is full.
+pub fn of_call(areas: &Areas, call: &'static str) -> u32 {
+    let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
+    // SAFETY: the function gets the stack for the time of the call alone.
+    unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
+    let addresses = &stack.addresses[..stack.n];
+    let mut hasher = DefaultHasher::new();
+    addresses.hash(&mut hasher);
+    number(areas, call, hasher.finish(), || outside(addresses))
+}
+
+/// The number of the place of an instruction.
+pub fn of_address(areas: &Areas, address: usize) -> u32 {
+    number(areas, "", address as u64, || vec![address])
+}
+
+fn number(
+    areas: &Areas,
+    call: &'static str,
+    stack: u64,
+    frames: impl FnOnce() -> Vec<usize>,
+) -> u32 {
+    let key = (call.as_ptr().addr(), stack);
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(&key).copied()) {
+        return known;
+    }
+    let site = intern(areas, call, &frames());
+    KNOWN.with_borrow_mut(|known| known.insert(key, site));
+    site
+}
+
+struct Stack {
+    addresses: [usize; DEPTH],
+    n: usize,
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        f: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+extern "C" fn note_frame(context: *mut c_void, stack: *mut c_void) -> c_int {
+    // SAFETY: the stack of `of_call`, which nobody else uses now.
+    let stack = unsafe { &mut *stack.cast::<Stack>() };
+    // SAFETY: the context of the unwinder.
+    let address = unsafe { _Unwind_GetIP(context) };
+    if stack.n == DEPTH || address == 0 {
+        return 5;
+    }
+    // Return addresses are behind the call.
+    stack.addresses[stack.n] = address - 1;
+    stack.n += 1;
+    0
+}
+
+/// The frames outside of the library, those of the program.
+fn outside(addresses: &[usize]) -> Vec<usize> {
+    let is_ours = |address: &usize| {
+        find(*address).is_some_and(|(module, base)| {
+            let name = module.rsplit('/').next().unwrap_or("");
+            name.starts_with("librushmem") || symbols::is_ours(&module, (address - base) as u64)
+        })
+    };
+    let first = addresses.iter().rposition(is_ours).map_or(0, |last| last + 1);
+    let is_of_system = |address: &usize| {
+        find(*address)
+            .is_none_or(|(module, _)| module.contains("/libc.so") || module.contains("/ld-linux"))
+    };
+    let frames = addresses[first..].iter().copied();
+    frames.take_while(|address| !is_of_system(address)).take(FRAMES).collect()
+}
+
+/// The file of an address, and where it begins.
+fn find(address: usize) -> Option<(String, usize)> {
+    let look = |modules: &[Module]| {
+        let module = modules.iter().find(|module| module.addresses.contains(&address))?;
+        Some((module.path.clone(), module.base))
+    };
+    let mut modules = MODULES.lock().ok()?;
+    look(&modules).or_else(|| {
+        modules.clear();
+        // SAFETY: the function gets the list for the time of the call alone.
+        unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut *modules).cast()) };
+        look(&modules)
+    })
+}
+
+unsafe extern "C" fn note_module(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    modules: *mut c_void,
+) -> c_int {
+    // SAFETY: the list of `find`, which nobody else uses now.
+    let modules = unsafe { &mut *modules.cast::<Vec<Module>>() };
+    // SAFETY: valid during the call.
+    let info = unsafe { &*info };
+    // SAFETY: the headers of the file, which is loaded.
+    let headers =
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    // SAFETY: a string of the loader.
+    let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
+    let path = match name.is_empty() {
+        true => std::env::current_exe().map_or(name, |path| path.display().to_string()),
+        false => name,
+    };
+    let base = info.dlpi_addr as usize;
+    for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+        let start = base + header.p_vaddr as usize;
+        let addresses = start..start + header.p_memsz as usize;
+        modules.push(Module { addresses, base, path: path.clone() });
+    }
+    0
+}
+
+/// Where the executable begins in this process.
+pub fn executable() -> Option<(String, usize)> {
+    let path = std::env::current_exe().ok()?.display().to_string();
+    find(0);
+    let modules = MODULES.lock().ok()?;
+    let module = modules.iter().find(|module| module.path == path)?;
+    Some((module.path.clone(), module.base))
+}
+
+fn put_text(words: &[AtomicU64], text: &str) {
+    for (word, bytes) in words.iter().zip(text.as_bytes().chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_le_bytes(eight), Relaxed);
+    }
+}
+
+fn text(words: &[AtomicU64]) -> String {
+    let bytes: Vec<u8> = words
+        .iter()
+        .flat_map(|word| word.load(Relaxed).to_le_bytes())
+        .take_while(|b| *b != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The number of a file in the table of all processes. The caller has the lock.
+fn intern_module(areas: &Areas, path: &str) -> Option<u64> {
+    let path = &path[..path.len().min((MODULE_WORDS - 1) * 8 - 1)];
+    for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
+        if words[0].load(Relaxed) == 0 {
+            put_text(&words[1..], path);
+            words[0].store(1, Relaxed);
+        }
+        if text(&words[1..]) == path {
+            return Some(i as u64);
+        }
+    }
+    None
+}
+
+fn intern(areas: &Areas, call: &str, addresses: &[usize]) -> u32 {
+    let _held = lock(areas.counter(Counter::Sites));
+    let frames: Vec<u64> = addresses
+        .iter()
+        .filter_map(|&address| {
+            let (path, base) = find(address)?;
+            Some(intern_module(areas, &path)? << 48 | (address - base) as u64)
+        })
+        .collect();
+    let mut hasher = DefaultHasher::new();
+    (call, &frames).hash(&mut hasher);
+    let key = hasher.finish() | 1;
+    for i in 0..MAX_SITES {
+        let index = (key as usize >> 1).wrapping_add(i) % MAX_SITES;
+        let words = &areas.sites[index * SITE_WORDS..][..SITE_WORDS];
+        match words[0].load(Acquire) {
+            0 => {
+                put_text(&words[1..1 + NAME_WORDS], call);
+                words[1 + NAME_WORDS].store(frames.len() as u64, Relaxed);
+                for (word, frame) in words[2 + NAME_WORDS..].iter().zip(&frames) {
+                    word.store(*frame, Relaxed);
+                }
+                words[0].store(key, Release);
+                return index as u32 + 1;
+            }
+            other if other == key => return index as u32 + 1,
+            _ => {}
+        }
+    }
+    0
+}
+
+/// The place of a number.
+pub fn get(areas: &Areas, site: u32) -> Option<Site> {
+    let words = areas.sites.chunks_exact(SITE_WORDS).nth((site as usize).checked_sub(1)?)?;
+    words[0].load(Acquire);
+    let n = words[1 + NAME_WORDS].load(Relaxed) as usize;
+    let frames = words[2 + NAME_WORDS..].iter().take(n).map(|word| {
+        let word = word.load(Relaxed);
+        let module = &areas.modules[(word >> 48) as usize * MODULE_WORDS..][1..MODULE_WORDS];
+        (text(module), word & ((1 << 48) - 1))
+    });
+    Some(Site { call: text(&words[1..1 + NAME_WORDS]), frames: frames.collect() })
+}

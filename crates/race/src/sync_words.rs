@@ -1,0 +1,57 @@
+//! Clocks of what PEs synchronize by: words that atomic operations, signals and short puts change,
+//! and locks.
+
+use crate::areas::{Areas, Counter, Place, SYNC_ENTRIES, SYNC_STRIPE, Segment};
+use crate::clock::{Clock, SharedClock};
+use crate::shared::lock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A name of a word, or of a lock.
+pub type Key = u64;
+
+/// The key of a word of a PE.
+pub fn of_word(place: Place) -> Key {
+    let segment = u64::from(place.segment == Segment::Static);
+    1 << 63
+        | segment << 62
+        | u64::from(place.pe) << 42
+        | (place.offset as u64 >> 2 & ((1 << 42) - 1))
+}
+
+/// The key of a lock, which all PEs have in the same place.
+pub fn of_lock(place: Place) -> Key {
+    of_word(Place { pe: (1 << 20) - 1, ..place })
+}
+
+/// The clock of a key: in the first free entry of a stripe, under its lock.
+fn with<R>(areas: &Areas, key: Key, make: bool, f: impl FnOnce(SharedClock<'_>) -> R) -> Option<R> {
+    let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
+    let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
+    let _held = lock(&areas.sync_locks[stripe]);
+    let entries = &areas.sync[stripe * SYNC_STRIPE * 2..][..SYNC_STRIPE * 2];
+    for entry in entries.chunks_exact(2) {
+        let [found, clock]: &[AtomicU64; 2] = entry.try_into().ok()?;
+        match found.load(Relaxed) {
+            0 if make => found.store(key, Relaxed),
+            0 => return None,
+            other if other != key => continue,
+            _ => {}
+        }
+        return Some(f(SharedClock(clock)));
+    }
+    areas.counter(Counter::Full).store(1, Relaxed);
+    None
+}
+
+/// Who acquires the key from now on knows what `clock` knows.
+pub fn release(areas: &Areas, key: Key, clock: &Clock) {
+    let joined = with(areas, key, true, |shared| shared.join(areas.arena, clock));
+    if joined == Some(false) {
+        areas.counter(Counter::Full).store(1, Relaxed);
+    }
+}
+
+/// `clock` knows what those knew who have released the key.
+pub fn acquire(areas: &Areas, key: Key, clock: &mut Clock) {
+    with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
+}

@@ -7,4 +7,10 @@
 #![allow(unsafe_code)]
 
 mod at_exit;
+mod constructor;
+mod memory_calls;
+mod next;
+mod openmp;
 mod runtime;
+mod threads;
+mod tsan;

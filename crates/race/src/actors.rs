@@ -64,13 +64,17 @@ impl Who {
     }
 }
 
-/// A thread of this process.
+/// A thread of this process, or a part of its work that another one might have done.
 #[derive(Default)]
 pub struct Thread {
     /// 0 until the thread is known.
     pub actor: Actor,
     /// What it knows. Its own entry is the epoch of its next access.
     pub clock: Clock,
+    /// The order in which it came.
+    pub number: u32,
+    /// What it knew before its sections, and what those that are done know.
+    pub before_strands: Option<Box<(Thread, Clock)>>,
 }
 
 impl Thread {
@@ -93,19 +97,19 @@ thread_local! {
 }
 
 /// Operations in flight of one kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Flight {
     /// Their actor.
     pub actor: Actor,
     /// The last one.
     pub last: Epoch,
-    /// The last one that a fence came after.
-    pub fenced: Epoch,
+    /// The last one before the last fence of each thread, and the thread's epoch then.
+    fences: Vec<(Epoch, Actor, Epoch)>,
 }
 
 impl Flight {
     fn new(areas: &Areas, who: Who) -> Option<Flight> {
-        Some(Flight { actor: who.enroll(areas)?, last: 0, fenced: 0 })
+        Some(Flight { actor: who.enroll(areas)?, last: 0, fences: Vec::new() })
     }
 
     /// One more operation.
@@ -147,26 +151,32 @@ impl Context {
         self.gets.as_mut()
     }
 
-    /// What fences have ordered of the puts to a PE.
-    pub fn fenced(&self, pe: u32) -> Vec<(Actor, Epoch)> {
-        let to_pe = self.puts.iter().filter(|((to, _), flight)| *to == pe && flight.fenced > 0);
-        to_pe.map(|(_, flight)| (flight.actor, flight.fenced)).collect()
+    /// What fences have ordered of the puts to a PE: those of which `clock` knows.
+    pub fn fenced(&self, pe: u32, clock: &Clock) -> Vec<(Actor, Epoch)> {
+        let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
+        let known = |flight: &Flight| {
+            let known = flight.fences.iter().filter(|(_, by, when)| clock.of(*by) >= *when);
+            Some((flight.actor, known.map(|(last, ..)| *last).max()?))
+        };
+        to_pe.filter_map(known).collect()
     }
 
-    /// A fence.
-    pub fn fence(&mut self) {
-        self.puts.values_mut().for_each(|flight| flight.fenced = flight.last);
+    /// A fence of a thread.
+    pub fn fence(&mut self, thread: &Thread) {
+        for flight in self.puts.values_mut() {
+            flight.fences.retain(|(_, by, _)| *by != thread.actor);
+            flight.fences.push((flight.last, thread.actor, thread.epoch()));
+        }
     }
 
     /// A quiet, to one PE or all of them: what `clock` knows then.
     pub fn quiet(&mut self, pe: Option<u32>, clock: &mut Clock) {
         for ((to, _), flight) in &mut self.puts {
             if pe.is_none_or(|pe| pe == *to) {
-                flight.fenced = flight.last;
                 clock.raise(flight.actor, flight.last);
             }
         }
-        if let Some(gets) = self.gets.filter(|_| pe.is_none()) {
+        if let Some(gets) = self.gets.as_ref().filter(|_| pe.is_none()) {
             clock.raise(gets.actor, gets.last);
         }
     }

@@ -8,7 +8,7 @@ use crate::report::{self, Memory};
 use crate::shadow::{PAGE, Page, View};
 use crate::{meetings, private, sites, sync_words};
 use rushmem_race_interface::{Access, Blocks, Collective, Follows, Operation, Order};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -35,6 +35,8 @@ pub struct Process {
     /// What threads of this process synchronize by.
     objects: Mutex<HashMap<usize, Clock>>,
     threads: AtomicU32,
+    /// Actors of strands that are done, and their last epochs.
+    spare: Mutex<VecDeque<(Actor, Epoch)>>,
     operations: AtomicU64,
     accesses: AtomicU64,
 }
@@ -43,6 +45,11 @@ static PROCESS: OnceLock<Process> = OnceLock::new();
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// The program tells of its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
+
+/// What the number of a task has as an object.
+const TASK: usize = 0xf << 60;
+/// Actors that wait before they serve another strand: races between the two are not found.
+const SPARE: usize = 256;
 
 /// The object of all threads whose order is not known.
 const EVERYTHING: usize = 0;
@@ -110,6 +117,7 @@ impl Process {
             blocks: Mutex::default(),
             objects: Mutex::default(),
             threads: AtomicU32::new(0),
+            spare: Mutex::default(),
             operations: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
         };
@@ -190,6 +198,7 @@ impl Process {
                 let who = Who { pe: self.me, role: Role::Thread(number) };
                 let actor = who.enroll(&self.areas)?;
                 thread.actor = actor;
+                thread.number = number;
                 thread.clock.raise(actor, 1);
             }
             Some(f(&mut thread))
@@ -284,7 +293,7 @@ impl Process {
                         return;
                     };
                     let (actor, epoch) = (flight.actor, flight.next());
-                    let fenced = context.fenced(pe);
+                    let fenced = context.fenced(pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     let kind = match access.operation {
                         Operation::Update => atomic(access, call, nbytes),
@@ -323,7 +332,10 @@ impl Process {
                     self.note_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
-                        context.fenced(access.pe).iter().for_each(|&(a, e)| released.raise(a, e));
+                        context
+                            .fenced(access.pe, &thread.clock)
+                            .iter()
+                            .for_each(|&(a, e)| released.raise(a, e));
                         self.release(thread, word(), &released);
                     }
                 }
@@ -339,7 +351,10 @@ impl Process {
                     self.note_blocks(access.local, None, writes, view);
                     if is_atomic && !access.reads_only {
                         let mut released = thread.clock.clone();
-                        context.fenced(access.pe).iter().for_each(|&(a, e)| released.raise(a, e));
+                        context
+                            .fenced(access.pe, &thread.clock)
+                            .iter()
+                            .for_each(|&(a, e)| released.raise(a, e));
                         self.release(thread, word(), &released);
                     }
                     context.fetched.extend(word().filter(|_| is_atomic));
@@ -375,7 +390,10 @@ impl Process {
             let mut contexts = locked(&self.contexts);
             let Some(context) = contexts.get_mut(&ctx) else { return };
             match order {
-                Order::Fence => context.fence(),
+                Order::Fence => {
+                    context.fence(thread);
+                    thread.advance();
+                }
                 Order::PeQuiet => context.quiet(Some(pe), &mut thread.clock),
                 Order::Quiet => {
                     context.quiet(None, &mut thread.clock);
@@ -494,6 +512,82 @@ impl Process {
         });
     }
 
+    /// A new strand of a thread, which knows what `clock` knows.
+    fn strand(&self, number: u32, clock: &Clock) -> Option<Thread> {
+        let mut spare = locked(&self.spare);
+        let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
+        let who = Who { pe: self.me, role: Role::Thread(number) };
+        let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
+        let mut clock = clock.clone();
+        clock.raise(actor, last + 1);
+        Some(Thread { actor, clock, number, before_strands: None })
+    }
+
+    /// The strand is done: its actor may serve another one.
+    fn retire(&self, strand: &Thread) {
+        locked(&self.spare).push_back((strand.actor, strand.epoch()));
+    }
+
+    /// The calling thread begins a section, unless there is none left, whose accesses are ordered
+    /// with those of the thread's other sections no more than with those of other threads.
+    pub fn begin_strand(&self, is_one: bool) {
+        self.with_thread(|thread| {
+            let (outer, mut done) = match thread.before_strands.take() {
+                Some(before) => {
+                    self.retire(thread);
+                    (before.0, before.1)
+                }
+                None => (std::mem::take(thread), Clock::default()),
+            };
+            if outer.actor != thread.actor {
+                done.join(&thread.clock);
+            }
+            let strand = if is_one { self.strand(outer.number, &outer.clock) } else { None };
+            *thread = match strand {
+                Some(strand) => Thread { before_strands: Some(Box::new((outer, done))), ..strand },
+                None => after(outer, &done),
+            };
+        });
+    }
+
+    /// The calling thread has no section any more, and knows what was done in them.
+    pub fn end_strands(&self) {
+        self.with_thread(|thread| {
+            if thread.before_strands.is_some() {
+                self.retire(thread);
+            }
+            if let Some(before) = thread.before_strands.take() {
+                let (outer, mut done) = *before;
+                done.join(&thread.clock);
+                *thread = after(outer, &done);
+            }
+        });
+    }
+
+    /// The calling thread makes a task.
+    pub fn make_task(&self, number: usize) {
+        self.release_object(TASK | number);
+    }
+
+    /// It begins the task, and leaves what it did aside.
+    pub fn enter_task(&self, number: usize) -> Option<Thread> {
+        let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
+        self.with_thread(|thread| {
+            let strand = self.strand(thread.number, &known)?;
+            Some(std::mem::replace(thread, strand))
+        })?
+    }
+
+    /// The task is done: who acquires `object` knows of it.
+    pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
+        self.release_object(object);
+        let Some(outer) = outer else { return };
+        self.with_thread(|thread| {
+            self.retire(thread);
+            *thread = outer;
+        });
+    }
+
     /// The calling thread knows what those knew who have released the object.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
@@ -510,6 +604,13 @@ impl Process {
             thread.advance();
         });
     }
+}
+
+/// A thread after its strands.
+fn after(mut outer: Thread, done: &Clock) -> Thread {
+    outer.clock.join(done);
+    outer.advance();
+    outer
 }
 
 /// Whether an access to one granule is remembered already.

@@ -82,6 +82,20 @@ fn number(
     site
 }
 
+/// Whether a library of communication is the caller of the function that calls this.
+pub fn library_calls() -> bool {
+    let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
+    // SAFETY: the function gets the stack for the time of the call alone.
+    unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
+    let is_one = |address: &usize| {
+        find(*address).is_some_and(|(module, _)| {
+            let name = module.rsplit('/').next().unwrap_or("");
+            ["librushmem.so", "libuc", "libfabric"].iter().any(|start| name.starts_with(start))
+        })
+    };
+    stack.addresses[..stack.n].iter().any(is_one)
+}
+
 struct Stack {
     addresses: [usize; DEPTH],
     n: usize,
@@ -117,13 +131,21 @@ fn outside(addresses: &[usize]) -> Vec<usize> {
             name.starts_with("librushmem") || symbols::is_ours(&module, (address - base) as u64)
         })
     };
-    let first = addresses.iter().rposition(is_ours).map_or(0, |last| last + 1);
     let is_of_system = |address: &usize| {
-        find(*address)
-            .is_none_or(|(module, _)| module.contains("/libc.so") || module.contains("/ld-linux"))
+        find(*address).is_none_or(|(module, _)| {
+            let name = module.rsplit('/').next().unwrap_or("");
+            name.starts_with("libc.so") || name.starts_with("ld-linux")
+        })
     };
-    let frames = addresses[first..].iter().copied();
-    frames.take_while(|address| !is_of_system(address)).take(FRAMES).collect()
+    let is_run_time =
+        |address: &usize| find(*address).is_some_and(|(module, _)| module.contains("/libgomp"));
+    let frames = addresses.iter().skip_while(|address| is_ours(address));
+    let frames = frames.take_while(|address| !is_of_system(address));
+    frames
+        .filter(|address| !is_ours(address) && !is_run_time(address))
+        .take(FRAMES)
+        .copied()
+        .collect()
 }
 
 /// The file of an address, and where it begins.

@@ -41,6 +41,9 @@ const HEADERS: &str = "crates/shmem-c/include";
 /// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
 const PACKAGES: &str = "crates/shmem-c/packages";
 
+/// What makes GCC mark loads and stores, for `oshcc --race`.
+const SPECS: &str = "race.specs";
+
 /// The version of all packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -109,6 +112,7 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
     archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[])?;
     perf(&mut prefix)?;
 
+    prefix.place(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
     for_build_systems(workspace, &mut prefix)?;
     documents(workspace, &mut prefix)?;
     prefix.finish()

@@ -1,0 +1,112 @@
+//! Functions of the C library by which a program loads and stores. `oshcc --race` links the
+//! program's own calls of them to these (the linker's `--wrap`); clang calls the first three itself.
+
+use crate::tsan::with_place;
+use core::ffi::{c_char, c_int, c_void};
+use rushmem_race::access::Kind;
+use rushmem_race::process::active;
+
+type Unused = usize;
+
+fn touch(addr: *const c_void, nbytes: usize, kind: Kind, place: usize) {
+    if let Some(process) = active() {
+        process.touch(addr.addr(), nbytes, kind, place.wrapping_sub(1));
+    }
+}
+
+extern "C" fn copy(
+    dest: *mut c_void,
+    source: *const c_void,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_void {
+    touch(source, nbytes, Kind::LOAD, place);
+    touch(dest, nbytes, Kind::STORE, place);
+    // SAFETY: the program's call.
+    unsafe { libc::memcpy(dest, source, nbytes) }
+}
+
+extern "C" fn copy_overlapping(
+    dest: *mut c_void,
+    source: *const c_void,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_void {
+    touch(source, nbytes, Kind::LOAD, place);
+    touch(dest, nbytes, Kind::STORE, place);
+    // SAFETY: the program's call.
+    unsafe { libc::memmove(dest, source, nbytes) }
+}
+
+extern "C" fn set(
+    dest: *mut c_void,
+    byte: c_int,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_void {
+    touch(dest, nbytes, Kind::STORE, place);
+    // SAFETY: the program's call.
+    unsafe { libc::memset(dest, byte, nbytes) }
+}
+
+extern "C" fn compare(
+    a: *const c_void,
+    b: *const c_void,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> c_int {
+    touch(a, nbytes, Kind::LOAD, place);
+    touch(b, nbytes, Kind::LOAD, place);
+    // SAFETY: the program's call.
+    unsafe { libc::memcmp(a, b, nbytes) }
+}
+
+extern "C" fn length(
+    text: *const c_char,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> usize {
+    // SAFETY: the program's call.
+    let nbytes = unsafe { libc::strlen(text) };
+    touch(text.cast(), nbytes + 1, Kind::LOAD, place);
+    nbytes
+}
+
+extern "C" fn copy_text(
+    dest: *mut c_char,
+    source: *const c_char,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) -> *mut c_char {
+    // SAFETY: the program's call.
+    let nbytes = unsafe { libc::strlen(source) } + 1;
+    touch(source.cast(), nbytes, Kind::LOAD, place);
+    touch(dest.cast(), nbytes, Kind::STORE, place);
+    // SAFETY: the program's call.
+    unsafe { libc::strcpy(dest, source) }
+}
+
+with_place! {
+    __tsan_memcpy => copy;
+    __tsan_memmove => copy_overlapping;
+    __tsan_memset => set;
+    __wrap_memcpy => copy;
+    __wrap_memmove => copy_overlapping;
+    __wrap_memset => set;
+    __wrap_memcmp => compare;
+    __wrap_strlen => length;
+    __wrap_strcpy => copy_text;
+}

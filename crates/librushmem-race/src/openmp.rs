@@ -1,0 +1,274 @@
+//! What orders the threads of an OpenMP program that was compiled by GCC: the functions of its run
+//! time, libgomp, before which these stand.
+//!
+//! Sections and tasks may run on one thread or on several. They are strands of their own, so that
+//! what is found does not depend on how they were distributed.
+
+use crate::next::{before_next, next};
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use rushmem_race::private;
+use rushmem_race::process::{Process, active};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+type Region = extern "C" fn(*mut c_void);
+type Parallel = unsafe extern "C" fn(Region, *mut c_void, c_uint, c_uint);
+type ParallelSections = unsafe extern "C" fn(Region, *mut c_void, c_uint, c_uint, c_uint);
+
+thread_local! {
+    /// The team of threads, and the barriers that this thread has passed in it.
+    static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Objects by which the threads of a team synchronize.
+#[derive(Clone, Copy)]
+enum Kind {
+    Fork = 3,
+    Join = 4,
+    Barrier = 5,
+    Tasks = 6,
+    Critical = 7,
+    Ordered = 8,
+    Single = 9,
+}
+
+fn object(kind: Kind, team: usize, phase: usize) -> usize {
+    (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
+}
+
+fn of_team(kind: Kind) -> usize {
+    object(kind, TEAM.get().0, 0)
+}
+
+fn with(f: impl FnOnce(&Process)) {
+    if let Some(process) = active() {
+        f(process);
+    }
+}
+
+fn acquire(object: usize) {
+    with(|process| process.acquire(object));
+}
+
+fn release(object: usize) {
+    with(|process| process.release_object(object));
+}
+
+/// The end of a strand, and a barrier: what all threads and tasks of the team did before it is
+/// known after it.
+fn barrier_begins() {
+    let (team, phase) = TEAM.get();
+    with(Process::end_strands);
+    release(object(Kind::Barrier, team, phase));
+}
+
+fn barrier_ends() {
+    let (team, phase) = TEAM.get();
+    acquire(object(Kind::Barrier, team, phase));
+    acquire(object(Kind::Tasks, team, 0));
+    TEAM.set((team, (phase + 1) % 3));
+}
+
+struct Forked {
+    region: Region,
+    data: *mut c_void,
+    team: usize,
+}
+
+extern "C" fn in_team(forked: *mut c_void) {
+    // SAFETY: the thread that forks waits for all of them.
+    let Forked { region, data, team } = unsafe { forked.cast::<Forked>().read() };
+    let outer = TEAM.replace((team, 0));
+    acquire(object(Kind::Fork, team, 0));
+    region(data);
+    with(Process::end_strands);
+    release(object(Kind::Join, team, 0));
+    TEAM.set(outer);
+}
+
+fn fork(region: Region, data: *mut c_void, run: impl FnOnce(Region, *mut c_void)) {
+    static TEAMS: AtomicUsize = AtomicUsize::new(1);
+    if active().is_none() {
+        return run(region, data);
+    }
+    private::have_threads();
+    let team = TEAMS.fetch_add(1, Relaxed);
+    release(object(Kind::Fork, team, 0));
+    let mut forked = Forked { region, data, team };
+    run(in_team, (&raw mut forked).cast());
+    acquire(object(Kind::Join, team, 0));
+    acquire(object(Kind::Tasks, team, 0));
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel(
+    region: Region,
+    data: *mut c_void,
+    n: c_uint,
+    flags: c_uint,
+) {
+    static NEXT: OnceLock<Parallel> = OnceLock::new();
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_parallel") });
+    // SAFETY: the same contract.
+    fork(region, data, |region, data| unsafe { next(region, data, n, flags) });
+}
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn GOMP_parallel_sections(
+    region: Region,
+    data: *mut c_void,
+    n: c_uint,
+    count: c_uint,
+    flags: c_uint,
+) {
+    static NEXT: OnceLock<ParallelSections> = OnceLock::new();
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_parallel_sections") });
+    // SAFETY: the same contract.
+    fork(region, data, |region, data| unsafe { next(region, data, n, count, flags) });
+}
+
+before_next! {
+    GOMP_barrier() { barrier_begins() } then () { barrier_ends() }
+    GOMP_loop_end() { barrier_begins() } then () { barrier_ends() }
+    GOMP_sections_start(count: c_uint) -> c_uint
+        {} then (section) { with(|process| process.begin_strand(*section != 0)) }
+    GOMP_sections_next() -> c_uint
+        {} then (section) { with(|process| process.begin_strand(*section != 0)) }
+    GOMP_sections_end() { barrier_begins() } then () { barrier_ends() }
+    GOMP_sections_end_nowait() { with(Process::end_strands) } then () {}
+    GOMP_critical_start() {} then () { acquire(of_team(Kind::Critical)) }
+    GOMP_critical_end() { release(of_team(Kind::Critical)) } then () {}
+    GOMP_critical_name_start(name: *mut c_void) {} then () { acquire(name.addr()) }
+    GOMP_critical_name_end(name: *mut c_void) { release(name.addr()) } then () {}
+    GOMP_atomic_start() {} then () { acquire(of_team(Kind::Critical)) }
+    GOMP_atomic_end() { release(of_team(Kind::Critical)) } then () {}
+    GOMP_ordered_start() {} then () { acquire(of_team(Kind::Ordered)) }
+    GOMP_ordered_end() { release(of_team(Kind::Ordered)) } then () {}
+    GOMP_single_copy_start() -> *mut c_void
+        {} then (data) { if !data.is_null() { acquire(of_team(Kind::Single)) } }
+    GOMP_single_copy_end(data: *mut c_void) { release(of_team(Kind::Single)) } then () {}
+    GOMP_taskwait() {} then () { acquire(of_team(Kind::Tasks)) }
+    GOMP_taskgroup_end() {} then () { acquire(of_team(Kind::Tasks)) }
+    omp_set_lock(lock: *mut c_void) {} then () { acquire(lock.addr()) }
+    omp_unset_lock(lock: *mut c_void) { release(lock.addr()) } then () {}
+    omp_test_lock(lock: *mut c_void) -> c_int
+        {} then (taken) { if *taken != 0 { acquire(lock.addr()) } }
+}
+
+type GompTask = unsafe extern "C" fn(
+    Region,
+    *mut c_void,
+    Option<CopyArguments>,
+    c_long,
+    c_long,
+    bool,
+    c_uint,
+    *mut *mut c_void,
+    c_int,
+    *mut c_void,
+);
+type CopyArguments = extern "C" fn(*mut c_void, *mut c_void);
+
+/// A task: its function, its arguments, and the clock of who has made it.
+struct Task {
+    region: Region,
+    data: Box<[u128]>,
+    team: (usize, usize),
+    number: usize,
+}
+
+extern "C" fn run_task(task: *mut c_void) {
+    // SAFETY: libgomp passes a copy of the word that holds the pointer, once.
+    let mut task = *unsafe { Box::from_raw(task.cast::<*mut Task>().read()) };
+    let outer = TEAM.replace(task.team);
+    let strand = active().and_then(|process| process.enter_task(task.number));
+    (task.region)(task.data.as_mut_ptr().cast());
+    with(|process| process.leave_task(strand, object(Kind::Tasks, task.team.0, 0)));
+    TEAM.set(outer);
+}
+
+/// The task has an event of the program, for which its arguments must stay where they are.
+const DETACHED: c_uint = 64;
+
+/// Stands before the function of this name.
+///
+/// # Safety
+/// As that one.
+#[unsafe(no_mangle)]
+#[expect(clippy::too_many_arguments, reason = "those of libgomp")]
+pub unsafe extern "C" fn GOMP_task(
+    region: Region,
+    data: *mut c_void,
+    copy: Option<CopyArguments>,
+    nbytes: c_long,
+    alignment: c_long,
+    is_deferred: bool,
+    flags: c_uint,
+    depend: *mut *mut c_void,
+    priority: c_int,
+    detach: *mut c_void,
+) {
+    static NEXT: OnceLock<GompTask> = OnceLock::new();
+    static TASKS: AtomicUsize = AtomicUsize::new(1);
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
+    if active().is_none() || flags & DETACHED != 0 || alignment as usize > align_of::<u128>() {
+        // SAFETY: the same contract.
+        return unsafe {
+            next(
+                region,
+                data,
+                copy,
+                nbytes,
+                alignment,
+                is_deferred,
+                flags,
+                depend,
+                priority,
+                detach,
+            )
+        };
+    }
+    let mut own = vec![0u128; (nbytes as usize).div_ceil(16)].into_boxed_slice();
+    match copy {
+        Some(copy) => copy(own.as_mut_ptr().cast(), data),
+        // SAFETY: the arguments of the program's task.
+        None => unsafe {
+            std::ptr::copy_nonoverlapping(
+                data.cast::<u8>(),
+                own.as_mut_ptr().cast(),
+                nbytes as usize,
+            )
+        },
+    }
+    let number = TASKS.fetch_add(1, Relaxed);
+    with(|process| process.make_task(number));
+    let task = Box::into_raw(Box::new(Task { region, data: own, team: TEAM.get(), number }));
+    let (mut argument, size) = (task, size_of::<*mut Task>() as c_long);
+    // SAFETY: the same contract; the arguments are one word.
+    unsafe {
+        next(
+            run_task,
+            (&raw mut argument).cast(),
+            None,
+            size,
+            size,
+            is_deferred,
+            flags,
+            depend,
+            priority,
+            detach,
+        )
+    }
+}

@@ -1,0 +1,298 @@
+//! What the compilers' `-fsanitize=thread` makes a program call: for each load, store and atomic
+//! operation, and when a function begins or ends.
+//!
+//! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). A call
+//! comes with the address that it returns to as its last argument, which the stubs add: it is the
+//! place of the access.
+
+use core::ffi::c_int;
+use rushmem_race::access::{Domain, Kind};
+use rushmem_race::process::{self, active};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
+
+/// Functions of five arguments at most, which get the address of their call as the sixth.
+macro_rules! with_place {
+    ($($name:ident => $function:path;)*) => {$(
+        /// A stub of ThreadSanitizer's function of this name.
+        ///
+        /// # Safety
+        /// The compiler makes the call.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!("mov r9, [rsp]", "jmp {}", sym $function);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!("mov x5, x30", "b {}", sym $function);
+        }
+    )*};
+}
+pub(crate) use with_place;
+
+#[inline(always)]
+fn touch(addr: usize, nbytes: usize, kind: Kind, place: usize) {
+    if let Some(process) = active() {
+        process.touch(addr, nbytes, kind, place.wrapping_sub(1));
+    }
+}
+
+type Unused = usize;
+
+extern "C" fn load<const N: usize>(
+    addr: usize,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) {
+    touch(addr, N, Kind::LOAD, place);
+}
+
+extern "C" fn store<const N: usize>(
+    addr: usize,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) {
+    touch(addr, N, Kind::STORE, place);
+}
+
+extern "C" fn load_range(
+    addr: usize,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) {
+    touch(addr, nbytes, Kind::LOAD, place);
+}
+
+extern "C" fn store_range(
+    addr: usize,
+    nbytes: usize,
+    _: Unused,
+    _: Unused,
+    _: Unused,
+    place: usize,
+) {
+    touch(addr, nbytes, Kind::STORE, place);
+}
+
+with_place! {
+    __tsan_read1 => load::<1>;
+    __tsan_read2 => load::<2>;
+    __tsan_read4 => load::<4>;
+    __tsan_read8 => load::<8>;
+    __tsan_read16 => load::<16>;
+    __tsan_write1 => store::<1>;
+    __tsan_write2 => store::<2>;
+    __tsan_write4 => store::<4>;
+    __tsan_write8 => store::<8>;
+    __tsan_write16 => store::<16>;
+    __tsan_unaligned_read2 => load::<2>;
+    __tsan_unaligned_read4 => load::<4>;
+    __tsan_unaligned_read8 => load::<8>;
+    __tsan_unaligned_read16 => load::<16>;
+    __tsan_unaligned_write2 => store::<2>;
+    __tsan_unaligned_write4 => store::<4>;
+    __tsan_unaligned_write8 => store::<8>;
+    __tsan_unaligned_write16 => store::<16>;
+    __tsan_read_write1 => store::<1>;
+    __tsan_read_write2 => store::<2>;
+    __tsan_read_write4 => store::<4>;
+    __tsan_read_write8 => store::<8>;
+    __tsan_read_write16 => store::<16>;
+    __tsan_unaligned_read_write2 => store::<2>;
+    __tsan_unaligned_read_write4 => store::<4>;
+    __tsan_unaligned_read_write8 => store::<8>;
+    __tsan_unaligned_read_write16 => store::<16>;
+    __tsan_volatile_read1 => load::<1>;
+    __tsan_volatile_read2 => load::<2>;
+    __tsan_volatile_read4 => load::<4>;
+    __tsan_volatile_read8 => load::<8>;
+    __tsan_volatile_read16 => load::<16>;
+    __tsan_volatile_write1 => store::<1>;
+    __tsan_volatile_write2 => store::<2>;
+    __tsan_volatile_write4 => store::<4>;
+    __tsan_volatile_write8 => store::<8>;
+    __tsan_volatile_write16 => store::<16>;
+    __tsan_vptr_read => load::<8>;
+    __tsan_vptr_update => store::<8>;
+    __tsan_read_range => load_range;
+    __tsan_write_range => store_range;
+}
+
+/// Each object file that was compiled for the detector calls it before `main`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_init() {
+    process::is_instrumented();
+}
+
+/// A function begins. The unwinder finds the functions that are active.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_entry(_: usize) {}
+
+/// A function ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_exit() {}
+
+/// Accesses of this thread do not count from here on.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_begin() {}
+
+/// They count again.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_end() {}
+
+/// An atomic operation of the program: it orders its threads, and is noted as one.
+fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
+    let Some(process) = active() else { return f() };
+    touch(addr, nbytes, Kind::atomic(Domain::Language, nbytes, false, writes), place);
+    if writes {
+        process.release_object(addr);
+    }
+    let result = f();
+    process.acquire(addr);
+    result
+}
+
+macro_rules! atomics {
+    ($($type:ty, $atomic:ty, $functions:ident {
+        $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident $or:ident
+        $xor:ident $nand:ident $strong:ident $weak:ident $val:ident
+    })*) => {$(
+        mod $functions {
+            use super::*;
+            const N: usize = size_of::<$type>();
+
+            fn at(addr: usize) -> &'static $atomic {
+                // SAFETY: the program makes an atomic operation there.
+                unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
+            }
+
+            pub extern "C" fn load(a: usize, _: c_int, _: Unused, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, false, place, || at(a).load(SeqCst))
+            }
+
+            pub extern "C" fn store(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) {
+                atomic(a, N, true, place, || at(a).store(v, SeqCst))
+            }
+
+            pub extern "C" fn exchange(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).swap(v, SeqCst))
+            }
+
+            pub extern "C" fn add(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_add(v, SeqCst))
+            }
+
+            pub extern "C" fn sub(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_sub(v, SeqCst))
+            }
+
+            pub extern "C" fn and(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_and(v, SeqCst))
+            }
+
+            pub extern "C" fn or(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_or(v, SeqCst))
+            }
+
+            pub extern "C" fn xor(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_xor(v, SeqCst))
+            }
+
+            pub extern "C" fn nand(a: usize, v: $type, _: c_int, _: Unused, _: Unused, place: usize) -> $type {
+                atomic(a, N, true, place, || at(a).fetch_nand(v, SeqCst))
+            }
+
+            pub extern "C" fn compare_exchange(
+                a: usize,
+                expected: *mut $type,
+                v: $type,
+                _: c_int,
+                _: c_int,
+                place: usize,
+            ) -> c_int {
+                // SAFETY: a variable of the program.
+                let wanted = unsafe { expected.read() };
+                let found = atomic(a, N, true, place, || at(a).compare_exchange(wanted, v, SeqCst, SeqCst));
+                if let Err(other) = found {
+                    // SAFETY: the same variable.
+                    unsafe { expected.write(other) };
+                }
+                c_int::from(found.is_ok())
+            }
+
+            pub extern "C" fn compare_exchange_val(
+                a: usize,
+                wanted: $type,
+                v: $type,
+                _: c_int,
+                _: c_int,
+                place: usize,
+            ) -> $type {
+                let found = atomic(a, N, true, place, || at(a).compare_exchange(wanted, v, SeqCst, SeqCst));
+                found.unwrap_or_else(|other| other)
+            }
+        }
+        with_place! {
+            $load => $functions::load;
+            $store => $functions::store;
+            $exchange => $functions::exchange;
+            $add => $functions::add;
+            $sub => $functions::sub;
+            $and => $functions::and;
+            $or => $functions::or;
+            $xor => $functions::xor;
+            $nand => $functions::nand;
+            $strong => $functions::compare_exchange;
+            $weak => $functions::compare_exchange;
+            $val => $functions::compare_exchange_val;
+        }
+    )*};
+}
+
+atomics! {
+    u8, AtomicU8, of_8 {
+        __tsan_atomic8_load __tsan_atomic8_store __tsan_atomic8_exchange __tsan_atomic8_fetch_add
+        __tsan_atomic8_fetch_sub __tsan_atomic8_fetch_and __tsan_atomic8_fetch_or __tsan_atomic8_fetch_xor
+        __tsan_atomic8_fetch_nand __tsan_atomic8_compare_exchange_strong
+        __tsan_atomic8_compare_exchange_weak __tsan_atomic8_compare_exchange_val
+    }
+    u16, AtomicU16, of_16 {
+        __tsan_atomic16_load __tsan_atomic16_store __tsan_atomic16_exchange __tsan_atomic16_fetch_add
+        __tsan_atomic16_fetch_sub __tsan_atomic16_fetch_and __tsan_atomic16_fetch_or __tsan_atomic16_fetch_xor
+        __tsan_atomic16_fetch_nand __tsan_atomic16_compare_exchange_strong
+        __tsan_atomic16_compare_exchange_weak __tsan_atomic16_compare_exchange_val
+    }
+    u32, AtomicU32, of_32 {
+        __tsan_atomic32_load __tsan_atomic32_store __tsan_atomic32_exchange __tsan_atomic32_fetch_add
+        __tsan_atomic32_fetch_sub __tsan_atomic32_fetch_and __tsan_atomic32_fetch_or __tsan_atomic32_fetch_xor
+        __tsan_atomic32_fetch_nand __tsan_atomic32_compare_exchange_strong
+        __tsan_atomic32_compare_exchange_weak __tsan_atomic32_compare_exchange_val
+    }
+    u64, AtomicU64, of_64 {
+        __tsan_atomic64_load __tsan_atomic64_store __tsan_atomic64_exchange __tsan_atomic64_fetch_add
+        __tsan_atomic64_fetch_sub __tsan_atomic64_fetch_and __tsan_atomic64_fetch_or __tsan_atomic64_fetch_xor
+        __tsan_atomic64_fetch_nand __tsan_atomic64_compare_exchange_strong
+        __tsan_atomic64_compare_exchange_weak __tsan_atomic64_compare_exchange_val
+    }
+}
+
+/// A fence between threads of the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_atomic_thread_fence(_: c_int) {
+    fence(SeqCst);
+}
+
+/// A fence towards signal handlers.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_atomic_signal_fence(_: c_int) {
+    std::sync::atomic::compiler_fence(SeqCst);
+}

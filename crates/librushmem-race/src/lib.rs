@@ -8,9 +8,11 @@
 
 mod at_exit;
 mod constructor;
+mod libgomp;
 mod memory_calls;
 mod next;
-mod openmp;
+mod ompt;
 mod runtime;
+mod teams;
 mod threads;
 mod tsan;

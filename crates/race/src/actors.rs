@@ -2,8 +2,8 @@
 //!
 //! An operation in flight is not of the thread that has issued it, since nothing of that thread
 //! waits for it until a quiet. Those of one context to one PE are one actor, which a fence orders;
-//! those that a signal follows are one for each signal, since the signal covers them alone; gets
-//! are one for each context, which a quiet alone completes.
+//! those that a signal follows are one for each signal, since the signal covers them alone; gets,
+//! and what atomic operations fetch, are another one, which a quiet alone completes.
 
 use crate::areas::{Areas, Counter, MAX_ACTORS};
 use crate::clock::{Actor, Clock, Epoch};
@@ -124,7 +124,8 @@ impl Flight {
 pub struct Context {
     /// By PE and signal; 0 is none.
     puts: HashMap<(u32, usize), Flight>,
-    gets: Option<Flight>,
+    /// By PE.
+    gets: HashMap<u32, Flight>,
     /// Words whose values the next quiet brings.
     pub fetched: Vec<u64>,
 }
@@ -143,12 +144,13 @@ impl Context {
         self.puts.get_mut(&(pe, signal))
     }
 
-    /// Gets.
-    pub fn gets(&mut self, areas: &Areas, me: u32) -> Option<&mut Flight> {
-        if self.gets.is_none() {
-            self.gets = Flight::new(areas, Who { pe: me, role: Role::Fetching });
+    /// Gets from a PE.
+    pub fn gets(&mut self, areas: &Areas, me: u32, pe: u32) -> Option<&mut Flight> {
+        if !self.gets.contains_key(&pe) {
+            let flight = Flight::new(areas, Who { pe: me, role: Role::Fetching })?;
+            self.gets.insert(pe, flight);
         }
-        self.gets.as_mut()
+        self.gets.get_mut(&pe)
     }
 
     /// What fences have ordered of the puts to a PE: those of which `clock` knows.
@@ -171,13 +173,10 @@ impl Context {
 
     /// A quiet, to one PE or all of them: what `clock` knows then.
     pub fn quiet(&mut self, pe: Option<u32>, clock: &mut Clock) {
-        for ((to, _), flight) in &mut self.puts {
-            if pe.is_none_or(|pe| pe == *to) {
-                clock.raise(flight.actor, flight.last);
-            }
-        }
-        if let Some(gets) = self.gets.as_ref().filter(|_| pe.is_none()) {
-            clock.raise(gets.actor, gets.last);
+        let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
+        let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
+        for (_, flight) in puts.chain(gets).filter(|(other, _)| pe.is_none_or(|pe| pe == *other)) {
+            clock.raise(flight.actor, flight.last);
         }
     }
 }

@@ -339,25 +339,38 @@ impl Process {
                         self.release(thread, word(), &released);
                     }
                 }
-                Operation::GetNbi | Operation::FetchNbi => {
-                    let Some(flight) = context.gets(&self.areas, self.me) else { return };
+                Operation::GetNbi => {
+                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
+                        return;
+                    };
                     let (actor, epoch) = (flight.actor, flight.next());
-                    let is_atomic = access.operation == Operation::FetchNbi;
-                    let kind = if is_atomic { atomic(access, call, nbytes) } else { Kind::READ };
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let reads = how(kind).record(actor, epoch);
+                    let reads = how(Kind::READ).record(actor, epoch);
                     self.note_blocks(access.remote, Some(access.pe), reads, view);
                     let writes = how(Kind::WRITE).record(actor, epoch);
                     self.note_blocks(access.local, None, writes, view);
-                    if is_atomic && !access.reads_only {
+                }
+                Operation::FetchNbi => {
+                    // A fence orders the operation, but not what it fetches.
+                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
+                        return;
+                    };
+                    let writes = how(Kind::WRITE).record(flight.actor, flight.next());
+                    let view = View { clock: &thread.clock, fenced: &[] };
+                    self.note_blocks(access.local, None, writes, view);
+                    let flight = context.puts(&self.areas, self.me, access.pe, 0);
+                    let Some(flight) = flight else { return };
+                    let record = how(atomic(access, call, nbytes));
+                    let record = record.record(flight.actor, flight.next());
+                    let fenced = context.fenced(access.pe, &thread.clock);
+                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    self.note_blocks(access.remote, Some(access.pe), record, view);
+                    if !access.reads_only {
                         let mut released = thread.clock.clone();
-                        context
-                            .fenced(access.pe, &thread.clock)
-                            .iter()
-                            .for_each(|&(a, e)| released.raise(a, e));
+                        fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
                         self.release(thread, word(), &released);
                     }
-                    context.fetched.extend(word().filter(|_| is_atomic));
+                    context.fetched.extend(word());
                 }
             }
         });
@@ -588,9 +601,14 @@ impl Process {
         });
     }
 
-    /// The calling thread knows what those knew who have released the object.
+    /// The calling thread knows what those knew who have released the object, or have changed the
+    /// word of symmetric memory.
     pub fn acquire(&self, object: usize) {
         self.with_thread(|thread| {
+            if let Where::Symmetric(place) = self.find(object) {
+                let word = sync_words::of_word(place);
+                return sync_words::acquire(&self.areas, word, &mut thread.clock);
+            }
             if let Some(known) = locked(&self.objects).get(&object) {
                 thread.clock.join(known);
             }
@@ -600,6 +618,10 @@ impl Process {
     /// Who acquires the object knows what the calling thread knows.
     pub fn release_object(&self, object: usize) {
         self.with_thread(|thread| {
+            if let Where::Symmetric(place) = self.find(object) {
+                let clock = thread.clock.clone();
+                return self.release(thread, Some(sync_words::of_word(place)), &clock);
+            }
             locked(&self.objects).entry(object).or_default().join(&thread.clock);
             thread.advance();
         });

@@ -5,70 +5,17 @@
 //! what is found does not depend on how they were distributed.
 
 use crate::next::{before_next, next};
+use crate::teams::{
+    self, Kind, TEAM, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
+};
 use core::ffi::{c_int, c_long, c_uint, c_void};
-use rushmem_race::private;
 use rushmem_race::process::{Process, active};
-use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 type Region = extern "C" fn(*mut c_void);
 type Parallel = unsafe extern "C" fn(Region, *mut c_void, c_uint, c_uint);
 type ParallelSections = unsafe extern "C" fn(Region, *mut c_void, c_uint, c_uint, c_uint);
-
-thread_local! {
-    /// The team of threads, and the barriers that this thread has passed in it.
-    static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
-/// Objects by which the threads of a team synchronize.
-#[derive(Clone, Copy)]
-enum Kind {
-    Fork = 3,
-    Join = 4,
-    Barrier = 5,
-    Tasks = 6,
-    Critical = 7,
-    Ordered = 8,
-    Single = 9,
-}
-
-fn object(kind: Kind, team: usize, phase: usize) -> usize {
-    (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
-}
-
-fn of_team(kind: Kind) -> usize {
-    object(kind, TEAM.get().0, 0)
-}
-
-fn with(f: impl FnOnce(&Process)) {
-    if let Some(process) = active() {
-        f(process);
-    }
-}
-
-fn acquire(object: usize) {
-    with(|process| process.acquire(object));
-}
-
-fn release(object: usize) {
-    with(|process| process.release_object(object));
-}
-
-/// The end of a strand, and a barrier: what all threads and tasks of the team did before it is
-/// known after it.
-fn barrier_begins() {
-    let (team, phase) = TEAM.get();
-    with(Process::end_strands);
-    release(object(Kind::Barrier, team, phase));
-}
-
-fn barrier_ends() {
-    let (team, phase) = TEAM.get();
-    acquire(object(Kind::Barrier, team, phase));
-    acquire(object(Kind::Tasks, team, 0));
-    TEAM.set((team, (phase + 1) % 3));
-}
 
 struct Forked {
     region: Region,
@@ -88,13 +35,10 @@ extern "C" fn in_team(forked: *mut c_void) {
 }
 
 fn fork(region: Region, data: *mut c_void, run: impl FnOnce(Region, *mut c_void)) {
-    static TEAMS: AtomicUsize = AtomicUsize::new(1);
     if active().is_none() {
         return run(region, data);
     }
-    private::have_threads();
-    let team = TEAMS.fetch_add(1, Relaxed);
-    release(object(Kind::Fork, team, 0));
+    let team = teams::fork();
     let mut forked = Forked { region, data, team };
     run(in_team, (&raw mut forked).cast());
     acquire(object(Kind::Join, team, 0));

@@ -1,0 +1,183 @@
+//! What orders the threads of an OpenMP program that was compiled by Clang: its run time, libomp,
+//! tells tools by OMPT (OpenMP 5.0, chapter 4), for which it looks up [`ompt_start_tool`].
+
+use crate::teams::{
+    self, Kind, TEAM, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
+};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use rushmem_race::actors::Thread;
+use rushmem_race::process::active;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+type Callback = *const c_void;
+type SetCallback = unsafe extern "C" fn(c_int, Callback) -> c_int;
+type LookUp = unsafe extern "C" fn(*const c_char) -> Option<SetCallback>;
+/// The word that a tool has for a team or a task.
+type Data = *mut u64;
+
+/// What OMPT gets of a tool (`ompt_start_tool_result_t`).
+#[repr(C)]
+pub struct Tool {
+    initialize: extern "C" fn(LookUp, c_int, Data) -> c_int,
+    finalize: extern "C" fn(Data),
+    data: u64,
+}
+
+// Numbers of OMPT's enumerations.
+const PARALLEL_BEGIN: c_int = 3;
+const PARALLEL_END: c_int = 4;
+const TASK_CREATE: c_int = 5;
+const TASK_SCHEDULE: c_int = 6;
+const IMPLICIT_TASK: c_int = 7;
+const MUTEX_RELEASED: c_int = 17;
+const SYNC_REGION: c_int = 23;
+const MUTEX_ACQUIRED: c_int = 27;
+const BEGIN: c_int = 1;
+const END: c_int = 2;
+const TASK_WAIT: c_int = 5;
+const TASK_GROUP: c_int = 6;
+const REDUCTION: c_int = 7;
+const INITIAL_TASK: c_int = 1;
+const EXPLICIT_TASK: c_int = 4;
+const TASK_COMPLETE: c_int = 1;
+
+/// libomp asks for a tool.
+#[unsafe(no_mangle)]
+pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
+    Box::into_raw(Box::new(Tool { initialize, finalize, data: 0 }))
+}
+
+extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
+    let name: &CStr = c"ompt_set_callback";
+    // SAFETY: a function of libomp, for this name.
+    let Some(set) = (unsafe { look_up(name.as_ptr()) }) else { return 0 };
+    let callbacks: [(c_int, Callback); 8] = [
+        (PARALLEL_BEGIN, parallel_begin as Callback),
+        (PARALLEL_END, parallel_end as Callback),
+        (TASK_CREATE, task_create as Callback),
+        (TASK_SCHEDULE, task_schedule as Callback),
+        (IMPLICIT_TASK, implicit_task as Callback),
+        (MUTEX_RELEASED, mutex_released as Callback),
+        (SYNC_REGION, sync_region as Callback),
+        (MUTEX_ACQUIRED, mutex_acquired as Callback),
+    ];
+    for (event, callback) in callbacks {
+        // SAFETY: the callback has the type of the event.
+        unsafe { set(event, callback) };
+    }
+    1
+}
+
+extern "C" fn finalize(_: Data) {}
+
+fn get(data: Data) -> usize {
+    // SAFETY: null, or a word that is this tool's.
+    unsafe { data.as_ref() }.map_or(0, |word| *word as usize)
+}
+
+fn set(data: Data, value: usize) {
+    // SAFETY: null, or a word that is this tool's.
+    if let Some(word) = unsafe { data.as_mut() } {
+        *word = value as u64;
+    }
+}
+
+extern "C" fn parallel_begin(
+    _: Data,
+    _: *const c_void,
+    team: Data,
+    _: c_uint,
+    _: c_int,
+    _: *const c_void,
+) {
+    if active().is_some() {
+        set(team, teams::fork());
+    }
+}
+
+/// The last barrier of the team has come before.
+extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
+    let team = get(team);
+    (0..3).for_each(|phase| acquire(object(Kind::Barrier, team, phase)));
+    acquire(object(Kind::Tasks, team, 0));
+}
+
+thread_local! {
+    /// The teams around that of the calling thread, and what it did before its tasks.
+    static OUTER: RefCell<(Vec<(usize, usize)>, Vec<Suspended>)> = RefCell::default();
+}
+
+/// A task, and what the thread was before.
+struct Suspended {
+    task: usize,
+    outer: Option<Thread>,
+}
+
+extern "C" fn implicit_task(
+    endpoint: c_int,
+    team: Data,
+    _: Data,
+    _: c_uint,
+    _: c_uint,
+    flags: c_int,
+) {
+    if flags & INITIAL_TASK != 0 {
+        return;
+    }
+    OUTER.with_borrow_mut(|(teams, _)| match endpoint {
+        BEGIN => {
+            let team = get(team);
+            teams.push(TEAM.replace((team, 0)));
+            acquire(object(Kind::Fork, team, 0));
+        }
+        _ => TEAM.set(teams.pop().unwrap_or((0, 0))),
+    });
+}
+
+extern "C" fn sync_region(kind: c_int, endpoint: c_int, _: Data, _: Data, _: *const c_void) {
+    match (kind, endpoint) {
+        (TASK_WAIT | TASK_GROUP, END) => acquire(of_team(Kind::Tasks)),
+        (TASK_WAIT | TASK_GROUP | REDUCTION, _) => {}
+        (_, BEGIN) => barrier_begins(),
+        _ => barrier_ends(),
+    }
+}
+
+extern "C" fn mutex_acquired(_: c_int, mutex: u64, _: *const c_void) {
+    acquire(mutex as usize);
+}
+
+extern "C" fn mutex_released(_: c_int, mutex: u64, _: *const c_void) {
+    release(mutex as usize);
+}
+
+extern "C" fn task_create(
+    _: Data,
+    _: *const c_void,
+    task: Data,
+    flags: c_int,
+    _: c_int,
+    _: *const c_void,
+) {
+    static TASKS: AtomicUsize = AtomicUsize::new(1);
+    if flags & EXPLICIT_TASK != 0 {
+        let number = TASKS.fetch_add(1, Relaxed);
+        set(task, number);
+        with(|process| process.make_task(number));
+    }
+}
+
+extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
+    let Some(process) = active() else { return };
+    let (prior, next) = (get(prior), get(next));
+    OUTER.with_borrow_mut(|(_, tasks)| {
+        if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
+            let outer = tasks.pop().and_then(|last| last.outer);
+            process.leave_task(outer, of_team(Kind::Tasks));
+        }
+        if next != 0 && tasks.iter().all(|task| task.task != next) {
+            tasks.push(Suspended { task: next, outer: process.enter_task(next) });
+        }
+    });
+}

@@ -1,0 +1,84 @@
+//! Teams of threads in an OpenMP program, whichever library carries them out: the objects by which
+//! they synchronize.
+
+use rushmem_race::private;
+use rushmem_race::process::{Process, active};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+thread_local! {
+    /// The team of threads, and the barriers that this thread has passed in it.
+    pub static TEAM: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// A number for a new team, of which the calling thread makes part: the program has several threads
+/// from now on.
+pub fn fork() -> usize {
+    static TEAMS: AtomicUsize = AtomicUsize::new(1);
+    private::have_threads();
+    let team = TEAMS.fetch_add(1, Relaxed);
+    release(object(Kind::Fork, team, 0));
+    team
+}
+
+/// Objects by which the threads of a team synchronize.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// The start of the team.
+    Fork = 3,
+    /// Its end.
+    Join = 4,
+    /// A barrier.
+    Barrier = 5,
+    /// Tasks that are done.
+    Tasks = 6,
+    /// Critical sections without a name.
+    Critical = 7,
+    /// The ordered part of a loop.
+    Ordered = 8,
+    /// What one thread copies to the others.
+    Single = 9,
+}
+
+/// An object of a team.
+pub fn object(kind: Kind, team: usize, phase: usize) -> usize {
+    (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
+}
+
+/// An object of the team of the calling thread.
+pub fn of_team(kind: Kind) -> usize {
+    object(kind, TEAM.get().0, 0)
+}
+
+/// Calls the detector, if it is active.
+pub fn with(f: impl FnOnce(&Process)) {
+    if let Some(process) = active() {
+        f(process);
+    }
+}
+
+/// The calling thread acquires an object.
+pub fn acquire(object: usize) {
+    with(|process| process.acquire(object));
+}
+
+/// The calling thread releases an object.
+pub fn release(object: usize) {
+    with(|process| process.release_object(object));
+}
+
+/// A barrier, which ends the section that the thread is in: what all threads and tasks of the team did before it is
+/// known after it.
+pub fn barrier_begins() {
+    let (team, phase) = TEAM.get();
+    with(Process::end_strands);
+    release(object(Kind::Barrier, team, phase));
+}
+
+/// The end of the barrier.
+pub fn barrier_ends() {
+    let (team, phase) = TEAM.get();
+    acquire(object(Kind::Barrier, team, phase));
+    acquire(object(Kind::Tasks, team, 0));
+    TEAM.set((team, (phase + 1) % 3));
+}

@@ -1,0 +1,19 @@
+/* A buffer is freed and used again while a get to it is in flight.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8];
+
+static void run(int me, int n) {
+    (void)n;
+    if (me == 0) {
+        long *buffer = malloc(64);
+        shmem_long_get_nbi(buffer, x, 8, 1); /* RACE */
+        ORDER(shmem_quiet());
+        free(buffer);
+        long *again = malloc(64);
+        again[1] = 1; /* RACE */
+        shmem_quiet();
+        free(again);
+    }
+}

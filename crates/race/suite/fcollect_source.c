@@ -1,0 +1,15 @@
+/* An element of what is collected is put without completion.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8], y[8];
+
+static void run(int me, int n) {
+    (void)n;
+    long one = 1;
+    if (me == 0)
+        shmem_long_put(x, &one, 1, 1); /* RACE */
+    ORDER(shmem_quiet());
+    shmem_sync_all();
+    shmem_long_fcollect(SHMEM_TEAM_WORLD, y, x, 4); /* RACE */
+}

@@ -1,0 +1,18 @@
+/* The same with words that are put.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8], flag;
+
+static void run(int me, int n) {
+    (void)n;
+    if (me == 0) {
+        shmem_long_p(x, 1, 1); /* RACE */
+        ORDER(shmem_fence());
+        shmem_long_p(&flag, 1, 1);
+    }
+    if (me == 1) {
+        shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1);
+        used = x[0]; /* RACE */
+    }
+}

@@ -1,0 +1,16 @@
+/* A fence orders puts, but does not complete one whose source is changed.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8];
+
+static void run(int me, int n) {
+    (void)n;
+    long source = 1;
+    if (me == 0) {
+        shmem_long_put_nbi(x, &source, 1, 1); /* RACE */
+        shmem_fence();
+        ORDER(shmem_quiet());
+        source = 2; /* RACE */
+    }
+}

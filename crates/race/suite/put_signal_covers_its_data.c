@@ -1,0 +1,20 @@
+/* A signal covers the data of its own put, not those of a put before.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8];
+static uint64_t signal;
+
+static void run(int me, int n) {
+    (void)n;
+    long one = 1;
+    if (me == 0) {
+        shmem_long_put(&x[1], &one, 1, 1); /* RACE */
+        ORDER(shmem_fence());
+        shmem_long_put_signal(x, &one, 1, &signal, 1, SHMEM_SIGNAL_SET, 1);
+    }
+    if (me == 1) {
+        shmem_signal_wait_until(&signal, SHMEM_CMP_EQ, 1);
+        used = x[1]; /* RACE */
+    }
+}

@@ -1,0 +1,16 @@
+/* The source of a non-blocking put with a signal is changed before a quiet.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8];
+static uint64_t signal;
+
+static void run(int me, int n) {
+    (void)n;
+    long source = 1;
+    if (me == 0) {
+        shmem_long_put_signal_nbi(x, &source, 1, &signal, 1, SHMEM_SIGNAL_SET, 1); /* RACE */
+        ORDER(shmem_quiet());
+        source = 2; /* RACE */
+    }
+}

@@ -1,0 +1,14 @@
+/* The same with shmem_test_lock.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8], lock;
+
+static void run(int me, int n) {
+    (void)n;
+    while (IF_CLEAN(shmem_test_lock(&lock), 0)) {
+    }
+    shmem_long_p(x, 1, 0); /* RACE with itself */
+    ORDER(shmem_clear_lock(&lock));
+    (void)lock;
+}

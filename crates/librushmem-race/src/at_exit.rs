@@ -3,10 +3,6 @@
 use core::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The status, unless the variable has another one. That of other sanitizers.
-const STATUS: c_int = 66;
-const VARIABLE: &str = "SHMEM_RACES_STATUS";
-
 unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
@@ -21,12 +17,9 @@ pub fn register() {
 }
 
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
-    if status != 0 || !rushmem_race::process::found() {
-        return;
-    }
-    let chosen = std::env::var(VARIABLE).ok().and_then(|status| status.parse().ok());
-    let status = chosen.unwrap_or(STATUS);
-    if status != 0 {
+    if status == 0
+        && let Some(status) = rushmem_race::process::status()
+    {
         // SAFETY: writes what the program has printed, as its exit would.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         // SAFETY: ends the process.

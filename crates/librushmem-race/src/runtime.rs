@@ -48,7 +48,7 @@ extern "C" fn attach(opening: &Opening, pid: u32, fd: c_int) -> c_int {
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
     // SAFETY: the same.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
-    Process::start(Areas::new(words, segments), opening.pe, heaps, statics, segments);
+    Process::start(Areas::new(words, segments), opening, heaps, statics);
     crate::at_exit::register();
     0
 }

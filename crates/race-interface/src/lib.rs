@@ -84,6 +84,12 @@ pub struct Opening {
     pub heaps: *const usize,
     /// The same of the static data.
     pub statics: *const usize,
+    /// A file for the reports in JSON; empty for none.
+    pub json: Text,
+    /// What is not to be reported: lines of a file.
+    pub suppressions: Text,
+    /// The exit status of a PE that would end well although there is a race.
+    pub status: c_int,
 }
 
 /// A kind of access.

@@ -7,7 +7,7 @@ use crate::clock::{Actor, Clock, Epoch};
 use crate::report::{self, Memory};
 use crate::shadow::{PAGE, Page, View};
 use crate::{meetings, private, sites, sync_words};
-use rushmem_race_interface::{Access, Blocks, Collective, Follows, Operation, Order};
+use rushmem_race_interface::{Access, Blocks, Collective, Follows, Opening, Operation, Order};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -26,6 +26,11 @@ pub struct Process {
     pub areas: Areas,
     /// This PE.
     pub me: u32,
+    /// The file for reports in JSON, or an empty name.
+    pub json: &'static str,
+    /// What is not reported.
+    pub suppressions: &'static str,
+    status: i32,
     n_pes: u32,
     /// By address.
     mapped: Vec<Mapped>,
@@ -65,9 +70,11 @@ pub fn active() -> Option<&'static Process> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
 }
 
-/// Whether a race was found, by any PE.
-pub fn found() -> bool {
-    PROCESS.get().is_some_and(|process| process.areas.counter(Counter::Reported).load(Relaxed) > 0)
+/// The exit status of a process that would end with 0, if a race was found, by any PE.
+pub fn status() -> Option<i32> {
+    let process = PROCESS.get()?;
+    let is_found = process.areas.counter(Counter::Reported).load(Relaxed) > 0;
+    (is_found && process.status != 0).then_some(process.status)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,8 +104,9 @@ impl How {
 }
 
 impl Process {
-    /// Starts to detect.
-    pub fn start(areas: Areas, me: u32, heaps: &[usize], statics: &[usize], nbytes: [usize; 2]) {
+    /// Starts to detect, with the addresses of the segments of all PEs.
+    pub fn start(areas: Areas, opening: &Opening, heaps: &[usize], statics: &[usize]) {
+        let (me, nbytes) = (opening.pe, [opening.heap_bytes, opening.static_bytes]);
         let of = |starts: &[usize], nbytes: usize, segment| {
             let range = |start: usize| start..start + nbytes;
             let all = (0..).zip(starts).filter(|(_, start)| **start != 0);
@@ -111,6 +119,9 @@ impl Process {
         let process = Process {
             areas,
             me,
+            json: opening.json.get(),
+            suppressions: opening.suppressions.get(),
+            status: opening.status,
             n_pes: heaps.len() as u32,
             mapped,
             contexts: Mutex::default(),

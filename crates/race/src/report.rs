@@ -14,9 +14,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Reports that are written; further ones are counted.
 const LIMIT: u64 = 100;
-/// What a report to the terminal begins with, and further frames of a place.
-const SUPPRESSIONS: &str = "SHMEM_RACES_SUPPRESSIONS";
-const JSON: &str = "SHMEM_RACES_JSON";
 
 /// Memory on which a race is.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +93,7 @@ pub fn race(process: &Process, memory: Memory, new: &Record, old: &Record) {
     }
     let sides = [Side::new(areas, old), Side::new(areas, new)];
     let (object, text) = describe(process, memory, &sides, old, new);
-    if is_suppressed(&object, &sides) {
+    if is_suppressed(process.suppressions, &object, &sides) {
         return;
     }
     areas.counter(Counter::Found).fetch_add(1, Relaxed);
@@ -104,12 +101,14 @@ pub fn race(process: &Process, memory: Memory, new: &Record, old: &Record) {
         return;
     }
     let _ = std::io::stderr().write_all(text.as_bytes());
-    if let Ok(path) = std::env::var(JSON) {
+    let path = process.json;
+    if !path.is_empty() {
         let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
         let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         if let Err(error) = written {
-            let _ = writeln!(std::io::stderr(), "{JSON}: {path} cannot be written: {error}");
+            let _ =
+                writeln!(std::io::stderr(), "SHMEM_RACES_JSON: {path} cannot be written: {error}");
         }
     }
 }
@@ -220,11 +219,9 @@ fn advice(sides: &[Side; 2], old: &Record, new: &Record) -> String {
     }
 }
 
-/// Whether a line of the file of suppressions names a function of one of the places, or the object:
-/// `function:NAME` or `object:NAME`.
-fn is_suppressed(object: &str, sides: &[Side; 2]) -> bool {
-    let Ok(path) = std::env::var(SUPPRESSIONS) else { return false };
-    let Ok(lines) = std::fs::read_to_string(path) else { return false };
+/// Whether a line of `lines` names a function of one of the places, or the object: `function:NAME`
+/// or `object:NAME`.
+fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
     let functions =
         || sides.iter().flat_map(|side| &side.sources).filter_map(|s| s.function.as_deref());
     let is_name = |name: &str| object.split(['[', ' ']).next() == Some(name);

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     shmem_ctx_t ctx;
     shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx);

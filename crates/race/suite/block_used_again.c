@@ -5,7 +5,7 @@
 
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1, *block = shmem_malloc(64);
     if (me == 0)
         shmem_long_put(block, &one, 1, 1);

@@ -5,7 +5,7 @@
 static long x[8], y[8], z[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 2)
         x[0] = 1; /* RACE */
     ORDER(shmem_sync_all());

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 0) {
         long *buffer = malloc(64);
         shmem_long_get_nbi(buffer, x, 8, 1); /* RACE */

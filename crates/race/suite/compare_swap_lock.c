@@ -6,7 +6,7 @@ static long x[8];
 static int flags[4];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     for (int turn = 0; turn < 3; turn++) {
         while (shmem_int_atomic_compare_swap(flags, 0, 1, 0) != 0) {

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     shmem_ctx_t world, shared;
     shmem_team_create_ctx(SHMEM_TEAM_WORLD, 0, &world);
     shmem_team_create_ctx(SHMEM_TEAM_SHARED, 0, &shared);

@@ -5,7 +5,7 @@
 static long x[8], y[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     if (me == 0)
         shmem_long_put(x, &one, 1, 1); /* RACE */

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long old = 0;
     if (me == 0) {
         shmem_long_atomic_fetch_add_nbi(&old, x, 1, 1); /* RACE */

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long dest = 0;
     if (me == 0) {
         shmem_long_get_nbi(&dest, x, 1, 1); /* RACE */

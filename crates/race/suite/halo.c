@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long mine = me;
     int right = (me + 1) % n;
     for (int round = 0; round < 4; round++) {

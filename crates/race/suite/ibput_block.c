@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long from[4] = {1, 2, 3, 4};
     if (me == 0)
         shmem_long_ibput(x, from, 4, 2, 2, 2, 1); /* RACE */

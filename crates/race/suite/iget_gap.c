@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long to[4];
     if (me == 0)
         shmem_long_iget(to, x, 1, 2, 4, 1); /* RACE */

@@ -5,7 +5,7 @@
 static long x[8], lock;
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long mine = me;
     ORDER(shmem_set_lock(&lock));
     shmem_long_put(x, &mine, 1, 0); /* RACE with itself */

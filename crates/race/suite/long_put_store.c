@@ -6,7 +6,7 @@ enum { N = 4096 };
 static long many[N], from[N];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 0)
         shmem_long_put(many, from, N, 1); /* RACE */
     ORDER(shmem_barrier_all());

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 0) {
         shmem_long_p(x, 1, 1); /* RACE */
         ORDER(shmem_quiet());

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     int target = IF_CLEAN(1, 2);
     if (me == 0) {

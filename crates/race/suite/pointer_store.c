@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long *there = shmem_ptr(x, 1);
     if (me == 0 && there)
         there[2] = 1; /* RACE */

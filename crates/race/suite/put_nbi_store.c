@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long source = 1;
     if (me == 0) {
         shmem_long_put_nbi(x, &source, 1, 1); /* RACE */

@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long a = 1, b = 2;
     if (me == 0) {
         shmem_long_put(x, &a, 1, 1); /* RACE */

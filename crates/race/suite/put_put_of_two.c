@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long mine = me;
     if (me == 0)
         shmem_long_put(x, &mine, 1, 1); /* RACE */

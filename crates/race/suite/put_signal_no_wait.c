@@ -6,7 +6,7 @@ static long x[8];
 static uint64_t signal;
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     if (me == 0)
         shmem_long_put_signal(x, &one, 1, &signal, 1, SHMEM_SIGNAL_SET, 1); /* RACE */

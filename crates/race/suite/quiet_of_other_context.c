@@ -5,7 +5,7 @@
 static long x[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long source = 1;
     shmem_ctx_t ctx;
     shmem_ctx_create(0, &ctx);

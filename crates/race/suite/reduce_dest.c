@@ -5,7 +5,7 @@
 static long x[8], y[8];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     shmem_long_sum_reduce(SHMEM_TEAM_WORLD, y, x, 8); /* RACE */
     ORDER(shmem_barrier_all());

@@ -5,7 +5,7 @@
 static long many[64];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long from[64];
     shmem_ctx_t ctx;
     shmem_ctx_create(0, &ctx);

@@ -5,7 +5,7 @@
 static uint64_t signal;
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 0)
         shmem_signal_add(&signal, 1, 1); /* RACE */
     ORDER(shmem_barrier_all());

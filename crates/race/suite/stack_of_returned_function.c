@@ -11,13 +11,13 @@ __attribute__((noinline)) static void issue(void) {
 }
 
 __attribute__((noinline)) static void overwrite(void) {
-    volatile long other[8];
+    volatile long other[8] __attribute__((unused));
     for (int i = 0; i < 8; i++)
         other[i] = i; /* RACE */
 }
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     if (me == 0) {
         issue();
         overwrite();

@@ -5,7 +5,7 @@
 
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     static int counts[4];
     if (me == 0)
         shmem_int_p(&counts[3], 1, 1); /* RACE */

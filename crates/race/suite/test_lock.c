@@ -5,7 +5,7 @@
 static long x[8], lock;
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     while (IF_CLEAN(shmem_test_lock(&lock), 0)) {
     }
     shmem_long_p(x, 1, 0); /* RACE with itself */

@@ -3,9 +3,7 @@
 #include "suite.h"
 
 static long x[8], from;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int ready;
-
 static void *body(void *argument) {
     shmem_long_get(&from, x, 1, 1); /* RACE */
     ready = 1;
@@ -13,7 +11,7 @@ static void *body(void *argument) {
 }
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     pthread_t thread;
     if (me == 0) {
         pthread_create(&thread, NULL, body, NULL);

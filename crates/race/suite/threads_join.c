@@ -3,16 +3,13 @@
 #include "suite.h"
 
 static long x[8], from;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int ready;
-
 static void *body(void *argument) {
     shmem_long_get(&from, x, 1, 1); /* RACE */
     return argument;
 }
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     pthread_t thread;
     if (me == 0) {
         pthread_create(&thread, NULL, body, NULL);

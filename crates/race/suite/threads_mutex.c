@@ -3,9 +3,7 @@
 #include "suite.h"
 
 static long x[8], from;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int ready;
-
+static pthread_mutex_t mutex __attribute__((unused)) = PTHREAD_MUTEX_INITIALIZER;
 static void *body(void *argument) {
     ORDER(pthread_mutex_lock(&mutex));
     shmem_long_put(x, &from, 1, 1); /* RACE */
@@ -14,7 +12,7 @@ static void *body(void *argument) {
 }
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     pthread_t thread;
     if (me == 0) {
         pthread_create(&thread, NULL, body, NULL);

@@ -6,7 +6,7 @@ static long x[8];
 static int flags[4];
 
 static void run(int me, int n) {
-    (void)n;
+    (void)me, (void)n;
     long one = 1;
     int values[2] = {IF_CLEAN(1, 0), IF_CLEAN(1, 0)};
     if (me > 0) {

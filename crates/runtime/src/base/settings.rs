@@ -87,6 +87,19 @@ settings! {
          followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
          (docs/races.md); 0: do not; it must be the same on all PEs";
         |value| Checks::parse(value?), "0, 1 or races";
+    /// A file for reports of races.
+    races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
+        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (docs/races.md)";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
+    /// A file that says which races are not reported.
+    races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;
+        "a file whose lines function:NAME and object:NAME say which races SHMEM_CHECK=races does not report: those with an access in \
+         this function, or to this variable";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
+    /// The exit status of a PE that would end well although there is a race.
+    races_status: u8 = "SHMEM_RACES_STATUS", &[], Some("66");
+        "the exit status of PEs that would end with 0 although SHMEM_CHECK=races has found a race";
+        |value| value?.parse().ok(), "a number from 0 to 255";
     /// Count what is sent.
     statistics: Statistics = "SHMEM_STATS", &[], Some("0");
         "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \

@@ -8,7 +8,7 @@ use crate::base::races;
 use crate::memory::{address, statics};
 use core::ffi::{CStr, c_int, c_void};
 use libloading::Library;
-use rushmem_race_interface::{Detector, LIBRARY, Opening, SYMBOL, VERSION};
+use rushmem_race_interface::{Detector, LIBRARY, Opening, SYMBOL, Text, VERSION};
 use rushmem_transport::Segment;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,13 @@ pub(super) fn open(call: Call, job: &Job) {
     };
     let heaps: Vec<usize> = of(Segment::Heap, heap);
     let statics: Vec<usize> = of(Segment::Static, statics::own().start());
+    let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
+        std::fs::read_to_string(path).unwrap_or_else(|error| {
+            // Cause: the file does not exist on this host.
+            fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}")
+        })
+    });
+    let json = job.settings.races_json.clone().unwrap_or_default();
     let opening = Opening {
         pe: job.me().0,
         n_pes: n,
@@ -41,6 +48,9 @@ pub(super) fn open(call: Call, job: &Job) {
         static_bytes: statics::own().nbytes(),
         heaps: heaps.as_ptr(),
         statics: statics.as_ptr(),
+        json: Text::new(json.leak()),
+        suppressions: Text::new(suppressions.leak()),
+        status: job.settings.races_status.into(),
     };
     let made = if job.me().0 == 0 { (detector.create)(&opening) } else { 0 };
     let own = [std::process::id().to_le_bytes(), made.to_le_bytes()].concat();

@@ -1,0 +1,138 @@
+//! What the race detector says, and how it is asked for.
+
+use std::path::{Path, PathBuf};
+
+use testkit::{Job, Outcome, compile, compile_text};
+
+fn tmpdir() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn suite(name: &str, flags: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
+    compile(&folder.join(name), tmpdir(), &[&["-O0"], flags].concat())
+}
+
+fn races(job: Job) -> Outcome {
+    job.env("SHMEM_SYMMETRIC_SIZE", "16m").run()
+}
+
+/// Line `number` of a report, without what differs between machines.
+fn line(outcome: &Outcome, number: usize) -> String {
+    let mut lines = outcome.stderr.lines().skip_while(|line| !line.starts_with("race on"));
+    lines.nth(number).unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
+    let found = races(Job::new(suite("put_load.c", &["--race"])).n(2));
+    assert_eq!(line(&found, 0), "race on x of PE 1 (static):", "{found}");
+    let is_line = |starts: &str, ends: &str| {
+        let mut lines = found.stderr.lines().map(str::trim);
+        lines.any(|line| line.starts_with(starts) && line.ends_with(ends))
+    };
+    // Whichever comes first.
+    let put = ("PE 0: shmem_long_put of 8 bytes at ", "put_load.c:11 (run), in flight since then");
+    assert!(is_line(put.0, put.1), "{found}");
+    assert!(is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"), "{found}");
+    assert!(is_line("called at ", "suite.h:31 (main)"), "{found}");
+    assert!(
+        found.stderr.contains("shmem_barrier_all between them would, or a put with a signal at")
+    );
+    assert_eq!(found.code(), 66, "{found}");
+}
+
+#[test]
+fn a_block_is_named_by_where_it_was_allocated() {
+    let found = races(Job::new(suite("block_used_again.c", &["--race"])).n(2));
+    assert!(
+        line(&found, 0).starts_with("race on the block of PE 1 (64 bytes, allocated at "),
+        "{found}"
+    );
+    assert!(line(&found, 0).ends_with("block_used_again.c:13 (run)):"), "{found}");
+}
+
+#[test]
+fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
+    let job = |name: &str, n| races(Job::new(suite(name, &[])).n(n).env("SHMEM_CHECK", "races"));
+    let found = job("put_put_of_two.c", 3);
+    assert_eq!(line(&found, 0), "race on x of PE 1 (static):", "{found}");
+    assert_eq!(found.code(), 66, "{found}");
+    let unseen = job("put_load.c", 2);
+    assert!(unseen.status.success(), "a load was seen\n{unseen}");
+    assert!(unseen.stderr.contains("rushmem: no race in "), "{unseen}");
+}
+
+#[test]
+fn without_being_asked_nothing_is_checked() {
+    let found = Job::new(suite("put_put_of_two.c", &[])).n(3).run();
+    assert!(found.status.success() && found.stderr.is_empty(), "{found}");
+}
+
+#[test]
+fn a_compiled_program_can_be_run_without_the_detector() {
+    let program = suite("put_load.c", &["--race"]);
+    let found = races(Job::new(program).n(2).env("SHMEM_CHECK", "0"));
+    assert!(found.status.success() && found.stderr.is_empty(), "{found}");
+}
+
+#[test]
+fn the_exit_status_can_be_chosen() {
+    let program = suite("put_load.c", &["--race"]);
+    let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "0"));
+    assert!(found.status.success() && found.stderr.contains("race on x"), "{found}");
+    let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "3"));
+    assert_eq!(found.code(), 3, "{found}");
+}
+
+#[test]
+fn suppressed_races_are_not_reported() {
+    let program = suite("put_load.c", &["--race"]);
+    for (line, is_suppressed) in
+        [("function:run", true), ("object:x", true), ("object:y", false), ("# object:x", false)]
+    {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), line).expect("a line");
+        let path = file.path().to_str().expect("a plain name");
+        let found = races(Job::new(&program).n(2).env("SHMEM_RACES_SUPPRESSIONS", path));
+        assert_eq!(found.status.success(), is_suppressed, "{line}\n{found}");
+        assert_eq!(!found.stderr.contains("race on x"), is_suppressed, "{line}\n{found}");
+    }
+}
+
+#[test]
+fn a_file_of_suppressions_that_cannot_be_read_is_a_mistake() {
+    let program = suite("put_load.c", &["--race"]);
+    let found = races(Job::new(program).n(1).env("SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"));
+    found.assert_fails(&["SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"]);
+}
+
+#[test]
+fn openmp_threads_are_followed() {
+    let text = r#"
+#include <shmem.h>
+static long x, got;
+int main(void) {
+    int provided;
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    shmem_barrier_all();
+#pragma omp parallel num_threads(2)
+    {
+#pragma omp single NOWAIT
+        shmem_long_get(&got, &x, 1, 0);
+        if (got > 1)
+            shmem_global_exit(1);
+    }
+    shmem_finalize();
+    return 0;
+}
+"#;
+    let (waits, goes_on) = (text.replace("NOWAIT", ""), text.replace("NOWAIT", "nowait"));
+    let flags = ["--race", "-O0", "-fopenmp"];
+    let clean = compile_text("openmp_waits.c", &waits, tmpdir(), &flags);
+    let found = races(Job::new(clean).n(1));
+    assert!(found.status.success(), "{found}");
+    let racy = compile_text("openmp_goes_on.c", &goes_on, tmpdir(), &flags);
+    let found = races(Job::new(racy).n(1));
+    assert!(found.stderr.contains("race on got of PE 0 (static)"), "{found}");
+}

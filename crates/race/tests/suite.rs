@@ -1,0 +1,118 @@
+//! The programs of `suite`, compiled by `oshcc --race`: in each the detector finds the one race,
+//! with both places, and none where the program is compiled with `CLEAN`.
+//!
+//! A line with a comment `RACE` is one of the two places; `RACE with itself` is both. `PEs: N` in
+//! the first lines says how many PEs the program has.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::Value;
+use testkit::{Job, Outcome, Test, compile};
+
+/// The exit status of a job with a race.
+const STATUS: i32 = 66;
+
+fn tmpdir() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// A program of the suite: its source, how many PEs it has, and the lines that race.
+#[derive(Clone)]
+struct Program {
+    source: PathBuf,
+    name: String,
+    n: usize,
+    lines: [u64; 2],
+}
+
+impl Program {
+    fn read(source: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&source).expect("a source of the suite");
+        let n = text.split_once("PEs: ").and_then(|(_, rest)| rest[..1].parse().ok());
+        let marked = (1..).zip(text.lines()).filter(|(_, line)| line.contains(" RACE"));
+        let lines: Vec<u64> = marked.map(|(number, _)| number).collect();
+        let lines = match (lines[..].try_into(), &lines[..]) {
+            (Ok(pair), _) => pair,
+            (_, [one]) => [*one, *one],
+            _ => panic!("{} marks {lines:?}", source.display()),
+        };
+        let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
+        Self { name, n: n.unwrap_or_else(|| panic!("{}: PEs", source.display())), lines, source }
+    }
+
+    fn compile(&self, flags: &[&str]) -> PathBuf {
+        let language = if self.is_fortran() { &["-cpp"][..] } else { &[] };
+        // Stores that nobody reads stay.
+        compile(&self.source, tmpdir(), &[&["--race", "-O0"], language, flags].concat())
+    }
+
+    fn is_fortran(&self) -> bool {
+        self.source.extension().is_some_and(|extension| extension == "f90")
+    }
+
+    fn job(&self, program: &Path) -> Job {
+        Job::new(program).n(self.n).env("SHMEM_SYMMETRIC_SIZE", "16m")
+    }
+
+    /// Runs the program with its race, and without.
+    fn check(&self, environment: &[(&str, &str)]) {
+        let with =
+            |job: Job| environment.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let found = tempfile::NamedTempFile::new().expect("a file for the reports");
+        let json = found.path().to_str().expect("a plain name");
+        let racy = with(self.job(&self.compile(&[])).env("SHMEM_RACES_JSON", json)).run();
+        let reports = std::fs::read_to_string(found.path()).expect("the reports");
+        let lines: Vec<[u64; 2]> = reports.lines().map(lines).collect();
+        assert_eq!(lines, [self.lines], "not the race of {}\n{racy}", self.name);
+        assert_eq!(racy.code(), STATUS, "{racy}");
+        assert!(said(&racy).starts_with("rushmem: 1 race in "), "{racy}");
+        let clean = with(self.job(&self.compile(&["-DCLEAN"]))).run();
+        assert!(clean.status.success(), "{clean}");
+        assert!(said(&clean).starts_with("rushmem: no race in "), "{clean}");
+    }
+}
+
+/// The last line of the detector.
+fn said(outcome: &Outcome) -> &str {
+    outcome.stderr.lines().rfind(|line| line.starts_with("rushmem: ")).unwrap_or("nothing")
+}
+
+/// The lines of a report, in order.
+fn lines(report: &str) -> [u64; 2] {
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    let line = |i: usize| report["accesses"][i]["frames"][0]["line"].as_u64().expect("a line");
+    let mut lines = [line(0), line(1)];
+    lines.sort_unstable();
+    lines
+}
+
+fn main() -> ExitCode {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
+    let entries = std::fs::read_dir(&folder).expect("the suite");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let is_program = |path: &PathBuf| path.extension().is_some_and(|end| end != "h");
+    let mut programs: Vec<Program> = paths.filter(is_program).map(Program::read).collect();
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(programs.len() > 60, "{} programs", programs.len());
+    let mut tests = Vec::new();
+    for program in programs {
+        let (here, name) = (program.clone(), program.name.clone());
+        tests.push(Test::new(name.clone(), move || here.check(&[])));
+        let others: [(&str, &[(&str, &str)]); 2] = [
+            ("tcp", &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")]),
+            ("virtual_nodes", &[("SHMEM_VIRTUAL_NODES", "1+1"), ("SHMEM_TRANSPORT", "tcp")]),
+        ];
+        for (over, environment) in others {
+            // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
+            let needs_node = ["domains", "pointer_store"].contains(&&*program.name);
+            if needs_node || (over == "virtual_nodes" && program.n != 2) {
+                continue;
+            }
+            let program = program.clone();
+            let test = Test::new(format!("{over}::{name}"), move || program.check(environment));
+            tests.push(test.ignored("part of --full"));
+        }
+    }
+    testkit::run(tests)
+}

@@ -1,4 +1,5 @@
 //! The exit status of a PE that would end well although a race was found.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,11 +1,12 @@
 //! A program that is linked with this library asks for the detector.
+#![allow(unsafe_code)]
 
 /// The variable that asks for it, and the value.
 const VARIABLE: &str = "SHMEM_CHECK";
 const VALUE: &str = "races";
 
 extern "C" fn ask() {
-    // The runtime opens the library for programs that were asked already.
+    // The runtime opens the library for programs that run with another value.
     if std::env::var_os(VARIABLE).is_none() {
         // SAFETY: the loader runs this before `main`, on the only thread.
         unsafe { std::env::set_var(VARIABLE, VALUE) };

@@ -4,7 +4,6 @@
 //! The runtime opens it for `SHMEM_CHECK=races`. `oshcc --race` links it with a program that it
 //! compiles with `-fsanitize=thread`: the library provides what such a program calls, instead of
 //! the compiler's own ThreadSanitizer, and asks for `SHMEM_CHECK=races` itself.
-#![allow(unsafe_code)]
 
 mod at_exit;
 mod constructor;

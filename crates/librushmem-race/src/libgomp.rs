@@ -3,13 +3,14 @@
 //!
 //! Sections and tasks may run on one thread or on several. They are strands of their own, so that
 //! what is found does not depend on how they were distributed.
+#![allow(unsafe_code)]
 
 use crate::next::{before_next, next};
 use crate::teams::{
-    self, Kind, TEAM, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
+    self, TEAM, TeamObject, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
 };
 use core::ffi::{c_int, c_long, c_uint, c_void};
-use rushmem_race::process::{Process, active};
+use rushmem_race::process::{ProcessDetector, active};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -27,10 +28,10 @@ extern "C" fn in_team(forked: *mut c_void) {
     // SAFETY: the thread that forks waits for all of them.
     let Forked { region, data, team } = unsafe { forked.cast::<Forked>().read() };
     let outer = TEAM.replace((team, 0));
-    acquire(object(Kind::Fork, team, 0));
+    acquire(object(TeamObject::Fork, team, 0));
     region(data);
-    with(Process::end_strands);
-    release(object(Kind::Join, team, 0));
+    with(ProcessDetector::end_strands);
+    release(object(TeamObject::Join, team, 0));
     TEAM.set(outer);
 }
 
@@ -41,8 +42,8 @@ fn fork(region: Region, data: *mut c_void, run: impl FnOnce(Region, *mut c_void)
     let team = teams::fork();
     let mut forked = Forked { region, data, team };
     run(in_team, (&raw mut forked).cast());
-    acquire(object(Kind::Join, team, 0));
-    acquire(object(Kind::Tasks, team, 0));
+    acquire(object(TeamObject::Join, team, 0));
+    acquire(object(TeamObject::Tasks, team, 0));
 }
 
 /// Stands before the function of this name.
@@ -90,20 +91,20 @@ before_next! {
     GOMP_sections_next() -> c_uint
         {} then (section) { with(|process| process.begin_strand(*section != 0)) }
     GOMP_sections_end() { barrier_begins() } then () { barrier_ends() }
-    GOMP_sections_end_nowait() { with(Process::end_strands) } then () {}
-    GOMP_critical_start() {} then () { acquire(of_team(Kind::Critical)) }
-    GOMP_critical_end() { release(of_team(Kind::Critical)) } then () {}
+    GOMP_sections_end_nowait() { with(ProcessDetector::end_strands) } then () {}
+    GOMP_critical_start() {} then () { acquire(of_team(TeamObject::Critical)) }
+    GOMP_critical_end() { release(of_team(TeamObject::Critical)) } then () {}
     GOMP_critical_name_start(name: *mut c_void) {} then () { acquire(name.addr()) }
     GOMP_critical_name_end(name: *mut c_void) { release(name.addr()) } then () {}
-    GOMP_atomic_start() {} then () { acquire(of_team(Kind::Critical)) }
-    GOMP_atomic_end() { release(of_team(Kind::Critical)) } then () {}
-    GOMP_ordered_start() {} then () { acquire(of_team(Kind::Ordered)) }
-    GOMP_ordered_end() { release(of_team(Kind::Ordered)) } then () {}
+    GOMP_atomic_start() {} then () { acquire(of_team(TeamObject::Critical)) }
+    GOMP_atomic_end() { release(of_team(TeamObject::Critical)) } then () {}
+    GOMP_ordered_start() {} then () { acquire(of_team(TeamObject::Ordered)) }
+    GOMP_ordered_end() { release(of_team(TeamObject::Ordered)) } then () {}
     GOMP_single_copy_start() -> *mut c_void
-        {} then (data) { if !data.is_null() { acquire(of_team(Kind::Single)) } }
-    GOMP_single_copy_end(data: *mut c_void) { release(of_team(Kind::Single)) } then () {}
-    GOMP_taskwait() {} then () { acquire(of_team(Kind::Tasks)) }
-    GOMP_taskgroup_end() {} then () { acquire(of_team(Kind::Tasks)) }
+        {} then (data) { if !data.is_null() { acquire(of_team(TeamObject::Single)) } }
+    GOMP_single_copy_end(data: *mut c_void) { release(of_team(TeamObject::Single)) } then () {}
+    GOMP_taskwait() {} then () { acquire(of_team(TeamObject::Tasks)) }
+    GOMP_taskgroup_end() {} then () { acquire(of_team(TeamObject::Tasks)) }
     omp_set_lock(lock: *mut c_void) {} then () { acquire(lock.addr()) }
     omp_unset_lock(lock: *mut c_void) { release(lock.addr()) } then () {}
     omp_test_lock(lock: *mut c_void) -> c_int
@@ -125,7 +126,7 @@ type GompTask = unsafe extern "C" fn(
 type CopyArguments = extern "C" fn(*mut c_void, *mut c_void);
 
 /// A task: its function, its arguments, and the clock of who has made it.
-struct Task {
+struct OpenMpTask {
     region: Region,
     data: Box<[u128]>,
     team: (usize, usize),
@@ -133,12 +134,14 @@ struct Task {
 }
 
 extern "C" fn run_task(task: *mut c_void) {
-    // SAFETY: libgomp passes a copy of the word that holds the pointer, once.
-    let mut task = *unsafe { Box::from_raw(task.cast::<*mut Task>().read()) };
+    // SAFETY: libgomp passes a copy of the word that holds the pointer.
+    let task = unsafe { task.cast::<*mut OpenMpTask>().read() };
+    // SAFETY: the task runs once.
+    let mut task = *unsafe { Box::from_raw(task) };
     let outer = TEAM.replace(task.team);
     let strand = active().and_then(|process| process.enter_task(task.number));
     (task.region)(task.data.as_mut_ptr().cast());
-    with(|process| process.leave_task(strand, object(Kind::Tasks, task.team.0, 0)));
+    with(|process| process.leave_task(strand, object(TeamObject::Tasks, task.team.0, 0)));
     TEAM.set(outer);
 }
 
@@ -150,7 +153,6 @@ const DETACHED: c_uint = 64;
 /// # Safety
 /// As that one.
 #[unsafe(no_mangle)]
-#[expect(clippy::too_many_arguments, reason = "those of libgomp")]
 pub unsafe extern "C" fn GOMP_task(
     region: Region,
     data: *mut c_void,
@@ -198,8 +200,8 @@ pub unsafe extern "C" fn GOMP_task(
     }
     let number = TASKS.fetch_add(1, Relaxed);
     with(|process| process.make_task(number));
-    let task = Box::into_raw(Box::new(Task { region, data: own, team: TEAM.get(), number }));
-    let (mut argument, size) = (task, size_of::<*mut Task>() as c_long);
+    let task = Box::into_raw(Box::new(OpenMpTask { region, data: own, team: TEAM.get(), number }));
+    let (mut argument, size) = (task, size_of::<*mut OpenMpTask>() as c_long);
     // SAFETY: the same contract; the arguments are one word.
     unsafe {
         next(

@@ -1,14 +1,15 @@
 //! Functions of the C library by which a program loads and stores. `oshcc --race` links the
-//! program's own calls of them to these (the linker's `--wrap`); clang calls the first three itself.
+//! program's own calls of them to these (the linker's `--wrap`); clang calls the first three.
+#![allow(unsafe_code)]
 
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
-use rushmem_race::access::Kind;
+use rushmem_race::access::ShadowKind;
 use rushmem_race::process::active;
 
 type Unused = usize;
 
-fn touch(addr: *const c_void, nbytes: usize, kind: Kind, place: usize) {
+fn touch(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
     if let Some(process) = active() {
         process.touch(addr.addr(), nbytes, kind, place.wrapping_sub(1));
     }
@@ -22,8 +23,8 @@ extern "C" fn copy(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(source, nbytes, Kind::LOAD, place);
-    touch(dest, nbytes, Kind::STORE, place);
+    touch(source, nbytes, ShadowKind::LOAD, place);
+    touch(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memcpy(dest, source, nbytes) }
 }
@@ -36,8 +37,8 @@ extern "C" fn copy_overlapping(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(source, nbytes, Kind::LOAD, place);
-    touch(dest, nbytes, Kind::STORE, place);
+    touch(source, nbytes, ShadowKind::LOAD, place);
+    touch(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memmove(dest, source, nbytes) }
 }
@@ -50,7 +51,7 @@ extern "C" fn set(
     _: Unused,
     place: usize,
 ) -> *mut c_void {
-    touch(dest, nbytes, Kind::STORE, place);
+    touch(dest, nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::memset(dest, byte, nbytes) }
 }
@@ -63,8 +64,8 @@ extern "C" fn compare(
     _: Unused,
     place: usize,
 ) -> c_int {
-    touch(a, nbytes, Kind::LOAD, place);
-    touch(b, nbytes, Kind::LOAD, place);
+    touch(a, nbytes, ShadowKind::LOAD, place);
+    touch(b, nbytes, ShadowKind::LOAD, place);
     // SAFETY: the program's call.
     unsafe { libc::memcmp(a, b, nbytes) }
 }
@@ -79,7 +80,7 @@ extern "C" fn length(
 ) -> usize {
     // SAFETY: the program's call.
     let nbytes = unsafe { libc::strlen(text) };
-    touch(text.cast(), nbytes + 1, Kind::LOAD, place);
+    touch(text.cast(), nbytes + 1, ShadowKind::LOAD, place);
     nbytes
 }
 
@@ -93,8 +94,8 @@ extern "C" fn copy_text(
 ) -> *mut c_char {
     // SAFETY: the program's call.
     let nbytes = unsafe { libc::strlen(source) } + 1;
-    touch(source.cast(), nbytes, Kind::LOAD, place);
-    touch(dest.cast(), nbytes, Kind::STORE, place);
+    touch(source.cast(), nbytes, ShadowKind::LOAD, place);
+    touch(dest.cast(), nbytes, ShadowKind::STORE, place);
     // SAFETY: the program's call.
     unsafe { libc::strcpy(dest, source) }
 }

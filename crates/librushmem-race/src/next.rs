@@ -1,4 +1,5 @@
 //! The functions of other libraries that this one stands before.
+#![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
 

@@ -1,8 +1,9 @@
 //! What orders the threads of an OpenMP program that was compiled by Clang: its run time, libomp,
-//! tells tools by OMPT (OpenMP 5.0, chapter 4), for which it looks up [`ompt_start_tool`].
+//! reports it to tools by OMPT (OpenMP 5.0, chapter 4), for which it looks up [`ompt_start_tool`].
+#![allow(unsafe_code)]
 
 use crate::teams::{
-    self, Kind, TEAM, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
+    self, TEAM, TeamObject, acquire, barrier_begins, barrier_ends, object, of_team, release, with,
 };
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
@@ -99,13 +100,15 @@ extern "C" fn parallel_begin(
 /// The last barrier of the team has come before.
 extern "C" fn parallel_end(team: Data, _: Data, _: c_int, _: *const c_void) {
     let team = get(team);
-    (0..3).for_each(|phase| acquire(object(Kind::Barrier, team, phase)));
-    acquire(object(Kind::Tasks, team, 0));
+    (0..3).for_each(|phase| acquire(object(TeamObject::Barrier, team, phase)));
+    acquire(object(TeamObject::Tasks, team, 0));
 }
 
 thread_local! {
-    /// The teams around that of the calling thread, and what it did before its tasks.
-    static OUTER: RefCell<(Vec<(usize, usize)>, Vec<Suspended>)> = RefCell::default();
+    /// The teams around that of the calling thread.
+    static TEAMS: RefCell<Vec<(usize, usize)>> = RefCell::default();
+    /// The tasks that it is in, and what it did before.
+    static TASKS: RefCell<Vec<Suspended>> = RefCell::default();
 }
 
 /// A task, and what the thread was before.
@@ -125,11 +128,11 @@ extern "C" fn implicit_task(
     if flags & INITIAL_TASK != 0 {
         return;
     }
-    OUTER.with_borrow_mut(|(teams, _)| match endpoint {
+    TEAMS.with_borrow_mut(|teams| match endpoint {
         BEGIN => {
             let team = get(team);
             teams.push(TEAM.replace((team, 0)));
-            acquire(object(Kind::Fork, team, 0));
+            acquire(object(TeamObject::Fork, team, 0));
         }
         _ => TEAM.set(teams.pop().unwrap_or((0, 0))),
     });
@@ -137,7 +140,7 @@ extern "C" fn implicit_task(
 
 extern "C" fn sync_region(kind: c_int, endpoint: c_int, _: Data, _: Data, _: *const c_void) {
     match (kind, endpoint) {
-        (TASK_WAIT | TASK_GROUP, END) => acquire(of_team(Kind::Tasks)),
+        (TASK_WAIT | TASK_GROUP, END) => acquire(of_team(TeamObject::Tasks)),
         (TASK_WAIT | TASK_GROUP | REDUCTION, _) => {}
         (_, BEGIN) => barrier_begins(),
         _ => barrier_ends(),
@@ -160,9 +163,9 @@ extern "C" fn task_create(
     _: c_int,
     _: *const c_void,
 ) {
-    static TASKS: AtomicUsize = AtomicUsize::new(1);
+    static MADE: AtomicUsize = AtomicUsize::new(1);
     if flags & EXPLICIT_TASK != 0 {
-        let number = TASKS.fetch_add(1, Relaxed);
+        let number = MADE.fetch_add(1, Relaxed);
         set(task, number);
         with(|process| process.make_task(number));
     }
@@ -171,10 +174,10 @@ extern "C" fn task_create(
 extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
     let Some(process) = active() else { return };
     let (prior, next) = (get(prior), get(next));
-    OUTER.with_borrow_mut(|(_, tasks)| {
+    TASKS.with_borrow_mut(|tasks| {
         if status == TASK_COMPLETE && tasks.last().is_some_and(|last| last.task == prior) {
             let outer = tasks.pop().and_then(|last| last.outer);
-            process.leave_task(outer, of_team(Kind::Tasks));
+            process.leave_task(outer, of_team(TeamObject::Tasks));
         }
         if next != 0 && tasks.iter().all(|task| task.task != next) {
             tasks.push(Suspended { task: next, outer: process.enter_task(next) });

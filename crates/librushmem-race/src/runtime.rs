@@ -1,10 +1,13 @@
 //! What the runtime calls.
+#![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use rushmem_race::areas::Areas;
-use rushmem_race::process::{Process, active};
+use rushmem_race::areas::SharedAreas;
+use rushmem_race::process::{ProcessDetector, active};
 use rushmem_race::shared;
-use rushmem_race_interface::{Access, Collective, Detector, Opening, Order, Text, VERSION};
+use rushmem_race_interface::{
+    CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order, Text, VERSION,
+};
 use std::os::fd::IntoRawFd;
 
 /// The functions of the detector, for the runtime.
@@ -25,11 +28,11 @@ pub static rushmem_race_detector: Detector = Detector {
     close,
 };
 
-fn n_words(opening: &Opening) -> usize {
-    Areas::n_words(opening.n_pes, [opening.heap_bytes, opening.static_bytes])
+fn n_words(opening: &DetectorOpening) -> usize {
+    SharedAreas::n_words(opening.n_pes, [opening.heap_bytes, opening.static_bytes])
 }
 
-extern "C" fn create(opening: &Opening) -> c_int {
+extern "C" fn create(opening: &DetectorOpening) -> c_int {
     match shared::create(n_words(opening)) {
         // It lasts as long as this process.
         Ok(file) => file.into_raw_fd(),
@@ -37,7 +40,7 @@ extern "C" fn create(opening: &Opening) -> c_int {
     }
 }
 
-extern "C" fn attach(opening: &Opening, pid: u32, fd: c_int) -> c_int {
+extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
     let segments = [opening.heap_bytes, opening.static_bytes];
     let words = match shared::attach(n_words(opening), pid, fd) {
         Ok(words) => words,
@@ -48,18 +51,18 @@ extern "C" fn attach(opening: &Opening, pid: u32, fd: c_int) -> c_int {
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
     // SAFETY: the same.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
-    Process::start(Areas::new(words, segments), opening, heaps, statics);
+    ProcessDetector::start(SharedAreas::new(words, segments), opening, heaps, statics);
     crate::at_exit::register();
     0
 }
 
-extern "C" fn begin(access: &Access) {
+extern "C" fn begin(access: &CheckedAccess) {
     if let Some(process) = active() {
         process.begin(access);
     }
 }
 
-extern "C" fn end(access: &Access) {
+extern "C" fn end(access: &CheckedAccess) {
     if let Some(process) = active() {
         process.end(access);
     }
@@ -77,13 +80,13 @@ extern "C" fn seen(addr: usize) {
     }
 }
 
-extern "C" fn enter(collective: &Collective) {
+extern "C" fn enter(collective: &CollectiveEvent) {
     if let Some(process) = active() {
         process.enter(collective);
     }
 }
 
-extern "C" fn leave(collective: &Collective) {
+extern "C" fn leave(collective: &CollectiveEvent) {
     if let Some(process) = active() {
         process.leave(collective);
     }

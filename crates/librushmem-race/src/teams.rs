@@ -2,7 +2,7 @@
 //! they synchronize.
 
 use rushmem_race::private;
-use rushmem_race::process::{Process, active};
+use rushmem_race::process::{ProcessDetector, active};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -17,13 +17,13 @@ pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
     private::have_threads();
     let team = TEAMS.fetch_add(1, Relaxed);
-    release(object(Kind::Fork, team, 0));
+    release(object(TeamObject::Fork, team, 0));
     team
 }
 
 /// Objects by which the threads of a team synchronize.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum TeamObject {
     /// The start of the team.
     Fork = 3,
     /// Its end.
@@ -41,17 +41,17 @@ pub enum Kind {
 }
 
 /// An object of a team.
-pub fn object(kind: Kind, team: usize, phase: usize) -> usize {
+pub fn object(kind: TeamObject, team: usize, phase: usize) -> usize {
     (kind as usize) << 60 | (team & 0xff_ffff_ffff) << 2 | phase & 3
 }
 
 /// An object of the team of the calling thread.
-pub fn of_team(kind: Kind) -> usize {
+pub fn of_team(kind: TeamObject) -> usize {
     object(kind, TEAM.get().0, 0)
 }
 
 /// Calls the detector, if it is active.
-pub fn with(f: impl FnOnce(&Process)) {
+pub fn with(f: impl FnOnce(&ProcessDetector)) {
     if let Some(process) = active() {
         f(process);
     }
@@ -67,18 +67,18 @@ pub fn release(object: usize) {
     with(|process| process.release_object(object));
 }
 
-/// A barrier, which ends the section that the thread is in: what all threads and tasks of the team did before it is
-/// known after it.
+/// A barrier, which ends the section that the thread is in: what all threads and tasks of the team
+/// did before it is known after it.
 pub fn barrier_begins() {
     let (team, phase) = TEAM.get();
-    with(Process::end_strands);
-    release(object(Kind::Barrier, team, phase));
+    with(ProcessDetector::end_strands);
+    release(object(TeamObject::Barrier, team, phase));
 }
 
 /// The end of the barrier.
 pub fn barrier_ends() {
     let (team, phase) = TEAM.get();
-    acquire(object(Kind::Barrier, team, phase));
-    acquire(object(Kind::Tasks, team, 0));
+    acquire(object(TeamObject::Barrier, team, phase));
+    acquire(object(TeamObject::Tasks, team, 0));
     TEAM.set((team, (phase + 1) % 3));
 }

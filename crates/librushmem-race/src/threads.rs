@@ -4,6 +4,7 @@
 //! Threads may be started by a library, such as that of C++; so these functions stand before those
 //! of the C library for the whole process. Of the others only the program's own calls count, which
 //! are linked to these by `--wrap`.
+#![allow(unsafe_code)]
 
 use crate::next::{before_next, next};
 use core::ffi::{c_int, c_void};
@@ -19,12 +20,12 @@ type Create =
 
 /// Objects by which threads synchronize, apart from addresses.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ThreadObject {
     Start = 1,
     End = 2,
 }
 
-fn object(kind: Kind, number: usize) -> usize {
+fn object(kind: ThreadObject, number: usize) -> usize {
     (kind as usize) << 60 | number & ((1 << 60) - 1)
 }
 
@@ -41,7 +42,7 @@ fn release(object: usize) {
 }
 
 /// What a new thread runs.
-struct Task {
+struct ThreadStart {
     start: Start,
     argument: *mut c_void,
     number: usize,
@@ -49,12 +50,13 @@ struct Task {
 
 extern "C" fn run(task: *mut c_void) -> *mut c_void {
     // SAFETY: made by `pthread_create` below, for this thread alone.
-    let Task { start, argument, number } = *unsafe { Box::from_raw(task.cast::<Task>()) };
-    acquire(object(Kind::Start, number));
+    let ThreadStart { start, argument, number } =
+        *unsafe { Box::from_raw(task.cast::<ThreadStart>()) };
+    acquire(object(ThreadObject::Start, number));
     let result = start(argument);
     // SAFETY: names the calling thread.
     let own = unsafe { libc::pthread_self() };
-    release(object(Kind::End, own as usize));
+    release(object(ThreadObject::End, own as usize));
     result
 }
 
@@ -79,8 +81,8 @@ pub unsafe extern "C" fn pthread_create(
     }
     private::have_threads();
     let number = THREADS.fetch_add(1, Relaxed);
-    release(object(Kind::Start, number));
-    let task = Box::into_raw(Box::new(Task { start, argument, number }));
+    release(object(ThreadObject::Start, number));
+    let task = Box::into_raw(Box::new(ThreadStart { start, argument, number }));
     // SAFETY: the same contract; the new thread owns its task.
     let status = unsafe { next(thread, attributes, run, task.cast()) };
     if status != 0 {
@@ -92,7 +94,7 @@ pub unsafe extern "C" fn pthread_create(
 
 before_next! {
     pthread_join(thread: pthread_t, result: *mut *mut c_void) -> c_int
-        {} then (_status) { acquire(object(Kind::End, thread as usize)) }
+        {} then (_status) { acquire(object(ThreadObject::End, thread as usize)) }
     __wrap_pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int
         {} then (_status) { acquire(mutex.addr()) }
     __wrap_pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int

@@ -4,9 +4,10 @@
 //! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). A call
 //! comes with the address that it returns to as its last argument, which the stubs add: it is the
 //! place of the access.
+#![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use rushmem_race::access::{Domain, Kind};
+use rushmem_race::access::{AtomicityDomain, ShadowKind};
 use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
@@ -31,7 +32,7 @@ macro_rules! with_place {
 pub(crate) use with_place;
 
 #[inline(always)]
-fn touch(addr: usize, nbytes: usize, kind: Kind, place: usize) {
+fn touch(addr: usize, nbytes: usize, kind: ShadowKind, place: usize) {
     if let Some(process) = active() {
         process.touch(addr, nbytes, kind, place.wrapping_sub(1));
     }
@@ -47,7 +48,7 @@ extern "C" fn load<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, N, Kind::LOAD, place);
+    touch(addr, N, ShadowKind::LOAD, place);
 }
 
 extern "C" fn store<const N: usize>(
@@ -58,7 +59,7 @@ extern "C" fn store<const N: usize>(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, N, Kind::STORE, place);
+    touch(addr, N, ShadowKind::STORE, place);
 }
 
 extern "C" fn load_range(
@@ -69,7 +70,7 @@ extern "C" fn load_range(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, nbytes, Kind::LOAD, place);
+    touch(addr, nbytes, ShadowKind::LOAD, place);
 }
 
 extern "C" fn store_range(
@@ -80,7 +81,7 @@ extern "C" fn store_range(
     _: Unused,
     place: usize,
 ) {
-    touch(addr, nbytes, Kind::STORE, place);
+    touch(addr, nbytes, ShadowKind::STORE, place);
 }
 
 with_place! {
@@ -152,7 +153,12 @@ pub extern "C" fn __tsan_ignore_thread_end() {}
 /// An atomic operation of the program: it orders its threads, and is noted as one.
 fn atomic<R>(addr: usize, nbytes: usize, writes: bool, place: usize, f: impl FnOnce() -> R) -> R {
     let Some(process) = active() else { return f() };
-    touch(addr, nbytes, Kind::atomic(Domain::Language, nbytes, false, writes), place);
+    touch(
+        addr,
+        nbytes,
+        ShadowKind::atomic(AtomicityDomain::Language, nbytes, false, writes),
+        place,
+    );
     if writes {
         process.release_object(addr);
     }

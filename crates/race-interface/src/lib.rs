@@ -22,21 +22,21 @@ pub struct Detector {
     pub version: u32,
     /// Makes the memory that the detectors of all PEs share; its descriptor, or the negative number
     /// of an error.
-    pub create: extern "C" fn(&Opening) -> c_int,
+    pub create: extern "C" fn(&DetectorOpening) -> c_int,
     /// Attaches to that memory, as process and descriptor; 0, or the number of an error.
-    pub attach: extern "C" fn(&Opening, pid: u32, fd: c_int) -> c_int,
+    pub attach: extern "C" fn(&DetectorOpening, pid: u32, fd: c_int) -> c_int,
     /// An access to symmetric memory begins.
-    pub begin: extern "C" fn(&Access),
+    pub begin: extern "C" fn(&CheckedAccess),
     /// A blocking access is done.
-    pub end: extern "C" fn(&Access),
+    pub end: extern "C" fn(&CheckedAccess),
     /// A fence or a quiet.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
     /// A wait or test has seen what it was to see of a word of this PE.
     pub seen: extern "C" fn(addr: usize),
     /// The calling PE enters a collective.
-    pub enter: extern "C" fn(&Collective),
+    pub enter: extern "C" fn(&CollectiveEvent),
     /// It leaves a collective.
-    pub leave: extern "C" fn(&Collective),
+    pub leave: extern "C" fn(&CollectiveEvent),
     /// It gets a lock, or gives it up.
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
     /// A block of the heap is allocated, or freed.
@@ -52,6 +52,9 @@ pub struct Text {
     start: *const u8,
     nbytes: usize,
 }
+
+// SAFETY: a string that lives as long as the process, and never changes.
+unsafe impl Send for Text {}
 
 impl Text {
     /// Of a string.
@@ -71,7 +74,7 @@ impl Text {
 /// The job and its memory, as this PE has them.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Opening {
+pub struct DetectorOpening {
     /// This PE.
     pub pe: u32,
     /// How many there are.
@@ -95,7 +98,7 @@ pub struct Opening {
 /// A kind of access.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AccessOperation {
     /// A blocking put.
     Put,
     /// A put that is complete at the next quiet.
@@ -115,7 +118,7 @@ pub enum Operation {
 /// Blocks of bytes at equal distances.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks {
+pub struct ByteBlocks {
     /// Where the first one begins.
     pub addr: usize,
     /// Bytes of each.
@@ -126,24 +129,24 @@ pub struct Blocks {
     pub n: usize,
 }
 
-impl Blocks {
+impl ByteBlocks {
     /// Contiguous bytes.
-    pub const fn one(addr: usize, nbytes: usize) -> Blocks {
-        Blocks { addr, nbytes, stride: nbytes, n: 1 }
+    pub const fn one(addr: usize, nbytes: usize) -> ByteBlocks {
+        ByteBlocks { addr, nbytes, stride: nbytes, n: 1 }
     }
 
     /// No bytes at all.
-    pub const NONE: Blocks = Blocks::one(0, 0);
+    pub const NONE: ByteBlocks = ByteBlocks::one(0, 0);
 }
 
 /// An access to symmetric memory of a PE.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Access {
+pub struct CheckedAccess {
     /// The routine.
     pub call: Text,
     /// What it does.
-    pub operation: Operation,
+    pub operation: AccessOperation,
     /// An atomic operation that changes nothing.
     pub reads_only: bool,
     /// The context belongs to `SHMEM_TEAM_SHARED`.
@@ -153,9 +156,9 @@ pub struct Access {
     /// The PE.
     pub pe: u32,
     /// Its bytes, by the addresses that this PE has for its own.
-    pub remote: Blocks,
+    pub remote: ByteBlocks,
     /// Those of this PE.
-    pub local: Blocks,
+    pub local: ByteBlocks,
     /// The signal that follows the data; 0 for none.
     pub signal: usize,
 }
@@ -175,7 +178,7 @@ pub enum Order {
 /// Of which members' accesses before the call a member knows when it leaves a collective.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follows {
+pub enum FollowedMembers {
     /// Of all members.
     All,
     /// Of one: the root.
@@ -187,7 +190,7 @@ pub enum Follows {
 /// A collective.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Collective {
+pub struct CollectiveEvent {
     /// The routine.
     pub call: Text,
     /// A number of the team or active set.
@@ -199,11 +202,11 @@ pub struct Collective {
     /// This one.
     pub me: u32,
     /// Whom it follows.
-    pub follows: Follows,
+    pub follows: FollowedMembers,
     /// The root, or the number.
     pub member: u32,
     /// What it reads here.
-    pub source: Blocks,
+    pub source: ByteBlocks,
     /// What it writes here.
-    pub dest: Blocks,
+    pub dest: ByteBlocks,
 }

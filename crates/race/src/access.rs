@@ -5,11 +5,11 @@ use crate::clock::{Actor, Epoch};
 /// A kind of access: whether it writes, whether it is atomic, by which type and in which domain,
 /// and whether the library makes it. In one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(pub u8);
+pub struct ShadowKind(pub u8);
 
 /// Atomic operations that exclude each other (§3.2.1 "Atomicity Guarantees").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Domain {
+pub enum AtomicityDomain {
     /// Contexts of teams that were split from the world.
     World = 0,
     /// Contexts of teams that were split from `SHMEM_TEAM_SHARED`.
@@ -20,7 +20,7 @@ pub enum Domain {
     Language = 3,
 }
 
-impl Kind {
+impl ShadowKind {
     const WRITES: u8 = 1;
     const ATOMIC: u8 = 2;
     const WIDTH: u8 = 2;
@@ -29,61 +29,66 @@ impl Kind {
     const LIBRARY: u8 = 128;
 
     /// A load of the program.
-    pub const LOAD: Kind = Kind(0);
+    pub const LOAD: ShadowKind = ShadowKind(0);
     /// A store of the program.
-    pub const STORE: Kind = Kind(Kind::WRITES);
+    pub const STORE: ShadowKind = ShadowKind(ShadowKind::WRITES);
     /// A read of the library.
-    pub const READ: Kind = Kind(Kind::LIBRARY);
+    pub const READ: ShadowKind = ShadowKind(ShadowKind::LIBRARY);
     /// A write of the library.
-    pub const WRITE: Kind = Kind(Kind::LIBRARY | Kind::WRITES);
+    pub const WRITE: ShadowKind = ShadowKind(ShadowKind::LIBRARY | ShadowKind::WRITES);
 
     /// An atomic operation on a word of `nbytes` bytes.
-    pub fn atomic(domain: Domain, nbytes: usize, is_float: bool, writes: bool) -> Kind {
-        let width = (nbytes.trailing_zeros() as u8 & 3) << Kind::WIDTH;
-        let library = if domain == Domain::Language { 0 } else { Kind::LIBRARY };
-        let float = if is_float { Kind::FLOAT } else { 0 };
-        let domain = (domain as u8) << Kind::DOMAIN;
-        Kind(Kind::ATOMIC | width | float | domain | library | u8::from(writes))
+    pub fn atomic(
+        domain: AtomicityDomain,
+        nbytes: usize,
+        is_float: bool,
+        writes: bool,
+    ) -> ShadowKind {
+        let width = (nbytes.trailing_zeros() as u8 & 3) << ShadowKind::WIDTH;
+        let library = if domain == AtomicityDomain::Language { 0 } else { ShadowKind::LIBRARY };
+        let float = if is_float { ShadowKind::FLOAT } else { 0 };
+        let domain = (domain as u8) << ShadowKind::DOMAIN;
+        ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
     }
 
     /// Whether it changes the bytes.
     pub fn writes(self) -> bool {
-        self.0 & Kind::WRITES != 0
+        self.0 & ShadowKind::WRITES != 0
     }
 
     /// Whether it is an atomic operation.
     pub fn is_atomic(self) -> bool {
-        self.0 & Kind::ATOMIC != 0
+        self.0 & ShadowKind::ATOMIC != 0
     }
 
     /// Whether the library makes it.
     pub fn is_of_library(self) -> bool {
-        self.0 & Kind::LIBRARY != 0
+        self.0 & ShadowKind::LIBRARY != 0
     }
 
     /// Whether two accesses are a race if nothing orders them. Two of the program are a matter of
     /// its language, and not looked for.
-    pub fn conflicts(self, other: Kind) -> bool {
+    pub fn conflicts(self, other: ShadowKind) -> bool {
         (self.writes() || other.writes())
             && (self.is_of_library() || other.is_of_library())
             && !(self.is_atomic()
                 && other.is_atomic()
-                && (self.0 | Kind::WRITES) == (other.0 | Kind::WRITES))
+                && (self.0 | ShadowKind::WRITES) == (other.0 | ShadowKind::WRITES))
     }
 
     /// Whether who conflicts with `old`, an access before this one, conflicts with this one as
     /// well.
-    fn replaces(self, old: Kind) -> bool {
+    fn replaces(self, old: ShadowKind) -> bool {
         self == old
-            || (self == Kind::WRITE)
-            || (self == Kind::READ && !old.writes() && !old.is_atomic())
-            || (self == Kind::STORE && !old.is_of_library())
+            || (self == ShadowKind::WRITE)
+            || (self == ShadowKind::READ && !old.writes() && !old.is_atomic())
+            || (self == ShadowKind::STORE && !old.is_of_library())
     }
 }
 
 /// An access as the shadow has it: two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct ShadowRecord {
     /// Who makes it.
     pub actor: Actor,
     /// When.
@@ -91,17 +96,17 @@ pub struct Record {
     /// Which of eight bytes.
     pub mask: u8,
     /// How.
-    pub kind: Kind,
+    pub kind: ShadowKind,
     /// Where in the program, as a number of the table of sites.
     pub site: u32,
     /// Bytes of the whole access.
     pub nbytes: u32,
 }
 
-impl Record {
+impl ShadowRecord {
     /// The two words.
     pub fn words(self) -> [u64; 2] {
-        let Record { actor, epoch, mask, kind, site, nbytes } = self;
+        let ShadowRecord { actor, epoch, mask, kind, site, nbytes } = self;
         let first = u64::from(actor) << 48
             | u64::from(epoch) << 16
             | u64::from(mask) << 8
@@ -110,26 +115,26 @@ impl Record {
     }
 
     /// The access of two words; `None` if they are empty.
-    pub fn of(words: [u64; 2]) -> Option<Record> {
+    pub fn of(words: [u64; 2]) -> Option<ShadowRecord> {
         let actor = (words[0] >> 48) as Actor;
-        (actor != 0).then_some(Record {
+        (actor != 0).then_some(ShadowRecord {
             actor,
             epoch: (words[0] >> 16) as Epoch,
             mask: (words[0] >> 8) as u8,
-            kind: Kind(words[0] as u8),
+            kind: ShadowKind(words[0] as u8),
             site: (words[1] >> 32) as u32,
             nbytes: words[1] as u32,
         })
     }
 
     /// Whether the two are a race if nothing orders them.
-    pub fn conflicts(&self, other: &Record) -> bool {
+    pub fn conflicts(&self, other: &ShadowRecord) -> bool {
         let is_same = (self.actor, self.epoch) == (other.actor, other.epoch);
         self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)
     }
 
     /// Whether `old` need not be remembered beside this one, if it came before.
-    pub fn replaces(&self, old: &Record) -> bool {
+    pub fn replaces(&self, old: &ShadowRecord) -> bool {
         old.mask & !self.mask == 0 && self.kind.replaces(old.kind)
     }
 }
@@ -140,30 +145,31 @@ mod tests {
 
     #[test]
     fn which_accesses_conflict() {
-        let atomic = |domain, nbytes, float, writes| Kind::atomic(domain, nbytes, float, writes);
-        let add = atomic(Domain::World, 4, false, true);
-        let fetch = atomic(Domain::World, 4, false, false);
+        let atomic =
+            |domain, nbytes, float, writes| ShadowKind::atomic(domain, nbytes, float, writes);
+        let add = atomic(AtomicityDomain::World, 4, false, true);
+        let fetch = atomic(AtomicityDomain::World, 4, false, false);
         let none = [
-            (Kind::LOAD, Kind::STORE),
-            (Kind::READ, Kind::LOAD),
+            (ShadowKind::LOAD, ShadowKind::STORE),
+            (ShadowKind::READ, ShadowKind::LOAD),
             (add, add),
             (add, fetch),
-            (fetch, Kind::READ),
-            (fetch, Kind::LOAD),
-            (fetch, atomic(Domain::Shared, 4, false, false)),
+            (fetch, ShadowKind::READ),
+            (fetch, ShadowKind::LOAD),
+            (fetch, atomic(AtomicityDomain::Shared, 4, false, false)),
         ];
         let races = [
-            (Kind::WRITE, Kind::LOAD),
-            (Kind::READ, Kind::STORE),
-            (Kind::WRITE, Kind::WRITE),
-            (add, Kind::READ),
-            (add, Kind::LOAD),
-            (fetch, Kind::STORE),
-            (add, atomic(Domain::Shared, 4, false, true)),
-            (add, atomic(Domain::World, 8, false, true)),
-            (add, atomic(Domain::World, 4, true, false)),
-            (add, atomic(Domain::Signal, 4, false, true)),
-            (add, atomic(Domain::Language, 4, false, true)),
+            (ShadowKind::WRITE, ShadowKind::LOAD),
+            (ShadowKind::READ, ShadowKind::STORE),
+            (ShadowKind::WRITE, ShadowKind::WRITE),
+            (add, ShadowKind::READ),
+            (add, ShadowKind::LOAD),
+            (fetch, ShadowKind::STORE),
+            (add, atomic(AtomicityDomain::Shared, 4, false, true)),
+            (add, atomic(AtomicityDomain::World, 8, false, true)),
+            (add, atomic(AtomicityDomain::World, 4, true, false)),
+            (add, atomic(AtomicityDomain::Signal, 4, false, true)),
+            (add, atomic(AtomicityDomain::Language, 4, false, true)),
         ];
         for (a, b) in none {
             assert!(!a.conflicts(b) && !b.conflicts(a), "{a:?} {b:?}");
@@ -175,15 +181,15 @@ mod tests {
 
     #[test]
     fn a_record_fits_into_two_words() {
-        let record = Record {
+        let record = ShadowRecord {
             actor: 0xfffe,
             epoch: 0x8000_0001,
             mask: 0x81,
-            kind: Kind::atomic(Domain::Signal, 8, true, true),
+            kind: ShadowKind::atomic(AtomicityDomain::Signal, 8, true, true),
             site: u32::MAX - 1,
             nbytes: 12345,
         };
-        assert_eq!(Record::of(record.words()), Some(record));
-        assert_eq!(Record::of([0, 1]), None);
+        assert_eq!(ShadowRecord::of(record.words()), Some(record));
+        assert_eq!(ShadowRecord::of([0, 1]), None);
     }
 }

@@ -5,15 +5,16 @@
 //! those that a signal follows are one for each signal, since the signal covers them alone; gets,
 //! and what atomic operations fetch, are another one, which a quiet alone completes.
 
-use crate::areas::{Areas, Counter, MAX_ACTORS};
-use crate::clock::{Actor, Clock, Epoch};
+use crate::areas::{Counter, MAX_ACTORS, SharedAreas};
+use crate::clock::{Actor, Epoch, VectorClock};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What an actor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ActorRole {
     /// A thread, by the order in which they came.
     Thread(u32),
     /// Puts and atomic operations in flight to a PE.
@@ -28,32 +29,32 @@ pub struct Who {
     /// The PE.
     pub pe: u32,
     /// What of it.
-    pub role: Role,
+    pub role: ActorRole,
 }
 
 impl Who {
     fn word(self) -> u64 {
         let (role, detail) = match self.role {
-            Role::Thread(number) => (1, number),
-            Role::InFlight(pe) => (2, pe),
-            Role::Fetching => (3, 0),
+            ActorRole::Thread(number) => (1, number),
+            ActorRole::InFlight(pe) => (2, pe),
+            ActorRole::Fetching => (3, 0),
         };
         u64::from(self.pe) << 40 | role << 32 | u64::from(detail)
     }
 
     /// The actor of a number.
-    pub fn find(areas: &Areas, actor: Actor) -> Who {
+    pub fn find(areas: &SharedAreas, actor: Actor) -> Who {
         let word = areas.actors[usize::from(actor)].load(Relaxed);
         let role = match word >> 32 & 0xff {
-            1 => Role::Thread(word as u32),
-            2 => Role::InFlight(word as u32),
-            _ => Role::Fetching,
+            1 => ActorRole::Thread(word as u32),
+            2 => ActorRole::InFlight(word as u32),
+            _ => ActorRole::Fetching,
         };
         Who { pe: (word >> 40) as u32, role }
     }
 
     /// A number for a new actor; `None` if there are too many.
-    pub fn enroll(self, areas: &Areas) -> Option<Actor> {
+    pub fn enroll(self, areas: &SharedAreas) -> Option<Actor> {
         let number = areas.counter(Counter::Actors).fetch_add(1, Relaxed) + 1;
         if number >= MAX_ACTORS as u64 {
             areas.counter(Counter::Full).store(1, Relaxed);
@@ -70,11 +71,11 @@ pub struct Thread {
     /// 0 until the thread is known.
     pub actor: Actor,
     /// What it knows. Its own entry is the epoch of its next access.
-    pub clock: Clock,
+    pub clock: VectorClock,
     /// The order in which it came.
     pub number: u32,
     /// What it knew before its sections, and what those that are done know.
-    pub before_strands: Option<Box<(Thread, Clock)>>,
+    pub before_strands: Option<Box<(Thread, VectorClock)>>,
 }
 
 impl Thread {
@@ -108,12 +109,22 @@ pub struct Flight {
 }
 
 impl Flight {
-    fn new(areas: &Areas, who: Who) -> Option<Flight> {
-        Some(Flight { actor: who.enroll(areas)?, last: 0, fences: Vec::new() })
+    /// Those of an entry, which are of `who` if there are none yet.
+    fn find<'a, K>(
+        entry: Entry<'a, K, Flight>,
+        areas: &SharedAreas,
+        who: Who,
+    ) -> Option<&'a mut Flight> {
+        Some(match entry {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => {
+                free.insert(Flight { actor: who.enroll(areas)?, last: 0, fences: Vec::new() })
+            }
+        })
     }
 
     /// One more operation.
-    pub fn next(&mut self) -> Epoch {
+    pub fn issue(&mut self) -> Epoch {
         self.last += 1;
         self.last
     }
@@ -121,7 +132,7 @@ impl Flight {
 
 /// What is in flight on a context.
 #[derive(Default)]
-pub struct Context {
+pub struct ContextFlights {
     /// By PE and signal; 0 is none.
     puts: HashMap<(u32, usize), Flight>,
     /// By PE.
@@ -130,31 +141,33 @@ pub struct Context {
     pub fetched: Vec<u64>,
 }
 
-/// Signals to one PE that are told apart.
+/// Signals to one PE that are distinguished.
 const MAX_SIGNALS: usize = 64;
 
-impl Context {
+impl ContextFlights {
     /// Puts to a PE that `signal` follows, or none.
-    pub fn puts(&mut self, areas: &Areas, me: u32, pe: u32, signal: usize) -> Option<&mut Flight> {
+    pub fn puts(
+        &mut self,
+        areas: &SharedAreas,
+        me: u32,
+        pe: u32,
+        signal: usize,
+    ) -> Option<&mut Flight> {
         let signal = if signal == 0 { 0 } else { 1 + signal / 8 % MAX_SIGNALS };
-        if !self.puts.contains_key(&(pe, signal)) {
-            let flight = Flight::new(areas, Who { pe: me, role: Role::InFlight(pe) })?;
-            self.puts.insert((pe, signal), flight);
-        }
-        self.puts.get_mut(&(pe, signal))
+        Flight::find(
+            self.puts.entry((pe, signal)),
+            areas,
+            Who { pe: me, role: ActorRole::InFlight(pe) },
+        )
     }
 
     /// Gets from a PE.
-    pub fn gets(&mut self, areas: &Areas, me: u32, pe: u32) -> Option<&mut Flight> {
-        if !self.gets.contains_key(&pe) {
-            let flight = Flight::new(areas, Who { pe: me, role: Role::Fetching })?;
-            self.gets.insert(pe, flight);
-        }
-        self.gets.get_mut(&pe)
+    pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
+        Flight::find(self.gets.entry(pe), areas, Who { pe: me, role: ActorRole::Fetching })
     }
 
     /// What fences have ordered of the puts to a PE: those of which `clock` knows.
-    pub fn fenced(&self, pe: u32, clock: &Clock) -> Vec<(Actor, Epoch)> {
+    pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
         let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
         let known = |flight: &Flight| {
             let known = flight.fences.iter().filter(|(_, by, when)| clock.of(*by) >= *when);
@@ -172,7 +185,7 @@ impl Context {
     }
 
     /// A quiet, to one PE or all of them: what `clock` knows then.
-    pub fn quiet(&mut self, pe: Option<u32>, clock: &mut Clock) {
+    pub fn quiet(&mut self, pe: Option<u32>, clock: &mut VectorClock) {
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
         let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
         for (_, flight) in puts.chain(gets).filter(|(other, _)| pe.is_none_or(|pe| pe == *other)) {

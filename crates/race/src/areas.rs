@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 const HEAD: usize = 64;
 /// The most actors of a job.
 pub const MAX_ACTORS: usize = 1 << 16;
-/// The most places of the program that are told apart.
+/// The most places of the program that are distinguished.
 pub const MAX_SITES: usize = 1 << 16;
 /// Words of one.
 pub const SITE_WORDS: usize = 16;
@@ -32,7 +32,7 @@ const ARENA: usize = 1 << 28;
 
 /// The parts of the shared memory.
 #[derive(Clone, Copy)]
-pub struct Areas {
+pub struct SharedAreas {
     /// Counters.
     pub head: Words,
     /// What each actor is.
@@ -58,7 +58,7 @@ pub struct Areas {
 
 /// The segment of a symmetric address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Segment {
+pub enum ShadowSegment {
     /// The symmetric heap.
     Heap,
     /// Static data.
@@ -67,16 +67,16 @@ pub enum Segment {
 
 /// Symmetric bytes, from the start of a segment of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ShadowPlace {
     /// The PE.
     pub pe: u32,
     /// The segment.
-    pub segment: Segment,
+    pub segment: ShadowSegment,
     /// Bytes from its start.
     pub offset: usize,
 }
 
-impl Areas {
+impl SharedAreas {
     const SIZES: [usize; 9] = [
         HEAD,
         MAX_ACTORS,
@@ -95,12 +95,12 @@ impl Areas {
 
     /// Words of all of it.
     pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
-        let [_, of_pe] = Areas::pages(segments);
-        Areas::SIZES.iter().sum::<usize>() + n_pes as usize * of_pe * PAGE_WORDS
+        let [_, of_pe] = SharedAreas::pages(segments);
+        SharedAreas::SIZES.iter().sum::<usize>() + n_pes as usize * of_pe * PAGE_WORDS
     }
 
     /// The parts of `words`.
-    pub fn new(words: Words, segments: [usize; 2]) -> Areas {
+    pub fn new(words: Words, segments: [usize; 2]) -> SharedAreas {
         let mut rest = words;
         let mut next = |nwords: usize| {
             let (part, after) = rest.split_at(nwords);
@@ -108,11 +108,11 @@ impl Areas {
             part
         };
         let [head, actors, sites, modules, pairs, sync_locks, sync, meetings, arena] =
-            Areas::SIZES.map(&mut next);
-        let [pages_of_heap, pages_of_pe] = Areas::pages(segments);
+            SharedAreas::SIZES.map(&mut next);
+        let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         let arena = Arena::new(arena);
         let shadow = rest;
-        Areas {
+        SharedAreas {
             head,
             actors,
             sites,
@@ -129,8 +129,8 @@ impl Areas {
     }
 
     /// The page of a place.
-    pub fn page(&self, place: Place) -> Page<'static> {
-        let of_segment = if place.segment == Segment::Heap { 0 } else { self.pages_of_heap };
+    pub fn page(&self, place: ShadowPlace) -> Page<'static> {
+        let of_segment = if place.segment == ShadowSegment::Heap { 0 } else { self.pages_of_heap };
         let index = place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE;
         Page(&self.shadow[index * PAGE_WORDS..][..PAGE_WORDS])
     }
@@ -171,7 +171,7 @@ pub enum Counter {
     Closed = 9,
 }
 
-impl Areas {
+impl SharedAreas {
     /// A counter.
     pub fn counter(&self, counter: Counter) -> &'static AtomicU64 {
         &self.head[counter as usize]

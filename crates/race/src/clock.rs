@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The number of an actor: a thread, or operations in flight. 0 is none.
 pub type Actor = u16;
-/// Which access of its actor an access is, as far as clocks tell them apart.
+/// Which access of its actor an access is, as far as clocks distinguish them.
 pub type Epoch = u32;
 
 /// A clock of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock(Vec<Epoch>);
+pub struct VectorClock(Vec<Epoch>);
 
-impl Clock {
+impl VectorClock {
     /// The last access of an actor that is known to be done; 0 for none.
     #[inline]
     pub fn of(&self, actor: Actor) -> Epoch {
@@ -32,7 +32,7 @@ impl Clock {
     }
 
     /// Knows what `other` knows.
-    pub fn join(&mut self, other: &Clock) {
+    pub fn join(&mut self, other: &VectorClock) {
         if other.0.len() > self.0.len() {
             self.0.resize(other.0.len(), 0);
         }
@@ -56,7 +56,7 @@ impl SharedClock<'_> {
     }
 
     /// Knows what `clock` knows; whether there was room for that.
-    pub fn join(&self, arena: Arena, clock: &Clock) -> bool {
+    pub fn join(&self, arena: Arena, clock: &VectorClock) -> bool {
         let (at, len) = self.place();
         let own = arena.block(at, len);
         for (own, other) in own.iter().zip(&clock.0) {
@@ -79,7 +79,7 @@ impl SharedClock<'_> {
     }
 
     /// Lets `clock` know what this one knows.
-    pub fn join_into(&self, arena: Arena, clock: &mut Clock) {
+    pub fn join_into(&self, arena: Arena, clock: &mut VectorClock) {
         let (at, len) = self.place();
         for (actor, word) in arena.block(at, len).iter().enumerate() {
             let epoch = word.load(Relaxed) as Epoch;
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn clocks_join() {
-        let (mut a, mut b) = (Clock::default(), Clock::default());
+        let (mut a, mut b) = (VectorClock::default(), VectorClock::default());
         a.raise(3, 7);
         b.raise(3, 5);
         b.raise(9, 1);
@@ -120,18 +120,18 @@ mod tests {
         let word = AtomicU64::new(0);
         let shared = SharedClock(&word);
         for (actor, epoch) in [(1, 4), (2, 9), (40, 3), (1, 2)] {
-            let mut clock = Clock::default();
+            let mut clock = VectorClock::default();
             clock.raise(actor, epoch);
             assert!(shared.join(arena, &clock));
         }
-        let mut known = Clock::default();
+        let mut known = VectorClock::default();
         shared.join_into(arena, &mut known);
         assert_eq!([1, 2, 3, 40].map(|actor| known.of(actor)), [4, 9, 0, 3]);
         shared.clear(arena);
-        let mut known = Clock::default();
+        let mut known = VectorClock::default();
         shared.join_into(arena, &mut known);
-        assert_eq!(known, Clock::default());
-        let mut large = Clock::default();
+        assert_eq!(known, VectorClock::default());
+        let mut large = VectorClock::default();
         large.raise(9000, 1);
         assert!(!shared.join(arena, &large), "more than the arena has");
     }

@@ -1,4 +1,4 @@
-//! The race detector of Rushmem: it tells which accesses to symmetric memory nothing orders.
+//! The race detector of Rushmem: it finds accesses to symmetric memory that nothing orders.
 //!
 //! Each PE checks its own calls, and, in a program that was compiled for it, its own loads and
 //! stores. What it remembers of them is in memory that all PEs share ([`areas`]): the PE that
@@ -6,7 +6,7 @@
 //! is known by vector clocks ([`clock`]) of threads and of operations in flight ([`actors`]), which
 //! are joined where OpenSHMEM orders ([`sync_words`], [`meetings`]).
 //!
-//! This crate is a part of librushmem-race, which the runtime opens only where it is asked for.
+//! This crate is a part of librushmem-race, which the runtime opens only where a user wants it.
 
 pub mod access;
 pub mod actors;

@@ -1,9 +1,9 @@
 //! Clocks of the members of a collective, while they are in it.
 
-use crate::areas::{Areas, Counter, MAX_MEETINGS, MEETING_WORDS};
-use crate::clock::{Clock, SharedClock};
+use crate::areas::{Counter, MAX_MEETINGS, MEETING_WORDS, SharedAreas};
+use crate::clock::{SharedClock, VectorClock};
 use crate::shared::lock;
-use rushmem_race_interface::Collective;
+use rushmem_race_interface::CollectiveEvent;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,13 +14,13 @@ struct Meeting {
     clocks: &'static AtomicU64,
 }
 
-fn key(collective: &Collective) -> u64 {
+fn key(collective: &CollectiveEvent) -> u64 {
     let mixed = collective.team ^ collective.nth.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
 }
 
 /// The meeting of a collective; a free one becomes it.
-fn find(areas: &Areas, collective: &Collective, make: bool) -> Option<Meeting> {
+fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option<Meeting> {
     let key = key(collective);
     let mut free = None;
     let all = areas.meetings.chunks_exact(MEETING_WORDS);
@@ -46,7 +46,7 @@ fn find(areas: &Areas, collective: &Collective, make: bool) -> Option<Meeting> {
 }
 
 /// A member that knows what `clock` knows is in the collective.
-pub fn enter(areas: &Areas, collective: &Collective, clock: &Clock) {
+pub fn enter(areas: &SharedAreas, collective: &CollectiveEvent, clock: &VectorClock) {
     let _held = lock(areas.counter(Counter::Meetings));
     let joined = find(areas, collective, true).is_some_and(|meeting| {
         let clocks = areas.arena.block(meeting.clocks.load(Relaxed), collective.n as usize);
@@ -58,7 +58,12 @@ pub fn enter(areas: &Areas, collective: &Collective, clock: &Clock) {
 }
 
 /// It leaves the collective, and knows what these members knew.
-pub fn leave(areas: &Areas, collective: &Collective, members: Range<u32>, clock: &mut Clock) {
+pub fn leave(
+    areas: &SharedAreas,
+    collective: &CollectiveEvent,
+    members: Range<u32>,
+    clock: &mut VectorClock,
+) {
     let _held = lock(areas.counter(Counter::Meetings));
     let Some(meeting) = find(areas, collective, false) else { return };
     let (at, n) = (meeting.clocks.load(Relaxed), collective.n as usize);

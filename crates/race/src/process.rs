@@ -1,14 +1,17 @@
 //! The detector of this process: where memory is, what is in flight, and what each event means.
 
-use crate::access::{Domain, Kind, Record};
-use crate::actors::{Context, Role, THREAD, Thread, Who};
-use crate::areas::{Areas, Counter, Place, Segment, by_page};
-use crate::clock::{Actor, Clock, Epoch};
-use crate::report::{self, Memory};
+use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
+use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
+use crate::clock::{Actor, Epoch, VectorClock};
+use crate::report::{Memory, Reporter};
 use crate::shadow::{PAGE, Page, View};
 use crate::{meetings, private, sites, sync_words};
-use rushmem_race_interface::{Access, Blocks, Collective, Follows, Opening, Operation, Order};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use rushmem_race_interface::{
+    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, DetectorOpening, FollowedMembers,
+    Order,
+};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,28 +20,21 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 struct Mapped {
     addresses: Range<usize>,
     pe: u32,
-    segment: Segment,
+    segment: ShadowSegment,
 }
 
 /// The detector of this process.
-pub struct Process {
-    /// What it shares with the others.
-    pub areas: Areas,
-    /// This PE.
-    pub me: u32,
-    /// The file for reports in JSON, or an empty name.
-    pub json: &'static str,
-    /// What is not reported.
-    pub suppressions: &'static str,
+pub struct ProcessDetector {
+    areas: SharedAreas,
+    me: u32,
+    reporter: Reporter,
     status: i32,
     n_pes: u32,
     /// By address.
     mapped: Vec<Mapped>,
-    contexts: Mutex<HashMap<u64, Context>>,
-    /// Blocks of the heap by their offset: their bytes, and where they were allocated.
-    blocks: Mutex<BTreeMap<usize, (usize, u32)>>,
+    contexts: Mutex<HashMap<u64, ContextFlights>>,
     /// What threads of this process synchronize by.
-    objects: Mutex<HashMap<usize, Clock>>,
+    objects: Mutex<HashMap<usize, VectorClock>>,
     threads: AtomicU32,
     /// Actors of strands that are done, and their last epochs.
     spare: Mutex<VecDeque<(Actor, Epoch)>>,
@@ -46,9 +42,9 @@ pub struct Process {
     accesses: AtomicU64,
 }
 
-static PROCESS: OnceLock<Process> = OnceLock::new();
+static PROCESS: OnceLock<ProcessDetector> = OnceLock::new();
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
-/// The program tells of its loads, stores and threads.
+/// The program reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
 /// What the number of a task has as an object.
@@ -66,7 +62,7 @@ pub fn is_instrumented() {
 
 /// The detector, between init and finalize.
 #[inline]
-pub fn active() -> Option<&'static Process> {
+pub fn active() -> Option<&'static ProcessDetector> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
 }
 
@@ -84,48 +80,51 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The bytes of an access.
 #[derive(Clone, Copy)]
 enum Where {
-    Symmetric(Place),
+    Symmetric(ShadowPlace),
     Private(usize),
 }
 
 /// A kind of access at a place of the program.
 #[derive(Clone, Copy)]
 struct How {
-    kind: Kind,
+    kind: ShadowKind,
     site: u32,
     nbytes: usize,
 }
 
 impl How {
-    fn record(self, actor: Actor, epoch: Epoch) -> Record {
+    fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
         let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
-        Record { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
+        ShadowRecord { actor, epoch, mask: 0, kind: self.kind, site: self.site, nbytes }
     }
 }
 
-impl Process {
+impl ProcessDetector {
     /// Starts to detect, with the addresses of the segments of all PEs.
-    pub fn start(areas: Areas, opening: &Opening, heaps: &[usize], statics: &[usize]) {
+    pub fn start(
+        areas: SharedAreas,
+        opening: &DetectorOpening,
+        heaps: &[usize],
+        statics: &[usize],
+    ) {
         let (me, nbytes) = (opening.pe, [opening.heap_bytes, opening.static_bytes]);
         let of = |starts: &[usize], nbytes: usize, segment| {
             let range = |start: usize| start..start + nbytes;
             let all = (0..).zip(starts).filter(|(_, start)| **start != 0);
             all.map(|(pe, start)| Mapped { addresses: range(*start), pe, segment }).collect()
         };
-        let mut mapped: Vec<Mapped> = of(heaps, nbytes[0], Segment::Heap);
-        let statics: Vec<Mapped> = of(statics, nbytes[1], Segment::Static);
-        mapped.extend(statics);
+        let mut mapped: Vec<Mapped> = of(heaps, nbytes[0], ShadowSegment::Heap);
+        mapped.extend::<Vec<Mapped>>(of(statics, nbytes[1], ShadowSegment::Static));
         mapped.sort_by_key(|mapped| mapped.addresses.start);
-        let process = Process {
+        let own_statics = statics.get(me as usize).map_or(0, |start| *start);
+        let process = ProcessDetector {
             areas,
             me,
-            json: opening.json.get(),
-            suppressions: opening.suppressions.get(),
+            reporter: Reporter::new(areas, opening, own_statics),
             status: opening.status,
             n_pes: heaps.len() as u32,
             mapped,
             contexts: Mutex::default(),
-            blocks: Mutex::default(),
             objects: Mutex::default(),
             threads: AtomicU32::new(0),
             spare: Mutex::default(),
@@ -164,20 +163,6 @@ impl Process {
         );
     }
 
-    /// The block of the heap at an offset: its own, its bytes, where it was allocated.
-    pub fn block_of(&self, offset: usize) -> Option<(usize, usize, u32)> {
-        let blocks = locked(&self.blocks);
-        let (start, (nbytes, site)) = blocks.range(..=offset).next_back()?;
-        (offset - start < *nbytes).then_some((*start, *nbytes, *site))
-    }
-
-    /// The address of own static data.
-    pub fn own_static(&self, offset: usize) -> Option<usize> {
-        let mut mapped = self.mapped.iter();
-        let own = mapped.find(|m| m.pe == self.me && m.segment == Segment::Static)?;
-        Some(own.addresses.start + offset)
-    }
-
     /// Where an address of this process is.
     #[inline]
     fn find(&self, addr: usize) -> Where {
@@ -186,16 +171,16 @@ impl Process {
         match mapped.filter(|mapped| mapped.addresses.contains(&addr)) {
             Some(Mapped { addresses, pe, segment }) => {
                 let offset = addr - addresses.start;
-                Where::Symmetric(Place { pe: *pe, segment: *segment, offset })
+                Where::Symmetric(ShadowPlace { pe: *pe, segment: *segment, offset })
             }
             None => Where::Private(addr),
         }
     }
 
     /// Symmetric bytes at an address of this PE's, on another one.
-    fn on(&self, addr: usize, pe: u32) -> Option<Place> {
+    fn on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
-            Where::Symmetric(place) => Some(Place { pe, ..place }),
+            Where::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
             Where::Private(_) => None,
         }
     }
@@ -206,7 +191,7 @@ impl Process {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
                 let number = self.threads.fetch_add(1, Relaxed);
-                let who = Who { pe: self.me, role: Role::Thread(number) };
+                let who = Who { pe: self.me, role: ActorRole::Thread(number) };
                 let actor = who.enroll(&self.areas)?;
                 thread.actor = actor;
                 thread.number = number;
@@ -217,7 +202,7 @@ impl Process {
         entered.ok().flatten()
     }
 
-    /// The same for a call of the library. The order of threads of a program that does not tell of
+    /// The same for a call of the library. The order of threads of a program that does not report
     /// it is that of their calls.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
         if self.areas.counter(Counter::Full).load(Relaxed) != 0 {
@@ -236,16 +221,16 @@ impl Process {
     }
 
     /// Notes an access to contiguous bytes.
-    fn note(&self, at: Where, nbytes: usize, record: Record, view: View<'_>) {
+    fn note(&self, at: Where, nbytes: usize, record: ShadowRecord, view: View<'_>) {
         let mut conflict = None;
         match at {
             Where::Symmetric(place) => {
                 for (start, bytes) in by_page(place.offset, nbytes) {
                     let offset = start + bytes.start;
-                    let page = self.areas.page(Place { offset, ..place });
+                    let page = self.areas.page(ShadowPlace { offset, ..place });
                     if let Some(old) = page.note(bytes.start, bytes.end, record, view) {
-                        conflict =
-                            conflict.or(Some((Memory::Symmetric(Place { offset, ..place }), old)));
+                        conflict = conflict
+                            .or(Some((Memory::Symmetric(ShadowPlace { offset, ..place }), old)));
                     }
                 }
             }
@@ -260,12 +245,18 @@ impl Process {
             }
         }
         if let Some((memory, old)) = conflict {
-            report::race(self, memory, &record, &old);
+            self.reporter.race(memory, &record, &old);
         }
     }
 
     /// Notes an access to blocks of this process, or of symmetric memory of `pe`.
-    fn note_blocks(&self, blocks: Blocks, pe: Option<u32>, record: Record, view: View<'_>) {
+    fn note_blocks(
+        &self,
+        blocks: ByteBlocks,
+        pe: Option<u32>,
+        record: ShadowRecord,
+        view: View<'_>,
+    ) {
         if blocks.nbytes == 0 || blocks.addr == 0 {
             return;
         }
@@ -282,7 +273,7 @@ impl Process {
     }
 
     /// An access of the library begins.
-    pub fn begin(&self, access: &Access) {
+    pub fn begin(&self, access: &CheckedAccess) {
         let call = access.call.get();
         // The words of a lock are the library's.
         if call.ends_with("_lock") {
@@ -298,30 +289,30 @@ impl Process {
             let word = || self.on(access.remote.addr, access.pe).map(sync_words::of_word);
             let own = thread.epoch();
             match access.operation {
-                Operation::Put | Operation::PutNbi | Operation::Update => {
-                    let Access { pe, signal, .. } = *access;
+                AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
+                    let CheckedAccess { pe, signal, .. } = *access;
                     let Some(flight) = context.puts(&self.areas, self.me, pe, signal) else {
                         return;
                     };
-                    let (actor, epoch) = (flight.actor, flight.next());
+                    let (actor, epoch) = (flight.actor, flight.issue());
                     let fenced = context.fenced(pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     let kind = match access.operation {
-                        Operation::Update => atomic(access, call, nbytes),
-                        _ => Kind::WRITE,
+                        AccessOperation::Update => atomic(access, call, nbytes),
+                        _ => ShadowKind::WRITE,
                     };
                     self.note_blocks(access.remote, Some(pe), how(kind).record(actor, epoch), view);
                     let reads = match access.operation {
-                        Operation::PutNbi => how(Kind::READ).record(actor, epoch),
-                        _ => how(Kind::READ).record(thread.actor, own),
+                        AccessOperation::PutNbi => how(ShadowKind::READ).record(actor, epoch),
+                        _ => how(ShadowKind::READ).record(thread.actor, own),
                     };
                     self.note_blocks(access.local, None, reads, view);
                     let mut released = thread.clock.clone();
                     fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
                     if signal != 0 {
-                        let kind = Kind::atomic(Domain::Signal, 8, false, true);
+                        let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
                         let record = How { kind, site, nbytes: 8 }.record(actor, epoch);
-                        self.note_blocks(Blocks::one(signal, 8), Some(pe), record, view);
+                        self.note_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
                         released.raise(actor, epoch);
                         let word = self.on(signal, pe).map(sync_words::of_word);
                         self.release(thread, word, &released);
@@ -329,15 +320,15 @@ impl Process {
                         self.release(thread, word(), &released);
                     }
                 }
-                Operation::Get => {
+                AccessOperation::Get => {
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let (reads, writes) = (how(Kind::READ), how(Kind::WRITE));
+                    let (reads, writes) = (how(ShadowKind::READ), how(ShadowKind::WRITE));
                     let reads = reads.record(thread.actor, own);
                     self.note_blocks(access.remote, Some(access.pe), reads, view);
                     let writes = writes.record(thread.actor, own);
                     self.note_blocks(access.local, None, writes, view);
                 }
-                Operation::Fetch => {
+                AccessOperation::Fetch => {
                     let view = View { clock: &thread.clock, fenced: &[] };
                     let record = how(atomic(access, call, nbytes)).record(thread.actor, own);
                     self.note_blocks(access.remote, Some(access.pe), record, view);
@@ -350,29 +341,29 @@ impl Process {
                         self.release(thread, word(), &released);
                     }
                 }
-                Operation::GetNbi => {
+                AccessOperation::GetNbi => {
                     let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
                         return;
                     };
-                    let (actor, epoch) = (flight.actor, flight.next());
+                    let (actor, epoch) = (flight.actor, flight.issue());
                     let view = View { clock: &thread.clock, fenced: &[] };
-                    let reads = how(Kind::READ).record(actor, epoch);
+                    let reads = how(ShadowKind::READ).record(actor, epoch);
                     self.note_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = how(Kind::WRITE).record(actor, epoch);
+                    let writes = how(ShadowKind::WRITE).record(actor, epoch);
                     self.note_blocks(access.local, None, writes, view);
                 }
-                Operation::FetchNbi => {
+                AccessOperation::FetchNbi => {
                     // A fence orders the operation, but not what it fetches.
                     let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
                         return;
                     };
-                    let writes = how(Kind::WRITE).record(flight.actor, flight.next());
+                    let writes = how(ShadowKind::WRITE).record(flight.actor, flight.issue());
                     let view = View { clock: &thread.clock, fenced: &[] };
                     self.note_blocks(access.local, None, writes, view);
                     let flight = context.puts(&self.areas, self.me, access.pe, 0);
                     let Some(flight) = flight else { return };
                     let record = how(atomic(access, call, nbytes));
-                    let record = record.record(flight.actor, flight.next());
+                    let record = record.record(flight.actor, flight.issue());
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     self.note_blocks(access.remote, Some(access.pe), record, view);
@@ -387,7 +378,7 @@ impl Process {
         });
     }
 
-    fn release(&self, thread: &mut Thread, word: Option<sync_words::Key>, clock: &Clock) {
+    fn release(&self, thread: &mut Thread, word: Option<sync_words::Key>, clock: &VectorClock) {
         if let Some(word) = word {
             sync_words::release(&self.areas, word, clock);
             thread.advance();
@@ -396,8 +387,8 @@ impl Process {
 
     /// A blocking access is done: who reads a word by an atomic operation knows what those knew who
     /// have changed it.
-    pub fn end(&self, access: &Access) {
-        if access.operation != Operation::Fetch || access.call.get().ends_with("_lock") {
+    pub fn end(&self, access: &CheckedAccess) {
+        if access.operation != AccessOperation::Fetch || access.call.get().ends_with("_lock") {
             return;
         }
         self.with_caller(|thread| {
@@ -443,7 +434,7 @@ impl Process {
     }
 
     /// This PE enters a collective.
-    pub fn enter(&self, collective: &Collective) {
+    pub fn enter(&self, collective: &CollectiveEvent) {
         self.with_caller(|thread| {
             meetings::enter(&self.areas, collective, &thread.clock);
             thread.advance();
@@ -451,25 +442,26 @@ impl Process {
     }
 
     /// It leaves the collective.
-    pub fn leave(&self, collective: &Collective) {
+    pub fn leave(&self, collective: &CollectiveEvent) {
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {
-            let Collective { source, dest, .. } = *collective;
+            let CollectiveEvent { source, dest, .. } = *collective;
             let site = match source.addr | dest.addr {
                 0 => 0,
                 _ => sites::of_call(&self.areas, collective.call.get()),
             };
-            let how = |kind, blocks: Blocks| How { kind, site, nbytes: blocks.nbytes * blocks.n };
-            let reads = how(Kind::READ, source).record(thread.actor, thread.epoch());
+            let how =
+                |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.nbytes * blocks.n };
+            let reads = how(ShadowKind::READ, source).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note_blocks(source, None, reads, view);
             let members = match collective.follows {
-                Follows::All => 0..collective.n,
-                Follows::Member => collective.member..collective.member + 1,
-                Follows::Below => 0..collective.member,
+                FollowedMembers::All => 0..collective.n,
+                FollowedMembers::Member => collective.member..collective.member + 1,
+                FollowedMembers::Below => 0..collective.member,
             };
             meetings::leave(&self.areas, collective, members, &mut thread.clock);
-            let writes = how(Kind::WRITE, dest).record(thread.actor, thread.epoch());
+            let writes = how(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note_blocks(dest, None, writes, view);
         });
@@ -494,15 +486,15 @@ impl Process {
             let Some(place) = self.on(addr, self.me) else { return };
             let site = sites::of_call(&self.areas, call);
             if is_allocated {
-                locked(&self.blocks).insert(place.offset, (nbytes, site));
+                self.reporter.allocated(place.offset, nbytes, site);
                 for (start, bytes) in by_page(place.offset, nbytes) {
-                    let page = self.areas.page(Place { offset: start, ..place });
+                    let page = self.areas.page(ShadowPlace { offset: start, ..place });
                     page.forget(bytes.start, bytes.end, |_| true);
                 }
                 return;
             }
             let record =
-                How { kind: Kind::WRITE, site, nbytes }.record(thread.actor, thread.epoch());
+                How { kind: ShadowKind::WRITE, site, nbytes }.record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note(Where::Symmetric(place), nbytes, record, view);
         });
@@ -510,7 +502,7 @@ impl Process {
 
     /// The program loads or stores.
     #[inline]
-    pub fn touch(&self, addr: usize, nbytes: usize, kind: Kind, pc: usize) {
+    pub fn touch(&self, addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
         let at = self.find(addr);
         if nbytes == 0 || (matches!(at, Where::Private(_)) && !private::is_watched()) {
             return;
@@ -518,7 +510,7 @@ impl Process {
         self.touch_at(at, nbytes, kind, pc);
     }
 
-    fn touch_at(&self, at: Where, nbytes: usize, kind: Kind, pc: usize) {
+    fn touch_at(&self, at: Where, nbytes: usize, kind: ShadowKind, pc: usize) {
         let page = match at {
             Where::Symmetric(place) => Some((self.areas.page(place), place.offset)),
             Where::Private(addr) => private::page(addr, false).map(|page| (page, addr)),
@@ -530,17 +522,17 @@ impl Process {
             if is_known(page, at_byte, nbytes, record) {
                 return;
             }
-            let record = Record { site: sites::of_address(&self.areas, pc), ..record };
+            let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note(at, nbytes, record, view);
         });
     }
 
     /// A new strand of a thread, which knows what `clock` knows.
-    fn strand(&self, number: u32, clock: &Clock) -> Option<Thread> {
+    fn strand(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
-        let who = Who { pe: self.me, role: Role::Thread(number) };
+        let who = Who { pe: self.me, role: ActorRole::Thread(number) };
         let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
@@ -561,7 +553,7 @@ impl Process {
                     self.retire(thread);
                     (before.0, before.1)
                 }
-                None => (std::mem::take(thread), Clock::default()),
+                None => (std::mem::take(thread), VectorClock::default()),
             };
             if outer.actor != thread.actor {
                 done.join(&thread.clock);
@@ -640,7 +632,7 @@ impl Process {
 }
 
 /// A thread after its strands.
-fn after(mut outer: Thread, done: &Clock) -> Thread {
+fn after(mut outer: Thread, done: &VectorClock) -> Thread {
     outer.clock.join(done);
     outer.advance();
     outer
@@ -648,22 +640,22 @@ fn after(mut outer: Thread, done: &Clock) -> Thread {
 
 /// Whether an access to one granule is remembered already.
 #[inline]
-fn is_known(page: Page<'_>, at: usize, nbytes: usize, record: Record) -> bool {
+fn is_known(page: Page<'_>, at: usize, nbytes: usize, record: ShadowRecord) -> bool {
     let (in_page, first) = (at % PAGE, at % 8);
     if first + nbytes > 8 {
         return false;
     }
     let mask = ((1u16 << nbytes) - 1) << first;
-    page.knows(in_page, &Record { mask: mask as u8, ..record })
+    page.knows(in_page, &ShadowRecord { mask: mask as u8, ..record })
 }
 
 /// The kind of an atomic operation: its type is a part of the name of the routine.
-fn atomic(access: &Access, call: &str, nbytes: usize) -> Kind {
+fn atomic(access: &CheckedAccess, call: &str, nbytes: usize) -> ShadowKind {
     let domain = match access.of_shared {
-        _ if call.contains("_signal_") => Domain::Signal,
-        true => Domain::Shared,
-        false => Domain::World,
+        _ if call.contains("_signal_") => AtomicityDomain::Signal,
+        true => AtomicityDomain::Shared,
+        false => AtomicityDomain::World,
     };
     let is_float = call.contains("float") || call.contains("double") || call.contains("real");
-    Kind::atomic(domain, nbytes, is_float, !access.reads_only)
+    ShadowKind::atomic(domain, nbytes, is_float, !access.reads_only)
 }

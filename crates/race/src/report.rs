@@ -1,16 +1,18 @@
 //! What is said of a race.
 
-use crate::access::{Domain, Kind, Record};
-use crate::actors::{Role, Who};
-use crate::areas::{Areas, Counter, MAX_PAIRS, Place, Segment};
-use crate::process::Process;
+use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::actors::{ActorRole, Who};
+use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
 use crate::sites::{self, Site};
-use crate::symbols::{self, Source};
+use crate::symbols::{self, SourceLine};
+use rushmem_race_interface::DetectorOpening;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 /// Reports that are written; further ones are counted.
 const LIMIT: u64 = 100;
@@ -19,7 +21,7 @@ const LIMIT: u64 = 100;
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Symmetric memory of a PE.
-    Symmetric(Place),
+    Symmetric(ShadowPlace),
     /// Memory of this process.
     Private(usize),
 }
@@ -29,29 +31,29 @@ struct Side {
     who: Who,
     what: String,
     nbytes: u32,
-    sources: Vec<Source>,
+    sources: Vec<SourceLine>,
     in_flight: bool,
 }
 
 impl Side {
-    fn new(areas: &Areas, record: &Record) -> Side {
+    fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
         let site = sites::get(areas, record.site);
         let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
         let what = match (site.call.as_str(), record.kind) {
-            ("", kind) if kind == Kind::STORE => "store".to_owned(),
-            ("", kind) if kind == Kind::LOAD => "load".to_owned(),
+            ("", kind) if kind == ShadowKind::STORE => "store".to_owned(),
+            ("", kind) if kind == ShadowKind::LOAD => "load".to_owned(),
             ("", _) => "atomic operation of the language".to_owned(),
             (call, _) => call.to_owned(),
         };
         let sources = site.frames.iter().map(|(module, at)| symbols::source(module, *at)).collect();
         let who = Who::find(areas, record.actor);
-        let in_flight = !matches!(who.role, Role::Thread(_));
+        let in_flight = !matches!(who.role, ActorRole::Thread(_));
         Side { who, what, nbytes: record.nbytes, sources, in_flight }
     }
 
     fn line(&self) -> String {
         let mut line = format!("  PE {}", self.who.pe);
-        if let Role::Thread(number @ 1..) = self.who.role {
+        if let ActorRole::Thread(number @ 1..) = self.who.role {
             let _ = write!(line, ", thread {number}");
         }
         let _ = write!(line, ": {} of {} bytes at ", self.what, self.nbytes);
@@ -71,9 +73,9 @@ impl Side {
     }
 
     fn json(&self) -> serde_json::Value {
-        let frame = |source: &Source| json!({"function": source.function, "file": source.file, "line": source.line});
+        let frame = |source: &SourceLine| json!({"function": source.function, "file": source.file, "line": source.line});
         let thread = match self.who.role {
-            Role::Thread(number) => Some(number),
+            ActorRole::Thread(number) => Some(number),
             _ => None,
         };
         json!({
@@ -83,46 +85,83 @@ impl Side {
     }
 }
 
-/// Counts a race between `new`, an access to `memory`, and `old`, and reports it if no race between
-/// these places was.
-pub fn race(process: &Process, memory: Memory, new: &Record, old: &Record) {
-    let areas = &process.areas;
-    if !is_new(areas, new.site, old.site) {
+/// Writes the reports of this process.
+pub struct Reporter {
+    areas: SharedAreas,
+    me: u32,
+    /// The file for reports in JSON, or an empty name.
+    json: &'static str,
+    /// What is not reported.
+    suppressions: &'static str,
+    /// Where the static data of this process are.
+    statics: usize,
+    /// Blocks of the heap by their offset: their bytes, and where they were allocated.
+    blocks: Mutex<BTreeMap<usize, (usize, u32)>>,
+}
+
+impl Reporter {
+    /// For a process whose static data begin at an address.
+    pub fn new(areas: SharedAreas, opening: &DetectorOpening, statics: usize) -> Reporter {
+        let (json, suppressions) = (opening.json.get(), opening.suppressions.get());
+        Reporter { areas, me: opening.pe, json, suppressions, statics, blocks: Mutex::default() }
+    }
+
+    /// A block of the heap is allocated at a place of the program.
+    pub fn allocated(&self, offset: usize, nbytes: usize, site: u32) {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.insert(offset, (nbytes, site));
+    }
+
+    /// The block at an offset: its own offset, its bytes, where it was allocated.
+    fn block_of(&self, offset: usize) -> Option<(usize, usize, u32)> {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, (nbytes, site)) = blocks.range(..=offset).next_back()?;
+        (offset - start < *nbytes).then_some((*start, *nbytes, *site))
+    }
+
+    /// Counts a race between `new`, an access to `memory`, and `old`, and reports it if none between
+    /// these places was reported.
+    pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
+        let areas = &self.areas;
+        if !is_new(areas, new.site, old.site) {
+            areas.counter(Counter::Found).fetch_add(1, Relaxed);
+            return;
+        }
+        let sides = [Side::new(areas, old), Side::new(areas, new)];
+        let (object, text) = describe(self, memory, &sides, old, new);
+        if is_suppressed(self.suppressions, &object, &sides) {
+            return;
+        }
         areas.counter(Counter::Found).fetch_add(1, Relaxed);
-        return;
-    }
-    let sides = [Side::new(areas, old), Side::new(areas, new)];
-    let (object, text) = describe(process, memory, &sides, old, new);
-    if is_suppressed(process.suppressions, &object, &sides) {
-        return;
-    }
-    areas.counter(Counter::Found).fetch_add(1, Relaxed);
-    if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
-        return;
-    }
-    let _ = std::io::stderr().write_all(text.as_bytes());
-    let path = process.json;
-    if !path.is_empty() {
-        let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-        if let Err(error) = written {
-            let _ =
-                writeln!(std::io::stderr(), "SHMEM_RACES_JSON: {path} cannot be written: {error}");
+        if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
+            return;
+        }
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        let path = self.json;
+        if !path.is_empty() {
+            let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
+            let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+            let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+            if let Err(error) = written {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "SHMEM_RACES_JSON: {path} cannot be written: {error}"
+                );
+            }
         }
     }
 }
 
 fn describe(
-    process: &Process,
+    reporter: &Reporter,
     memory: Memory,
     sides: &[Side; 2],
-    old: &Record,
-    new: &Record,
+    old: &ShadowRecord,
+    new: &ShadowRecord,
 ) -> (String, String) {
     let object = match memory {
-        Memory::Symmetric(place) => object(process, place, new.nbytes.min(old.nbytes)),
-        Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", process.me),
+        Memory::Symmetric(place) => object(reporter, place, new.nbytes.min(old.nbytes)),
+        Memory::Private(addr) => format!("private memory of PE {} at {addr:#x}", reporter.me),
     };
     let [first, second] = [sides[0].line(), sides[1].line()];
     let advice = advice(sides, old, new);
@@ -130,7 +169,7 @@ fn describe(
 }
 
 /// Whether the pair of places is new; it is then known.
-fn is_new(areas: &Areas, a: u32, b: u32) -> bool {
+fn is_new(areas: &SharedAreas, a: u32, b: u32) -> bool {
     let key = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
     let _held = lock(areas.counter(Counter::Reports));
     for i in 0..MAX_PAIRS {
@@ -146,7 +185,7 @@ fn is_new(areas: &Areas, a: u32, b: u32) -> bool {
 }
 
 /// Symmetric bytes as the program names them.
-fn object(process: &Process, place: Place, nbytes: u32) -> String {
+fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
     let element = |name: &str, offset: u64| match (offset, nbytes) {
         (0, _) => name.to_owned(),
         (_, 1 | 2 | 4 | 8 | 16) if offset.is_multiple_of(nbytes.into()) => {
@@ -156,9 +195,9 @@ fn object(process: &Process, place: Place, nbytes: u32) -> String {
     };
     let pe = place.pe;
     match place.segment {
-        Segment::Heap => match process.block_of(place.offset) {
+        ShadowSegment::Heap => match reporter.block_of(place.offset) {
             Some((start, nbytes, site)) => {
-                let site = sites::get(&process.areas, site);
+                let site = sites::get(&reporter.areas, site);
                 let frame = site.as_ref().and_then(|site| site.frames.first());
                 let at = frame.map_or_else(String::new, |(module, at)| {
                     format!(", allocated at {}", symbols::source(module, *at))
@@ -168,10 +207,9 @@ fn object(process: &Process, place: Place, nbytes: u32) -> String {
             }
             None => format!("byte {} of the heap of PE {pe}", place.offset),
         },
-        Segment::Static => {
+        ShadowSegment::Static => {
             let variable = sites::executable().and_then(|(module, base)| {
-                let own = process.own_static(place.offset)?;
-                let address = (own - base) as u64;
+                let address = (reporter.statics + place.offset - base) as u64;
                 let (name, start, _) = symbols::variable(&module, address)?;
                 Some(element(&name, address - start))
             });
@@ -183,10 +221,11 @@ fn object(process: &Process, place: Place, nbytes: u32) -> String {
 }
 
 /// What would order the two.
-fn advice(sides: &[Side; 2], old: &Record, new: &Record) -> String {
+fn advice(sides: &[Side; 2], old: &ShadowRecord, new: &ShadowRecord) -> String {
     if old.kind.is_atomic() && new.kind.is_atomic() {
-        let of_signal = |record: &Record| {
-            record.kind == Kind::atomic(Domain::Signal, 8, false, record.kind.writes())
+        let of_signal = |record: &ShadowRecord| {
+            record.kind
+                == ShadowKind::atomic(AtomicityDomain::Signal, 8, false, record.kind.writes())
         };
         let why = match of_signal(old) != of_signal(new) {
             true => "signal operations and atomic operations do not exclude each other",
@@ -212,7 +251,7 @@ fn advice(sides: &[Side; 2], old: &Record, new: &Record) -> String {
         Some(side) => format!(
             "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
              shmem_signal_wait_until on PE {}.",
-            side.sources.first().map_or_else(|| "the first".to_owned(), Source::to_string),
+            side.sources.first().map_or_else(|| "the first".to_owned(), SourceLine::to_string),
             sides.iter().find(|other| other.who.pe != side.who.pe).map_or(0, |other| other.who.pe),
         ),
         None => "Nothing orders the two. shmem_barrier_all between them would.".to_owned(),

@@ -3,8 +3,8 @@
 //! Eight bytes have room for four accesses, and so has a page of 4 KiB as a whole, for those that
 //! cover it: a long put marks pages, and not each of their bytes. A page's lock protects both.
 
-use crate::access::Record;
-use crate::clock::{Actor, Clock, Epoch};
+use crate::access::ShadowRecord;
+use crate::clock::{Actor, Epoch, VectorClock};
 use crate::shared::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,7 +25,7 @@ const IN_PARTS: u64 = 2;
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// The clock of the thread.
-    pub clock: &'a Clock,
+    pub clock: &'a VectorClock,
     /// Operations in flight to the same PE that a fence came after.
     pub fenced: &'a [(Actor, Epoch)],
 }
@@ -33,7 +33,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Whether an access is done.
     #[inline]
-    fn covers(&self, record: &Record) -> bool {
+    fn covers(&self, record: &ShadowRecord) -> bool {
         self.clock.of(record.actor) >= record.epoch
             || self
                 .fenced
@@ -61,7 +61,7 @@ impl<'a> Page<'a> {
     /// Whether the same access, or a stronger one of the same actor and epoch, is remembered for
     /// bytes of one granule. Without the lock: who comes at the same time looks itself.
     #[inline]
-    pub fn knows(self, at: usize, record: &Record) -> bool {
+    pub fn knows(self, at: usize, record: &ShadowRecord) -> bool {
         let [wanted, _] = record.words();
         self.granule(at / 8).chunks_exact(2).any(|words| {
             let known = words[0].load(Relaxed);
@@ -71,13 +71,19 @@ impl<'a> Page<'a> {
     }
 
     /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
-    pub fn note(self, at: usize, end: usize, access: Record, view: View<'_>) -> Option<Record> {
+    pub fn note(
+        self,
+        at: usize,
+        end: usize,
+        access: ShadowRecord,
+        view: View<'_>,
+    ) -> Option<ShadowRecord> {
         let _held = lock(&self.0[0]);
         let is_whole = (at, end) == (0, PAGE);
         let has_parts = self.0[0].load(Relaxed) & IN_PARTS != 0;
         let mut conflict = None;
         if is_whole {
-            let access = Record { mask: 0xff, ..access };
+            let access = ShadowRecord { mask: 0xff, ..access };
             if has_parts {
                 let mut empty = true;
                 for index in 0..PAGE / 8 {
@@ -96,7 +102,7 @@ impl<'a> Page<'a> {
         for index in at / 8..end.div_ceil(8) {
             let (first, last) = (at.saturating_sub(index * 8), (end - index * 8).min(8));
             let mask = (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8;
-            let access = Record { mask, ..access };
+            let access = ShadowRecord { mask, ..access };
             let whole = self.whole().chunks_exact(2).filter_map(record);
             let in_whole =
                 whole.into_iter().find(|old| old.conflicts(&access) && !view.covers(old));
@@ -110,7 +116,7 @@ impl<'a> Page<'a> {
     }
 
     /// Forgets the accesses to bytes `at..end` by those that `is_seen` names.
-    pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&Record) -> bool) {
+    pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&ShadowRecord) -> bool) {
         let _held = lock(&self.0[0]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
@@ -122,13 +128,17 @@ impl<'a> Page<'a> {
     }
 }
 
-fn record(words: &[AtomicU64]) -> Option<Record> {
-    Record::of([words[0].load(Relaxed), words[1].load(Relaxed)])
+fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
+    ShadowRecord::of([words[0].load(Relaxed), words[1].load(Relaxed)])
 }
 
 /// The access that conflicts with a new one, and whether any is left: those that the new one
 /// replaces are forgotten.
-fn look(granule: &[AtomicU64], access: &Record, view: View<'_>) -> (Option<Record>, bool) {
+fn look(
+    granule: &[AtomicU64],
+    access: &ShadowRecord,
+    view: View<'_>,
+) -> (Option<ShadowRecord>, bool) {
     let (mut conflict, mut left) = (None, false);
     for words in granule.chunks_exact(2) {
         let Some(old) = record(words) else { continue };
@@ -148,7 +158,7 @@ fn look(granule: &[AtomicU64], access: &Record, view: View<'_>) -> (Option<Recor
 }
 
 /// Remembers an access, instead of one that is done, or of the oldest, if there is no room.
-fn insert(granule: &[AtomicU64], access: Record, view: View<'_>) {
+fn insert(granule: &[AtomicU64], access: ShadowRecord, view: View<'_>) {
     let free = granule.chunks_exact(2).position(|words| words[0].load(Relaxed) == 0);
     let done = || {
         let mut records = granule.chunks_exact(2).map(record);
@@ -169,19 +179,19 @@ fn insert(granule: &[AtomicU64], access: Record, view: View<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::Kind;
+    use crate::access::ShadowKind;
 
     fn page() -> Page<'static> {
         let words: Vec<AtomicU64> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
         Page(words.leak())
     }
 
-    fn access(actor: Actor, epoch: Epoch, kind: Kind) -> Record {
-        Record { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
+    fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
+        ShadowRecord { actor, epoch, mask: 0, kind, site: 1, nbytes: 8 }
     }
 
-    fn knowing(known: &[(Actor, Epoch)]) -> Clock {
-        let mut clock = Clock::default();
+    fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
+        let mut clock = VectorClock::default();
         known.iter().for_each(|&(actor, epoch)| clock.raise(actor, epoch));
         clock
     }
@@ -191,10 +201,11 @@ mod tests {
         let page = page();
         let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
         let view = |clock| View { clock, fenced: &[] };
-        assert_eq!(page.note(10, 14, access(1, 1, Kind::WRITE), view(&nothing)), None);
-        assert_eq!(page.note(14, 15, access(2, 1, Kind::STORE), view(&nothing)), None);
-        assert_eq!(page.note(12, 13, access(2, 2, Kind::LOAD), view(&first)), None);
-        let found = page.note(13, 20, access(3, 1, Kind::LOAD), view(&nothing)).expect("a race");
+        assert_eq!(page.note(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)), None);
+        assert_eq!(page.note(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)), None);
+        assert_eq!(page.note(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)), None);
+        let found =
+            page.note(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing)).expect("a race");
         assert_eq!((found.actor, found.epoch), (1, 1));
     }
 
@@ -203,11 +214,11 @@ mod tests {
         let page = page();
         let clock = knowing(&[]);
         let fenced = |epoch| [(1, epoch)];
-        page.note(0, 8, access(1, 3, Kind::WRITE), View { clock: &clock, fenced: &[] });
+        page.note(0, 8, access(1, 3, ShadowKind::WRITE), View { clock: &clock, fenced: &[] });
         let too_early = View { clock: &clock, fenced: &fenced(2) };
-        assert!(page.note(0, 8, access(1, 4, Kind::WRITE), too_early).is_some());
+        assert!(page.note(0, 8, access(1, 4, ShadowKind::WRITE), too_early).is_some());
         let after = View { clock: &clock, fenced: &fenced(4) };
-        assert!(page.note(0, 8, access(1, 5, Kind::WRITE), after).is_none());
+        assert!(page.note(0, 8, access(1, 5, ShadowKind::WRITE), after).is_none());
     }
 
     #[test]
@@ -215,12 +226,12 @@ mod tests {
         let page = page();
         let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
         let view = |clock| View { clock, fenced: &[] };
-        page.note(100, 104, access(1, 1, Kind::STORE), view(&nothing));
-        let put = access(2, 1, Kind::WRITE);
+        page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+        let put = access(2, 1, ShadowKind::WRITE);
         assert!(page.note(0, PAGE, put, view(&nothing)).is_some());
-        assert!(page.note(4000, 4001, access(1, 2, Kind::LOAD), view(&first)).is_some());
+        assert!(page.note(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first)).is_some());
         let page = self::page();
-        page.note(100, 104, access(1, 1, Kind::STORE), view(&nothing));
+        page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
         assert!(page.note(0, PAGE, put, view(&first)).is_none());
         assert_eq!(page.0[0].load(Relaxed), 0, "the parts are forgotten");
     }
@@ -231,21 +242,21 @@ mod tests {
         let nothing = knowing(&[]);
         let view = View { clock: &nothing, fenced: &[] };
         for reader in 1..20 {
-            assert!(page.note(0, 8, access(reader, 1, Kind::READ), view).is_none());
+            assert!(page.note(0, 8, access(reader, 1, ShadowKind::READ), view).is_none());
         }
-        assert!(page.note(0, 8, access(30, 1, Kind::WRITE), view).is_some());
+        assert!(page.note(0, 8, access(30, 1, ShadowKind::WRITE), view).is_some());
     }
 
     #[test]
     fn what_is_known_need_not_be_noted_again() {
         let page = page();
         let nothing = knowing(&[]);
-        let store = Record { mask: 0x0f, ..access(1, 1, Kind::STORE) };
+        let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
         assert!(!page.knows(0, &store));
         page.note(0, 8, store, View { clock: &nothing, fenced: &[] });
         assert!(page.knows(0, &store));
-        assert!(!page.knows(0, &Record { epoch: 2, ..store }));
-        assert!(!page.knows(0, &Record { kind: Kind::LOAD, ..store }));
+        assert!(!page.knows(0, &ShadowRecord { epoch: 2, ..store }));
+        assert!(!page.knows(0, &ShadowRecord { kind: ShadowKind::LOAD, ..store }));
         page.forget(0, 8, |_| true);
         assert!(!page.knows(0, &store));
     }

@@ -5,7 +5,7 @@
 //! program is loaded, which are the same in all processes.
 #![allow(unsafe_code)]
 
-use crate::areas::{Areas, Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS};
+use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
 use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
@@ -52,7 +52,7 @@ thread_local! {
 }
 
 /// The number of the place where the program calls `call`. 0 if the table is full.
-pub fn of_call(areas: &Areas, call: &'static str) -> u32 {
+pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
     // SAFETY: the function gets the stack for the time of the call alone.
     unsafe { _Unwind_Backtrace(note_frame, (&raw mut stack).cast()) };
@@ -63,12 +63,12 @@ pub fn of_call(areas: &Areas, call: &'static str) -> u32 {
 }
 
 /// The number of the place of an instruction.
-pub fn of_address(areas: &Areas, address: usize) -> u32 {
+pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
     number(areas, "", address as u64, || vec![address])
 }
 
 fn number(
-    areas: &Areas,
+    areas: &SharedAreas,
     call: &'static str,
     stack: u64,
     frames: impl FnOnce() -> Vec<usize>,
@@ -217,7 +217,7 @@ fn text(words: &[AtomicU64]) -> String {
 }
 
 /// The number of a file in the table of all processes. The caller has the lock.
-fn intern_module(areas: &Areas, path: &str) -> Option<u64> {
+fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = &path[..path.len().min((MODULE_WORDS - 1) * 8 - 1)];
     for (i, words) in areas.modules.chunks_exact(MODULE_WORDS).enumerate().take(MAX_MODULES) {
         if words[0].load(Relaxed) == 0 {
@@ -231,7 +231,7 @@ fn intern_module(areas: &Areas, path: &str) -> Option<u64> {
     None
 }
 
-fn intern(areas: &Areas, call: &str, addresses: &[usize]) -> u32 {
+fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     let _held = lock(areas.counter(Counter::Sites));
     let frames: Vec<u64> = addresses
         .iter()
@@ -264,7 +264,7 @@ fn intern(areas: &Areas, call: &str, addresses: &[usize]) -> u32 {
 }
 
 /// The place of a number.
-pub fn get(areas: &Areas, site: u32) -> Option<Site> {
+pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
     let words = areas.sites.chunks_exact(SITE_WORDS).nth((site as usize).checked_sub(1)?)?;
     words[0].load(Acquire);
     let n = words[1 + NAME_WORDS].load(Relaxed) as usize;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 /// Function and `FILE:LINE`, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceLine {
     /// The function.
     pub function: Option<String>,
     /// The file, from the folder of this process if it is in there.
@@ -17,7 +17,7 @@ pub struct Source {
     pub line: Option<u32>,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for SourceLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{file}:{line}")?,
@@ -41,17 +41,17 @@ fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<
 }
 
 /// Where an address of a file comes from.
-pub fn source(module: &str, address: u64) -> Source {
+pub fn source(module: &str, address: u64) -> SourceLine {
     let found = with_loader(module, |loader| {
         let symbol = loader.find_symbol(address).map(str::to_owned);
         let frame = loader.find_frames(address).ok().and_then(|mut frames| frames.next().ok()?);
         let Some(frame) = frame else {
-            return Some(Source { function: symbol, ..Source::default() });
+            return Some(SourceLine { function: symbol, ..SourceLine::default() });
         };
         let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
         let (file, line) =
             frame.location.map_or((None, None), |at| (at.file.map(from_here), at.line));
-        Some(Source { function: name.or(symbol), file, line })
+        Some(SourceLine { function: name.or(symbol), file, line })
     });
     found.unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! Clocks of what PEs synchronize by: words that atomic operations, signals and short puts change,
 //! and locks.
 
-use crate::areas::{Areas, Counter, Place, SYNC_ENTRIES, SYNC_STRIPE, Segment};
-use crate::clock::{Clock, SharedClock};
+use crate::areas::{Counter, SYNC_ENTRIES, SYNC_STRIPE, ShadowPlace, ShadowSegment, SharedAreas};
+use crate::clock::{SharedClock, VectorClock};
 use crate::shared::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub type Key = u64;
 
 /// The key of a word of a PE.
-pub fn of_word(place: Place) -> Key {
-    let segment = u64::from(place.segment == Segment::Static);
+pub fn of_word(place: ShadowPlace) -> Key {
+    let segment = u64::from(place.segment == ShadowSegment::Static);
     1 << 63
         | segment << 62
         | u64::from(place.pe) << 42
@@ -19,12 +19,17 @@ pub fn of_word(place: Place) -> Key {
 }
 
 /// The key of a lock, which all PEs have in the same place.
-pub fn of_lock(place: Place) -> Key {
-    of_word(Place { pe: (1 << 20) - 1, ..place })
+pub fn of_lock(place: ShadowPlace) -> Key {
+    of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
 }
 
 /// The clock of a key: in the first free entry of a stripe, under its lock.
-fn with<R>(areas: &Areas, key: Key, make: bool, f: impl FnOnce(SharedClock<'_>) -> R) -> Option<R> {
+fn with<R>(
+    areas: &SharedAreas,
+    key: Key,
+    make: bool,
+    f: impl FnOnce(SharedClock<'_>) -> R,
+) -> Option<R> {
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
     let _held = lock(&areas.sync_locks[stripe]);
@@ -44,7 +49,7 @@ fn with<R>(areas: &Areas, key: Key, make: bool, f: impl FnOnce(SharedClock<'_>) 
 }
 
 /// Who acquires the key from now on knows what `clock` knows.
-pub fn release(areas: &Areas, key: Key, clock: &Clock) {
+pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
     let joined = with(areas, key, true, |shared| shared.join(areas.arena, clock));
     if joined == Some(false) {
         areas.counter(Counter::Full).store(1, Relaxed);
@@ -52,6 +57,6 @@ pub fn release(areas: &Areas, key: Key, clock: &Clock) {
 }
 
 /// `clock` knows what those knew who have released the key.
-pub fn acquire(areas: &Areas, key: Key, clock: &mut Clock) {
+pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
     with(areas, key, false, |shared| shared.join_into(areas.arena, clock));
 }

@@ -1,4 +1,4 @@
-/* A thread tells another one by an atomic variable that its get is done.
+/* A thread announces by an atomic variable that its get is done.
  * PEs: 2 */
 #include "suite.h"
 

@@ -1,4 +1,4 @@
-//! What the race detector says, and how it is asked for.
+//! What the race detector reports, and which settings it has.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
 }
 
 #[test]
-fn without_being_asked_nothing_is_checked() {
+fn without_the_setting_nothing_is_checked() {
     let found = Job::new(suite("put_put_of_two.c", &[])).n(3).run();
     assert!(found.status.success() && found.stderr.is_empty(), "{found}");
 }

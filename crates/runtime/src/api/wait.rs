@@ -98,7 +98,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
     value
 }
 
-/// Tells those that observe that a word was seen.
+/// Reports to those that observe that a word was seen.
 #[inline]
 fn note_seen<T>(word: *const T) {
     if observe::any() {
@@ -265,25 +265,21 @@ impl<T: WaitWord> WaitSet<T> {
         Some(found)
     }
 
-    /// Tells those that observe which words were seen.
-    ///
-    /// # Safety
-    /// As `is_empty`.
-    unsafe fn note(&self, seen: impl IntoIterator<Item = usize>) {
+    /// Reports to those that observe which words were seen.
+    fn note(&self, seen: impl IntoIterator<Item = usize>) {
         if observe::any() {
             seen.into_iter().for_each(|i| races::seen(self.ivars.wrapping_add(i)));
         }
     }
 
-    /// Tells them that all words of the set were.
+    /// Reports to them that all words of the set were.
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn note_all(&self) {
         // SAFETY: `i` is below `nelems`.
         let included = (0..self.nelems).filter(|&i| unsafe { self.includes(i) });
-        // SAFETY: the same contract.
-        unsafe { self.note(included) };
+        self.note(included);
     }
 
     /// Write all satisfied indices to `indices`, return how many.
@@ -375,8 +371,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
-        // SAFETY: the same contract.
-        unsafe { set.note(found) };
+        set.note(found);
         found.unwrap_or(usize::MAX)
     };
 
@@ -396,8 +391,8 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
-        // SAFETY: so many indices were written.
-        unsafe { set.note((0..found).map(|i| indices.wrapping_add(i).read())) };
+        // SAFETY: `some` has written `found` indices.
+        set.note((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found
     };
 
@@ -421,8 +416,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
-        // SAFETY: the same contract.
-        unsafe { set.note(found) };
+        set.note(found);
         found.unwrap_or(usize::MAX)
     };
 
@@ -435,8 +429,8 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
-        // SAFETY: so many indices were written.
-        unsafe { set.note((0..found).map(|i| indices.wrapping_add(i).read())) };
+        // SAFETY: `some` has written `found` indices.
+        set.note((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found
     };
 }

@@ -4,6 +4,7 @@
 //! Without counters nothing is allocated. `base::observe` counts what it sees.
 
 use crate::base::handle::ContextHandle;
+use rushmem_race_interface::AccessOperation;
 use rushmem_trace::layout::Kind;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,6 +65,21 @@ impl AccessKind {
             Collective => Kind::Move,
         };
         (kind, matches!(self, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi))
+    }
+
+    /// As what the race detector has it; what plans of collectives move is not for it.
+    pub(crate) fn checked(self) -> Option<AccessOperation> {
+        use AccessKind::*;
+        Some(match self {
+            Put | P | PutStrided | PutSignal => AccessOperation::Put,
+            PutNbi | PutSignalNbi => AccessOperation::PutNbi,
+            Get | G | GetStrided => AccessOperation::Get,
+            GetNbi => AccessOperation::GetNbi,
+            Amo => AccessOperation::Update,
+            AmoFetch => AccessOperation::Fetch,
+            AmoFetchNbi => AccessOperation::FetchNbi,
+            Collective => return None,
+        })
     }
 
     /// Those that write there, and those that bring something back: the two sides of SOS's

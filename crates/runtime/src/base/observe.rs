@@ -11,7 +11,7 @@ use crate::base::handle::ContextHandle;
 use crate::base::races;
 use crate::base::trace::{self, Described, Ring};
 use core::ffi::c_int;
-use rushmem_race_interface::Blocks;
+use rushmem_race_interface::{ByteBlocks, CheckedAccess, Text};
 use rushmem_trace::layout::Kind;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -70,23 +70,43 @@ pub(crate) struct ObservedAccess {
     /// The place of the word that the target may wait for.
     pub(crate) place: u64,
     /// The bytes of the PE, by this PE's addresses, and those of this PE.
-    pub(crate) remote: Blocks,
-    pub(crate) local: Blocks,
+    pub(crate) remote: ByteBlocks,
+    pub(crate) local: ByteBlocks,
     /// The signal that follows the data; 0 for none.
     pub(crate) signal: usize,
     /// It is an atomic operation that changes nothing.
     pub(crate) reads_only: bool,
+    /// Its context is one of `SHMEM_TEAM_SHARED`.
+    pub(crate) of_shared: bool,
 }
 
 impl ObservedAccess {
     /// With these bytes of this PE.
-    pub(crate) fn with_local(self, local: Blocks) -> ObservedAccess {
+    pub(crate) fn with_local(self, local: ByteBlocks) -> ObservedAccess {
         ObservedAccess { local, ..self }
     }
 
     /// With contiguous bytes of this PE, as many as it moves.
     pub(crate) fn with_buffer<T>(self, buffer: *const T) -> ObservedAccess {
-        self.with_local(Blocks::one(buffer.addr(), self.nbytes))
+        self.with_local(ByteBlocks::one(buffer.addr(), self.nbytes))
+    }
+
+    /// As the race detector has it.
+    fn checked(&self) -> Option<CheckedAccess> {
+        let ObservedAccess { remote, local, signal, reads_only, of_shared, .. } = *self;
+        let (call, operation) = (Text::new(self.call.0), self.kind.checked()?);
+        let (ctx, pe) = (self.ctx.0 as u64, u32::try_from(self.pe).ok()?);
+        Some(CheckedAccess {
+            call,
+            operation,
+            reads_only,
+            of_shared,
+            ctx,
+            pe,
+            remote,
+            local,
+            signal,
+        })
     }
 
     /// As an atomic operation that only reads, if it is one.
@@ -112,9 +132,10 @@ pub(crate) fn access<R>(
     }
     let observed = describe();
     let number = begin_access(&observed);
-    races::begin(&observed);
+    let checked = races::detector().and_then(|_| observed.checked());
+    checked.iter().for_each(races::begin);
     let result = again();
-    races::end(&observed);
+    checked.iter().for_each(races::end);
     CALLED_AGAIN.set(false);
     if let (Some(ring), Some(number)) = (ring(), number) {
         ring.end(number);

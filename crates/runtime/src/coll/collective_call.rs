@@ -3,6 +3,7 @@
 use crate::base::call::Call;
 use crate::base::digest::digest;
 use crate::base::members::Members;
+use crate::base::races::ObservedCollective;
 use crate::sync::channel::InCollective;
 use crate::teams::active_set::ActiveSet;
 use crate::teams::team::Team;
@@ -29,6 +30,18 @@ impl<'a> CollectiveCall<'a> {
     pub(crate) fn number(&self) -> u64 {
         let triplet = self.set.map_or([0; 3], ActiveSet::triplet).map(|number| number as u64);
         digest(&[&triplet[..], &[self.team.handle().0 as u64]].concat())
+    }
+
+    /// A number of the members that those of other teams and sets do not have: teams of one split
+    /// have the same [`number`](CollectiveCall::number).
+    pub(crate) fn number_of_members(&self) -> u64 {
+        digest(&[self.number(), u64::from(self.members().world_pe(0).0)])
+    }
+
+    /// Says to the race detector, if there is one, that this PE enters it as its member `me`.
+    pub(crate) fn observe(&self, me: u32) -> Option<ObservedCollective> {
+        let (members, n) = (self.number_of_members(), self.members().n);
+        ObservedCollective::enter(self.call, members, self.nth, n, me)
     }
 
     fn name(&self) -> String {

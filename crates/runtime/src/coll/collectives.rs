@@ -20,7 +20,7 @@ use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
 use rushmem_collectives::pairwise;
-use rushmem_race_interface::Follows;
+use rushmem_race_interface::FollowedMembers;
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -97,7 +97,7 @@ pub unsafe fn broadcast(
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
-    entered.follows(Follows::Member, root as u32);
+    entered.follows(FollowedMembers::Member, root as u32);
     match (me == root as u32, members) {
         (true, TeamOrActiveSet::Team(_)) => {}
         (true, _) => entered.moves(source, SymmetricRange::EMPTY),
@@ -339,7 +339,7 @@ pub unsafe fn inscan(
     let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     let me = entered.me();
-    entered.follows(Follows::Below, me + 1);
+    entered.follows(FollowedMembers::Below, me + 1);
     entered.scan(source, dest, nelems, op, false);
     0
 }
@@ -361,7 +361,7 @@ pub unsafe fn exscan(
     let mut entered = EnteredCollective::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     let me = entered.me();
-    entered.follows(Follows::Below, me);
+    entered.follows(FollowedMembers::Below, me);
     entered.scan(source, dest, nelems, op, true);
     if entered.me() == 0 {
         dest.clear();

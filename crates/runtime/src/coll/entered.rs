@@ -7,12 +7,11 @@
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::counters::CallKind;
-use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::observe::{self, ObservedCall};
-use crate::base::races::InCollective;
+use crate::base::races::ObservedCollective;
 use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
@@ -35,7 +34,7 @@ use rushmem_collectives::{
     Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use rushmem_race_interface::Follows;
+use rushmem_race_interface::{ByteBlocks, FollowedMembers};
 use std::sync::TryLockError;
 
 mod in_rounds;
@@ -91,7 +90,7 @@ pub(crate) struct EnteredCollective<'a> {
     channels: std::sync::MutexGuard<'a, Channels>,
     /// Until it is left.
     _observed: ObservedCall,
-    in_collective: Option<InCollective>,
+    in_collective: Option<ObservedCollective>,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -256,17 +255,19 @@ impl<'a> EnteredCollective<'a> {
         }
     }
 
-    /// Tells those that observe which arrays it reads and writes here.
+    /// Reports to those that observe which arrays it reads and writes here.
     #[inline]
     pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(collective) = &mut self.in_collective {
-            collective.moves(source, dest);
+            let blocks =
+                |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
+            collective.moves(blocks(source), blocks(dest));
         }
     }
 
-    /// Tells them whose arrays its result comes from, if not from those of all members.
+    /// Reports to them whose arrays its result comes from, if not from those of all members.
     #[inline]
-    pub(crate) fn follows(&mut self, follows: Follows, member: u32) {
+    pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
         if let Some(collective) = &mut self.in_collective {
             collective.follows(follows, member);
         }
@@ -607,15 +608,12 @@ fn follow_requests(call: Call, job: &Job, team: &Team) {
 /// A collective begins that observers see.
 #[cold]
 #[inline(never)]
-fn observed(entry: &CollectiveCall<'_>) -> (ObservedCall, Option<InCollective>) {
-    // Teams of one split have the same number, but others members.
-    let first = u64::from(entry.members().world_pe(0).0);
-    let members = digest(&[entry.number(), first]);
+fn observed(entry: &CollectiveCall<'_>) -> (ObservedCall, Option<ObservedCollective>) {
+    let members = entry.number_of_members();
     let observed = observe::call(entry.call, CallKind::Collective, || [members, entry.nth]);
     let is_of_program = thread::carries_out().is_none();
     let me = entry.set.map_or_else(|| entry.team.me(), ActiveSet::me).0;
-    let enter = || InCollective::enter(entry.call, members, entry.nth, entry.members().n, me);
-    (observed, is_of_program.then(enter).flatten())
+    (observed, is_of_program.then(|| entry.observe(me)).flatten())
 }
 
 impl Drop for EnteredCollective<'_> {

@@ -17,6 +17,7 @@ use crate::base::job::{self, Job};
 use crate::base::observe::{self, Observer};
 use crate::base::primitive::{AtomicU32, Ordering};
 use crate::base::process::lock;
+use crate::base::races::ObservedCollective;
 use crate::base::thread;
 use crate::base::warning::warning;
 use crate::coll::collective_call::CollectiveCall;
@@ -43,6 +44,8 @@ struct Request {
     done: AtomicU32,
     /// What the blocking routine returned.
     result: AtomicUsize,
+    /// Until a test or wait has found it done.
+    observed: Mutex<Option<ObservedCollective>>,
 }
 
 /// A request, and what a thread does for it: a collective on its team, which returns the result.
@@ -88,7 +91,9 @@ pub(crate) fn queue(
         None => entered(call, &team),
     };
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
-    let request = Arc::new(Request { call, team, nth, done, result });
+    let observed = CollectiveCall { call, team: &team, set: None, nth }.observe(team.me().0);
+    let observed = Mutex::new(observed);
+    let request = Arc::new(Request { call, team, nth, done, result, observed });
     requests.count += 1;
     let number = requests.count;
     requests.held.insert(number, request.clone());
@@ -172,6 +177,11 @@ impl Request {
         self.done.load(Ordering::Acquire) != 0
     }
 
+    /// The program knows that it is done.
+    fn is_found(&self) {
+        drop(lock(&self.observed).take());
+    }
+
     /// Waits until it is done. The status shows the collective, as the thread that carries it out
     /// does, so that the calls of PEs compare as equal.
     fn wait(&self) -> usize {
@@ -213,6 +223,7 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
         return None;
     }
     lock(&REQUESTS).held.remove(&handle.0);
+    request.is_found();
     Some(request.result.load(Ordering::Relaxed))
 }
 
@@ -221,6 +232,7 @@ pub fn wait(call: Call, handle: RequestHandle) -> usize {
     let Some(request) = find(call, handle) else { return 0 };
     let result = request.wait();
     lock(&REQUESTS).held.remove(&handle.0);
+    request.is_found();
     result
 }
 

@@ -16,7 +16,7 @@ use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
-use rushmem_race_interface::Blocks;
+use rushmem_race_interface::ByteBlocks;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
@@ -180,9 +180,22 @@ impl Access {
     /// What observers see of it. The word that the target may wait for is at `at`.
     pub(super) fn observed(self, kind: AccessKind, at: usize, nbytes: usize) -> ObservedAccess {
         let Access { call, ctx, pe, .. } = self;
-        let (remote, local) = (Blocks::one(at, nbytes), Blocks::NONE);
+        let (remote, local) = (ByteBlocks::one(at, nbytes), ByteBlocks::NONE);
         let (place, signal, reads_only) = (place::in_trace(at), 0, false);
-        ObservedAccess { call, kind, ctx, pe, nbytes, place, remote, local, signal, reads_only }
+        let of_shared = contexts::is_split_from_shared(ctx);
+        ObservedAccess {
+            call,
+            kind,
+            ctx,
+            pe,
+            nbytes,
+            place,
+            remote,
+            local,
+            signal,
+            reads_only,
+            of_shared,
+        }
     }
 
     /// `nbytes` bytes to `dest`.
@@ -427,7 +440,7 @@ impl Access {
         if observe::any() {
             let describe = move || {
                 let observed = self.observed(kind, sig_addr, nbytes).with_buffer(source);
-                let remote = Blocks::one(dest, nbytes);
+                let remote = ByteBlocks::one(dest, nbytes);
                 ObservedAccess { remote, signal: sig_addr, ..observed }
             };
             // SAFETY: the same contract.

@@ -10,7 +10,7 @@ use crate::base::observe::{self, ObservedAccess};
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
-use rushmem_race_interface::Blocks;
+use rushmem_race_interface::ByteBlocks;
 use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
 
 /// Bytes of blocks that are copied here to travel together.
@@ -36,7 +36,7 @@ impl Access {
             let describe = move || {
                 let observed = self.observed(AccessKind::PutStrided, dest, nbytes);
                 let [remote, local] = [(dest, dst), (source.addr(), sst)]
-                    .map(|(addr, stride)| Blocks { addr, nbytes: block, stride, n: nblocks });
+                    .map(|(addr, stride)| ByteBlocks { addr, nbytes: block, stride, n: nblocks });
                 ObservedAccess { remote, local, ..observed }
             };
             // SAFETY: the same contract.
@@ -105,7 +105,7 @@ impl Access {
             let describe = move || {
                 let observed = self.observed(AccessKind::GetStrided, source, nbytes);
                 let [remote, local] = [(source, sst), (dest.addr(), dst)]
-                    .map(|(addr, stride)| Blocks { addr, nbytes: block, stride, n: nblocks });
+                    .map(|(addr, stride)| ByteBlocks { addr, nbytes: block, stride, n: nblocks });
                 ObservedAccess { remote, local, ..observed }
             };
             // SAFETY: the same contract.

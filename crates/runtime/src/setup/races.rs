@@ -8,7 +8,7 @@ use crate::base::races;
 use crate::memory::{address, statics};
 use core::ffi::{CStr, c_int, c_void};
 use libloading::Library;
-use rushmem_race_interface::{Detector, LIBRARY, Opening, SYMBOL, Text, VERSION};
+use rushmem_race_interface::{Detector, DetectorOpening, LIBRARY, SYMBOL, Text, VERSION};
 use rushmem_transport::Segment;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) fn open(call: Call, job: &Job) {
         })
     });
     let json = job.settings.races_json.clone().unwrap_or_default();
-    let opening = Opening {
+    let opening = DetectorOpening {
         pe: job.me().0,
         n_pes: n,
         heap_bytes: job.memory.layout().heap_bytes(),
@@ -71,7 +71,7 @@ pub(super) fn open(call: Call, job: &Job) {
              address space of all heaps: set a smaller SHMEM_SYMMETRIC_SIZE"
         );
     }
-    races::tell(detector);
+    races::use_detector(detector);
 }
 
 /// The functions of the library, which stays loaded.

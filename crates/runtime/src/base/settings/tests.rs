@@ -98,11 +98,12 @@ fn messages_name_the_variable_that_was_set() {
     assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
     assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
     let empty = read(&[("SHMEM_CHECK", "")]).expect_err("no value").to_string();
-    assert_eq!(empty, "SHMEM_CHECK is empty, but it must be 0 or 1");
+    assert_eq!(empty, "SHMEM_CHECK is empty, but it must be 0, 1 or races");
     assert!(read(&[("SHMEM_BOOTSTRAP", "pmi")]).is_err());
     let bootstrap = read(&[("SHMEM_BOOTSTRAP", "pmix")]).expect("valid").bootstrap;
     assert_eq!(bootstrap, Protocol::Pmix);
-    assert!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check);
+    assert_eq!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check, Checks::Calls);
+    assert_eq!(read(&[("SHMEM_CHECK", "races")]).expect("valid").check, Checks::Races);
 }
 
 #[test]

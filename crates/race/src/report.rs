@@ -119,7 +119,7 @@ impl Reporter {
         (offset - start < *nbytes).then_some((*start, *nbytes, *site))
     }
 
-    /// Counts a race between `new`, an access to `memory`, and `old`, and reports it if none between
+    /// Counts a race between `new`, an access to `memory`, and `old`. Reports it if none between
     /// these places was reported.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
         let areas = &self.areas;

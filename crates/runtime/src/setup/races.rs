@@ -36,7 +36,7 @@ pub(super) fn open(call: Call, job: &Job) {
     let statics: Vec<usize> = of(Segment::Static, statics::own().start());
     let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
         std::fs::read_to_string(path).unwrap_or_else(|error| {
-            // Cause: the file does not exist on this host.
+            // Cause: the file does not exist on this host. Remedy: name one that does.
             fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}")
         })
     });

@@ -5,14 +5,12 @@
 use crate::tsan::with_place;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
-use rushmem_race::process::active;
+use rushmem_race::process::accesses::touch as touch_memory;
 
 type Unused = usize;
 
 fn touch(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
-    if let Some(process) = active() {
-        process.touch(addr.addr(), nbytes, kind, place.wrapping_sub(1));
-    }
+    touch_memory(addr.addr(), nbytes, kind, place.wrapping_sub(1));
 }
 
 extern "C" fn copy(

@@ -8,6 +8,7 @@
 
 use core::ffi::c_int;
 use rushmem_race::access::{AtomicityDomain, ShadowKind};
+use rushmem_race::process::accesses::touch as touch_memory;
 use rushmem_race::process::{self, active};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
@@ -33,9 +34,7 @@ pub(crate) use with_place;
 
 #[inline(always)]
 fn touch(addr: usize, nbytes: usize, kind: ShadowKind, place: usize) {
-    if let Some(process) = active() {
-        process.touch(addr, nbytes, kind, place.wrapping_sub(1));
-    }
+    touch_memory(addr, nbytes, kind, place.wrapping_sub(1));
 }
 
 type Unused = usize;

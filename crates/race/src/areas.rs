@@ -128,10 +128,19 @@ impl SharedAreas {
         }
     }
 
+    /// The shadow of `nbytes` bytes from a place, which begins a page.
+    pub fn words(&self, place: ShadowPlace, nbytes: usize) -> Words {
+        &self.shadow[self.page_index(place) * PAGE_WORDS..][..nbytes.div_ceil(PAGE) * PAGE_WORDS]
+    }
+
+    fn page_index(&self, place: ShadowPlace) -> usize {
+        let of_segment = if place.segment == ShadowSegment::Heap { 0 } else { self.pages_of_heap };
+        place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE
+    }
+
     /// The page of a place.
     pub fn page(&self, place: ShadowPlace) -> Page<'static> {
-        let of_segment = if place.segment == ShadowSegment::Heap { 0 } else { self.pages_of_heap };
-        let index = place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE;
+        let index = self.page_index(place);
         Page(&self.shadow[index * PAGE_WORDS..][..PAGE_WORDS])
     }
 }

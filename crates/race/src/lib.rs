@@ -13,6 +13,7 @@ pub mod actors;
 pub mod areas;
 pub mod clock;
 pub mod meetings;
+pub mod own_memory;
 pub mod private;
 pub mod process;
 pub mod report;

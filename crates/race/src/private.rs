@@ -18,29 +18,37 @@ type Table = Box<[OnceLock<Box<[AtomicU64]>>]>;
 
 static SHADOW: [OnceLock<Table>; TABLES] = [const { OnceLock::new() }; TABLES];
 static THREADS: AtomicBool = AtomicBool::new(false);
-static USED: AtomicBool = AtomicBool::new(false);
+/// There are threads, or pages that have a shadow.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// The program has several threads from now on.
 pub fn have_threads() {
     THREADS.store(true, Relaxed);
+    IS_WATCHED.store(true, Relaxed);
 }
 
 /// Whether accesses of the program to private memory are to be looked at.
 #[inline]
 pub fn is_watched() -> bool {
-    USED.load(Relaxed) || THREADS.load(Relaxed)
+    IS_WATCHED.load(Relaxed)
 }
 
 /// The shadow of the page of an address, if it has one, or is to get one.
+#[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     let table = SHADOW.get(addr >> TABLE_BITS)?;
     let index = addr % (1 << TABLE_BITS) / PAGE;
-    let words = if of_library || THREADS.load(Relaxed) {
-        USED.store(true, Relaxed);
-        let table = table.get_or_init(|| (0..PAGES).map(|_| OnceLock::new()).collect());
-        table[index].get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect())
-    } else {
-        table.get()?[index].get()?
-    };
-    Some(Page(words))
+    let known = table.get().and_then(|table| table[index].get());
+    match known {
+        Some(words) => Some(Page(words)),
+        None if of_library || THREADS.load(Relaxed) => Some(make(table, index)),
+        None => None,
+    }
+}
+
+#[cold]
+fn make(table: &'static OnceLock<Table>, index: usize) -> Page<'static> {
+    IS_WATCHED.store(true, Relaxed);
+    let table = table.get_or_init(|| (0..PAGES).map(|_| OnceLock::new()).collect());
+    Page(table[index].get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect()))
 }

@@ -1,16 +1,17 @@
-//! The detector of this process: where memory is, what is in flight, and what each event means.
+//! The detector of this process: where memory is, what is in flight, who its threads are.
 
-use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
 use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::report::{Memory, Reporter};
-use crate::shadow::{PAGE, Page, View};
-use crate::{meetings, private, sites, sync_words};
-use rushmem_race_interface::{
-    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, DetectorOpening, FollowedMembers,
-    Order,
-};
+use crate::shadow::View;
+use crate::{own_memory, private, sync_words};
+use rushmem_race_interface::{ByteBlocks, DetectorOpening};
+pub mod accesses;
+mod calls;
+mod strands;
+
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -131,13 +132,26 @@ impl ProcessDetector {
             operations: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
         };
+        let range = |is_own: bool, segment| {
+            let is_one =
+                |mapped: &&Mapped| (mapped.pe == me) == is_own && mapped.segment == segment;
+            let ranges = process.mapped.iter().filter(is_one).map(|mapped| &mapped.addresses);
+            let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
+            start..ranges.map(|range| range.end).max().unwrap_or(0)
+        };
+        let [heap, statics] = [ShadowSegment::Heap, ShadowSegment::Static];
+        let ranges =
+            [range(true, heap), range(true, statics), range(false, heap), range(false, statics)];
+        own_memory::watch(&areas, me, ranges);
         let _ = PROCESS.set(process);
         IS_ACTIVE.store(true, Relaxed);
     }
 
     /// Ends it: whether this was the last PE, and what was checked by all of them.
     pub fn close(&self) {
+        self.accesses.fetch_add(own_memory::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
+        own_memory::end_watch();
         let count = |counter, n: &AtomicU64| {
             self.areas.counter(counter).fetch_add(n.swap(0, Relaxed), Relaxed);
         };
@@ -197,7 +211,9 @@ impl ProcessDetector {
                 thread.number = number;
                 thread.clock.raise(actor, 1);
             }
-            Some(f(&mut thread))
+            let result = f(&mut thread);
+            own_memory::set_stamp(&thread);
+            Some(result)
         });
         entered.ok().flatten()
     }
@@ -272,336 +288,12 @@ impl ProcessDetector {
         }
     }
 
-    /// An access of the library begins.
-    pub fn begin(&self, access: &CheckedAccess) {
-        let call = access.call.get();
-        // The words of a lock are the library's.
-        if call.ends_with("_lock") {
-            return;
-        }
-        self.operations.fetch_add(1, Relaxed);
-        self.with_caller(|thread| {
-            let site = sites::of_call(&self.areas, call);
-            let mut contexts = locked(&self.contexts);
-            let context = contexts.entry(access.ctx).or_default();
-            let nbytes = access.remote.nbytes * access.remote.n;
-            let how = |kind| How { kind, site, nbytes };
-            let word = || self.on(access.remote.addr, access.pe).map(sync_words::of_word);
-            let own = thread.epoch();
-            match access.operation {
-                AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
-                    let CheckedAccess { pe, signal, .. } = *access;
-                    let Some(flight) = context.puts(&self.areas, self.me, pe, signal) else {
-                        return;
-                    };
-                    let (actor, epoch) = (flight.actor, flight.issue());
-                    let fenced = context.fenced(pe, &thread.clock);
-                    let view = View { clock: &thread.clock, fenced: &fenced };
-                    let kind = match access.operation {
-                        AccessOperation::Update => atomic(access, call, nbytes),
-                        _ => ShadowKind::WRITE,
-                    };
-                    self.note_blocks(access.remote, Some(pe), how(kind).record(actor, epoch), view);
-                    let reads = match access.operation {
-                        AccessOperation::PutNbi => how(ShadowKind::READ).record(actor, epoch),
-                        _ => how(ShadowKind::READ).record(thread.actor, own),
-                    };
-                    self.note_blocks(access.local, None, reads, view);
-                    let mut released = thread.clock.clone();
-                    fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
-                    if signal != 0 {
-                        let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
-                        let record = How { kind, site, nbytes: 8 }.record(actor, epoch);
-                        self.note_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
-                        released.raise(actor, epoch);
-                        let word = self.on(signal, pe).map(sync_words::of_word);
-                        self.release(thread, word, &released);
-                    } else if nbytes <= 8 {
-                        self.release(thread, word(), &released);
-                    }
-                }
-                AccessOperation::Get => {
-                    let view = View { clock: &thread.clock, fenced: &[] };
-                    let (reads, writes) = (how(ShadowKind::READ), how(ShadowKind::WRITE));
-                    let reads = reads.record(thread.actor, own);
-                    self.note_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = writes.record(thread.actor, own);
-                    self.note_blocks(access.local, None, writes, view);
-                }
-                AccessOperation::Fetch => {
-                    let view = View { clock: &thread.clock, fenced: &[] };
-                    let record = how(atomic(access, call, nbytes)).record(thread.actor, own);
-                    self.note_blocks(access.remote, Some(access.pe), record, view);
-                    if !access.reads_only {
-                        let mut released = thread.clock.clone();
-                        context
-                            .fenced(access.pe, &thread.clock)
-                            .iter()
-                            .for_each(|&(a, e)| released.raise(a, e));
-                        self.release(thread, word(), &released);
-                    }
-                }
-                AccessOperation::GetNbi => {
-                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
-                        return;
-                    };
-                    let (actor, epoch) = (flight.actor, flight.issue());
-                    let view = View { clock: &thread.clock, fenced: &[] };
-                    let reads = how(ShadowKind::READ).record(actor, epoch);
-                    self.note_blocks(access.remote, Some(access.pe), reads, view);
-                    let writes = how(ShadowKind::WRITE).record(actor, epoch);
-                    self.note_blocks(access.local, None, writes, view);
-                }
-                AccessOperation::FetchNbi => {
-                    // A fence orders the operation, but not what it fetches.
-                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
-                        return;
-                    };
-                    let writes = how(ShadowKind::WRITE).record(flight.actor, flight.issue());
-                    let view = View { clock: &thread.clock, fenced: &[] };
-                    self.note_blocks(access.local, None, writes, view);
-                    let flight = context.puts(&self.areas, self.me, access.pe, 0);
-                    let Some(flight) = flight else { return };
-                    let record = how(atomic(access, call, nbytes));
-                    let record = record.record(flight.actor, flight.issue());
-                    let fenced = context.fenced(access.pe, &thread.clock);
-                    let view = View { clock: &thread.clock, fenced: &fenced };
-                    self.note_blocks(access.remote, Some(access.pe), record, view);
-                    if !access.reads_only {
-                        let mut released = thread.clock.clone();
-                        fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
-                        self.release(thread, word(), &released);
-                    }
-                    context.fetched.extend(word());
-                }
-            }
-        });
-    }
-
+    /// Who acquires the word knows what `clock` knows.
     fn release(&self, thread: &mut Thread, word: Option<sync_words::Key>, clock: &VectorClock) {
         if let Some(word) = word {
             sync_words::release(&self.areas, word, clock);
             thread.advance();
         }
-    }
-
-    /// A blocking access is done: who reads a word by an atomic operation knows what those knew who
-    /// have changed it.
-    pub fn end(&self, access: &CheckedAccess) {
-        if access.operation != AccessOperation::Fetch || access.call.get().ends_with("_lock") {
-            return;
-        }
-        self.with_caller(|thread| {
-            if let Some(place) = self.on(access.remote.addr, access.pe) {
-                let word = sync_words::of_word(place);
-                sync_words::acquire(&self.areas, word, &mut thread.clock);
-            }
-        });
-    }
-
-    /// A fence, or a quiet is done.
-    pub fn order(&self, order: Order, ctx: u64, pe: u32) {
-        self.with_caller(|thread| {
-            let mut contexts = locked(&self.contexts);
-            let Some(context) = contexts.get_mut(&ctx) else { return };
-            match order {
-                Order::Fence => {
-                    context.fence(thread);
-                    thread.advance();
-                }
-                Order::PeQuiet => context.quiet(Some(pe), &mut thread.clock),
-                Order::Quiet => {
-                    context.quiet(None, &mut thread.clock);
-                    for word in context.fetched.drain(..) {
-                        sync_words::acquire(&self.areas, word, &mut thread.clock);
-                    }
-                }
-            }
-        });
-    }
-
-    /// A wait has seen a word of this PE: what was written to it is done, and what came before.
-    pub fn seen(&self, addr: usize) {
-        self.with_caller(|thread| {
-            let Some(place) = self.on(addr, self.me) else { return };
-            sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
-            let (at, first) = (place.offset % PAGE, place.offset % 8);
-            self.areas.page(place).forget(at, at + 1, |old| {
-                let is_word = old.kind.is_of_library() && old.nbytes <= 8 && old.kind.writes();
-                is_word && old.mask & 1 << first != 0
-            });
-        });
-    }
-
-    /// This PE enters a collective.
-    pub fn enter(&self, collective: &CollectiveEvent) {
-        self.with_caller(|thread| {
-            meetings::enter(&self.areas, collective, &thread.clock);
-            thread.advance();
-        });
-    }
-
-    /// It leaves the collective.
-    pub fn leave(&self, collective: &CollectiveEvent) {
-        self.operations.fetch_add(1, Relaxed);
-        self.with_caller(|thread| {
-            let CollectiveEvent { source, dest, .. } = *collective;
-            let site = match source.addr | dest.addr {
-                0 => 0,
-                _ => sites::of_call(&self.areas, collective.call.get()),
-            };
-            let how =
-                |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.nbytes * blocks.n };
-            let reads = how(ShadowKind::READ, source).record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
-            self.note_blocks(source, None, reads, view);
-            let members = match collective.follows {
-                FollowedMembers::All => 0..collective.n,
-                FollowedMembers::Member => collective.member..collective.member + 1,
-                FollowedMembers::Below => 0..collective.member,
-            };
-            meetings::leave(&self.areas, collective, members, &mut thread.clock);
-            let writes = how(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
-            self.note_blocks(dest, None, writes, view);
-        });
-    }
-
-    /// This PE gets a lock, or gives it up.
-    pub fn lock(&self, addr: usize, is_taken: bool) {
-        self.with_caller(|thread| {
-            let Some(key) = self.on(addr, self.me).map(sync_words::of_lock) else { return };
-            if is_taken {
-                sync_words::acquire(&self.areas, key, &mut thread.clock);
-            } else {
-                let clock = thread.clock.clone();
-                self.release(thread, Some(key), &clock);
-            }
-        });
-    }
-
-    /// A block of the heap is allocated or freed.
-    pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
-        self.with_caller(|thread| {
-            let Some(place) = self.on(addr, self.me) else { return };
-            let site = sites::of_call(&self.areas, call);
-            if is_allocated {
-                self.reporter.allocated(place.offset, nbytes, site);
-                for (start, bytes) in by_page(place.offset, nbytes) {
-                    let page = self.areas.page(ShadowPlace { offset: start, ..place });
-                    page.forget(bytes.start, bytes.end, |_| true);
-                }
-                return;
-            }
-            let record =
-                How { kind: ShadowKind::WRITE, site, nbytes }.record(thread.actor, thread.epoch());
-            let view = View { clock: &thread.clock, fenced: &[] };
-            self.note(Where::Symmetric(place), nbytes, record, view);
-        });
-    }
-
-    /// The program loads or stores.
-    #[inline]
-    pub fn touch(&self, addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
-        let at = self.find(addr);
-        if nbytes == 0 || (matches!(at, Where::Private(_)) && !private::is_watched()) {
-            return;
-        }
-        self.touch_at(at, nbytes, kind, pc);
-    }
-
-    fn touch_at(&self, at: Where, nbytes: usize, kind: ShadowKind, pc: usize) {
-        let page = match at {
-            Where::Symmetric(place) => Some((self.areas.page(place), place.offset)),
-            Where::Private(addr) => private::page(addr, false).map(|page| (page, addr)),
-        };
-        let Some((page, at_byte)) = page else { return };
-        self.with_thread(|thread| {
-            self.accesses.fetch_add(1, Relaxed);
-            let record = How { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
-            if is_known(page, at_byte, nbytes, record) {
-                return;
-            }
-            let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };
-            let view = View { clock: &thread.clock, fenced: &[] };
-            self.note(at, nbytes, record, view);
-        });
-    }
-
-    /// A new strand of a thread, which knows what `clock` knows.
-    fn strand(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
-        let mut spare = locked(&self.spare);
-        let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
-        let who = Who { pe: self.me, role: ActorRole::Thread(number) };
-        let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
-        let mut clock = clock.clone();
-        clock.raise(actor, last + 1);
-        Some(Thread { actor, clock, number, before_strands: None })
-    }
-
-    /// The strand is done: its actor may serve another one.
-    fn retire(&self, strand: &Thread) {
-        locked(&self.spare).push_back((strand.actor, strand.epoch()));
-    }
-
-    /// The calling thread begins a section, unless there is none left, whose accesses are ordered
-    /// with those of the thread's other sections no more than with those of other threads.
-    pub fn begin_strand(&self, is_one: bool) {
-        self.with_thread(|thread| {
-            let (outer, mut done) = match thread.before_strands.take() {
-                Some(before) => {
-                    self.retire(thread);
-                    (before.0, before.1)
-                }
-                None => (std::mem::take(thread), VectorClock::default()),
-            };
-            if outer.actor != thread.actor {
-                done.join(&thread.clock);
-            }
-            let strand = if is_one { self.strand(outer.number, &outer.clock) } else { None };
-            *thread = match strand {
-                Some(strand) => Thread { before_strands: Some(Box::new((outer, done))), ..strand },
-                None => after(outer, &done),
-            };
-        });
-    }
-
-    /// The calling thread has no section any more, and knows what was done in them.
-    pub fn end_strands(&self) {
-        self.with_thread(|thread| {
-            if thread.before_strands.is_some() {
-                self.retire(thread);
-            }
-            if let Some(before) = thread.before_strands.take() {
-                let (outer, mut done) = *before;
-                done.join(&thread.clock);
-                *thread = after(outer, &done);
-            }
-        });
-    }
-
-    /// The calling thread makes a task.
-    pub fn make_task(&self, number: usize) {
-        self.release_object(TASK | number);
-    }
-
-    /// It begins the task, and leaves what it did aside.
-    pub fn enter_task(&self, number: usize) -> Option<Thread> {
-        let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
-        self.with_thread(|thread| {
-            let strand = self.strand(thread.number, &known)?;
-            Some(std::mem::replace(thread, strand))
-        })?
-    }
-
-    /// The task is done: who acquires `object` knows of it.
-    pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
-        self.release_object(object);
-        let Some(outer) = outer else { return };
-        self.with_thread(|thread| {
-            self.retire(thread);
-            *thread = outer;
-        });
     }
 
     /// The calling thread knows what those knew who have released the object, or have changed the
@@ -629,33 +321,4 @@ impl ProcessDetector {
             thread.advance();
         });
     }
-}
-
-/// A thread after its strands.
-fn after(mut outer: Thread, done: &VectorClock) -> Thread {
-    outer.clock.join(done);
-    outer.advance();
-    outer
-}
-
-/// Whether an access to one granule is remembered already.
-#[inline]
-fn is_known(page: Page<'_>, at: usize, nbytes: usize, record: ShadowRecord) -> bool {
-    let (in_page, first) = (at % PAGE, at % 8);
-    if first + nbytes > 8 {
-        return false;
-    }
-    let mask = ((1u16 << nbytes) - 1) << first;
-    page.knows(in_page, &ShadowRecord { mask: mask as u8, ..record })
-}
-
-/// The kind of an atomic operation: its type is a part of the name of the routine.
-fn atomic(access: &CheckedAccess, call: &str, nbytes: usize) -> ShadowKind {
-    let domain = match access.of_shared {
-        _ if call.contains("_signal_") => AtomicityDomain::Signal,
-        true => AtomicityDomain::Shared,
-        false => AtomicityDomain::World,
-    };
-    let is_float = call.contains("float") || call.contains("double") || call.contains("real");
-    ShadowKind::atomic(domain, nbytes, is_float, !access.reads_only)
 }

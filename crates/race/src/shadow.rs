@@ -20,6 +20,11 @@ const GRANULE: usize = RECORDS * 2;
 pub const PAGE_WORDS: usize = HEAD + PAGE / 8 * GRANULE;
 /// In the first word: some eight bytes of the page have accesses of their own.
 const IN_PARTS: u64 = 2;
+/// The same: there are accesses to the whole page.
+const IN_WHOLE: u64 = 4;
+
+/// The accesses to eight bytes, or to a page.
+type Records = [AtomicU64; GRANULE];
 
 /// What the actor of an access knows to be done: a clock, and what it has ordered beyond.
 #[derive(Clone, Copy)]
@@ -42,32 +47,36 @@ impl View<'_> {
     }
 }
 
+/// Where the shadow of page number `page` begins.
+#[inline]
+pub fn first_page(page: usize) -> usize {
+    page * PAGE_WORDS
+}
+
+/// Whether an access to bytes of granule number `granule` of the page whose shadow begins at `page`
+/// is remembered: `stamp` is the first word of its record. Without the lock: who comes at the same
+/// time looks itself.
+#[inline]
+pub fn knows(words: &[AtomicU64], page: usize, granule: usize, stamp: u64) -> bool {
+    let at = page + HEAD + granule * GRANULE;
+    let Some(records) = words.get(at..at + GRANULE) else { return false };
+    // All but the mask, of which the record may have more.
+    (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
+}
+
 /// The shadow of one page.
 #[derive(Clone, Copy)]
 pub struct Page<'a>(pub &'a [AtomicU64]);
 
 impl<'a> Page<'a> {
     /// The places of the accesses to the whole page.
-    fn whole(self) -> &'a [AtomicU64] {
-        &self.0[1..1 + GRANULE]
+    fn whole(self) -> &'a Records {
+        self.0[1..].first_chunk().expect("a page has a head")
     }
 
     /// The same of eight bytes.
-    fn granule(self, index: usize) -> &'a [AtomicU64] {
-        let at = HEAD + index * GRANULE;
-        &self.0[at..at + GRANULE]
-    }
-
-    /// Whether the same access, or a stronger one of the same actor and epoch, is remembered for
-    /// bytes of one granule. Without the lock: who comes at the same time looks itself.
-    #[inline]
-    pub fn knows(self, at: usize, record: &ShadowRecord) -> bool {
-        let [wanted, _] = record.words();
-        self.granule(at / 8).chunks_exact(2).any(|words| {
-            let known = words[0].load(Relaxed);
-            // All but the mask.
-            (known ^ wanted) & !0xff00 == 0 && wanted & !known & 0xff00 == 0
-        })
+    fn granule(self, index: usize) -> &'a Records {
+        self.0[HEAD + index * GRANULE..].first_chunk().expect("a granule of the page")
     }
 
     /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
@@ -78,40 +87,32 @@ impl<'a> Page<'a> {
         access: ShadowRecord,
         view: View<'_>,
     ) -> Option<ShadowRecord> {
-        let _held = lock(&self.0[0]);
-        let is_whole = (at, end) == (0, PAGE);
-        let has_parts = self.0[0].load(Relaxed) & IN_PARTS != 0;
+        let mut held = lock(&self.0[0]);
         let mut conflict = None;
-        if is_whole {
+        if (at, end) == (0, PAGE) {
             let access = ShadowRecord { mask: 0xff, ..access };
-            if has_parts {
-                let mut empty = true;
+            if held.has(IN_PARTS) {
+                let mut is_left = false;
                 for index in 0..PAGE / 8 {
                     let (found, left) = look(self.granule(index), &access, view);
                     conflict = conflict.or(found);
-                    empty &= !left;
+                    is_left |= left;
                 }
-                if empty {
-                    self.0[0].fetch_and(!IN_PARTS, Relaxed);
-                }
+                held.set(IN_PARTS, is_left);
             }
-            conflict = look(self.whole(), &access, view).0.or(conflict);
-            insert(self.whole(), access, view);
-            return conflict;
+            held.set(IN_WHOLE, true);
+            return insert(self.whole(), &access, view).or(conflict);
         }
         for index in at / 8..end.div_ceil(8) {
             let (first, last) = (at.saturating_sub(index * 8), (end - index * 8).min(8));
             let mask = (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8;
             let access = ShadowRecord { mask, ..access };
-            let whole = self.whole().chunks_exact(2).filter_map(record);
-            let in_whole =
-                whole.into_iter().find(|old| old.conflicts(&access) && !view.covers(old));
-            conflict = conflict.or(in_whole);
-            let granule = self.granule(index);
-            conflict = look(granule, &access, view).0.or(conflict);
-            insert(granule, access, view);
+            if held.has(IN_WHOLE) {
+                conflict = conflict.or(look_at(self.whole(), &access, view));
+            }
+            conflict = insert(self.granule(index), &access, view).or(conflict);
         }
-        self.0[0].fetch_or(IN_PARTS, Relaxed);
+        held.set(IN_PARTS, true);
         conflict
     }
 
@@ -120,7 +121,7 @@ impl<'a> Page<'a> {
         let _held = lock(&self.0[0]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
-        for words in granules.chain(whole).flat_map(|granule| granule.chunks_exact(2)) {
+        for words in granules.chain(whole).flat_map(|records| records.chunks_exact(2)) {
             if record(words).is_some_and(|old| is_seen(&old)) {
                 words[0].store(0, Relaxed);
             }
@@ -132,48 +133,61 @@ fn record(words: &[AtomicU64]) -> Option<ShadowRecord> {
     ShadowRecord::of([words[0].load(Relaxed), words[1].load(Relaxed)])
 }
 
-/// The access that conflicts with a new one, and whether any is left: those that the new one
-/// replaces are forgotten.
-fn look(
-    granule: &[AtomicU64],
-    access: &ShadowRecord,
-    view: View<'_>,
-) -> (Option<ShadowRecord>, bool) {
-    let (mut conflict, mut left) = (None, false);
-    for words in granule.chunks_exact(2) {
-        let Some(old) = record(words) else { continue };
-        let is_covered = view.covers(&old);
-        if !is_covered && old.conflicts(access) {
-            conflict = Some(old);
-        }
-        if (is_covered || (old.actor, old.epoch) == (access.actor, access.epoch))
-            && access.replaces(&old)
-        {
-            words[0].store(0, Relaxed);
-        } else {
-            left = true;
-        }
-    }
-    (conflict, left)
+/// An access that conflicts with a new one.
+fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
+    let all = records.chunks_exact(2).filter_map(record);
+    all.into_iter().find(|old| old.conflicts(access) && !view.covers(old))
 }
 
-/// Remembers an access, instead of one that is done, or of the oldest, if there is no room.
-fn insert(granule: &[AtomicU64], access: ShadowRecord, view: View<'_>) {
-    let free = granule.chunks_exact(2).position(|words| words[0].load(Relaxed) == 0);
-    let done = || {
-        let mut records = granule.chunks_exact(2).map(record);
-        records.position(|old| old.is_some_and(|old| view.covers(&old) && !old.kind.writes()))
-    };
-    let place = free.or_else(done).unwrap_or_else(|| {
+/// The same, and whether any access is left: those that the new one replaces are forgotten.
+fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
+    let conflict = look_at(records, access, view);
+    let mut is_left = false;
+    for words in records.chunks_exact(2) {
+        let Some(old) = record(words) else { continue };
+        match view.covers(&old) && access.replaces(&old) {
+            true => words[0].store(0, Relaxed),
+            false => is_left = true,
+        }
+    }
+    (conflict, is_left)
+}
+
+/// Remembers an access, and returns one that conflicts with it. Where there is no room it replaces
+/// a read that is done, or the oldest access.
+#[inline]
+fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
+    let (mut conflict, mut place, mut read) = (None, None, None);
+    for i in 0..RECORDS {
+        // The second word is of no meaning here.
+        let Some(old) = ShadowRecord::of([records[i * 2].load(Relaxed), 0]) else {
+            place = place.or(Some(i));
+            continue;
+        };
+        let is_same = (old.actor, old.epoch) == (access.actor, access.epoch);
+        if !is_same && !view.covers(&old) {
+            if old.conflicts(access) {
+                conflict = record(&records[i * 2..]);
+            }
+        } else if !access.replaces(&old) {
+            read = read.or(Some(i).filter(|_| !old.kind.writes()));
+        } else if place.is_none() {
+            place = Some(i);
+        } else {
+            records[i * 2].store(0, Relaxed);
+        }
+    }
+    let place = place.or(read).unwrap_or_else(|| {
         // The accesses move up.
         for i in 2..GRANULE {
-            granule[i - 2].store(granule[i].load(Relaxed), Relaxed);
+            records[i - 2].store(records[i].load(Relaxed), Relaxed);
         }
         RECORDS - 1
     });
     let [first, second] = access.words();
-    granule[place * 2 + 1].store(second, Relaxed);
-    granule[place * 2].store(first, Relaxed);
+    records[place * 2 + 1].store(second, Relaxed);
+    records[place * 2].store(first, Relaxed);
+    conflict
 }
 
 #[cfg(test)]
@@ -233,7 +247,7 @@ mod tests {
         let page = self::page();
         page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
         assert!(page.note(0, PAGE, put, view(&first)).is_none());
-        assert_eq!(page.0[0].load(Relaxed), 0, "the parts are forgotten");
+        assert_eq!(page.0[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
     }
 
     #[test]
@@ -252,12 +266,14 @@ mod tests {
         let page = page();
         let nothing = knowing(&[]);
         let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
-        assert!(!page.knows(0, &store));
+        let is_known = |record: ShadowRecord| knows(page.0, 0, 0, record.words()[0]);
+        assert!(!is_known(store));
         page.note(0, 8, store, View { clock: &nothing, fenced: &[] });
-        assert!(page.knows(0, &store));
-        assert!(!page.knows(0, &ShadowRecord { epoch: 2, ..store }));
-        assert!(!page.knows(0, &ShadowRecord { kind: ShadowKind::LOAD, ..store }));
+        assert!(is_known(store));
+        assert!(is_known(ShadowRecord { mask: 0x03, ..store }));
+        assert!(!is_known(ShadowRecord { epoch: 2, ..store }));
+        assert!(!is_known(ShadowRecord { kind: ShadowKind::LOAD, ..store }));
         page.forget(0, 8, |_| true);
-        assert!(!page.knows(0, &store));
+        assert!(!is_known(store));
     }
 }

@@ -41,26 +41,54 @@ pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), n) })
 }
 
-/// A lock in bit 0 of a word. It is held for some hundred instructions.
-pub struct Held<'a>(&'a AtomicU64);
+/// A lock in bit 0 of a word, whose other bits who holds it may change. It is held for some hundred
+/// instructions.
+pub struct Held<'a> {
+    word: &'a AtomicU64,
+    bits: u64,
+}
 
 /// Takes the lock of a word.
+#[inline]
 pub fn lock(word: &AtomicU64) -> Held<'_> {
-    let mut tries = 0u32;
-    while word.fetch_or(1, Acquire) & 1 != 0 {
-        tries += 1;
+    let bits = word.fetch_or(1, Acquire);
+    if bits & 1 == 0 { Held { word, bits } } else { wait(word) }
+}
+
+#[cold]
+fn wait(word: &AtomicU64) -> Held<'_> {
+    for tries in 1u32.. {
         if tries.is_multiple_of(64) {
             std::thread::yield_now();
         } else {
             std::hint::spin_loop();
         }
+        let bits = word.fetch_or(1, Acquire);
+        if bits & 1 == 0 {
+            return Held { word, bits };
+        }
     }
-    Held(word)
+    unreachable!("the loop ends when the lock is taken")
+}
+
+impl Held<'_> {
+    /// Whether a bit beside the lock is set.
+    #[inline]
+    pub fn has(&self, bit: u64) -> bool {
+        self.bits & bit != 0
+    }
+
+    /// Sets or clears it.
+    #[inline]
+    pub fn set(&mut self, bit: u64, is_set: bool) {
+        self.bits = if is_set { self.bits | bit } else { self.bits & !bit };
+    }
 }
 
 impl Drop for Held<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.fetch_and(!1, Release);
+        self.word.store(self.bits & !1, Release);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, Sh
 use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -47,7 +47,11 @@ pub struct Site {
     pub frames: Vec<Frame>,
 }
 
+/// Instructions whose places are found without a search.
+const RECENT: usize = 1 << 10;
+
 thread_local! {
+    static RECENT_SITES: [Cell<(usize, u32)>; RECENT] = const { [const { Cell::new((0, 0)) }; RECENT] };
     static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
 }
 
@@ -64,7 +68,15 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
 
 /// The number of the place of an instruction.
 pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
-    number(areas, "", address as u64, || vec![address])
+    let slot = address.wrapping_mul(0x9E37_79B9) >> 8 & (RECENT - 1);
+    RECENT_SITES.with(|recent| match recent[slot].get() {
+        (known, site) if known == address => site,
+        _ => {
+            let site = number(areas, "", address as u64, || vec![address]);
+            recent[slot].set((address, site));
+            site
+        }
+    })
 }
 
 fn number(

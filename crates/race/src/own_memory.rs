@@ -1,0 +1,106 @@
+//! The own symmetric memory of a process, as each of its loads and stores looks at it: a compare of
+//! addresses finds those of private memory, and a word of the shadow those that are remembered
+//! already since the thread's epoch began.
+
+use crate::access::ShadowKind;
+use crate::actors::Thread;
+use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
+use crate::shadow::{PAGE, Page, first_page, knows};
+use crate::shared::Words;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The own memory of a process, and its shadow.
+struct Own {
+    heap: (usize, usize, Words),
+    statics: (usize, usize, Words),
+}
+
+static OWN: OnceLock<Own> = OnceLock::new();
+/// Where symmetric memory is: the own heap and static data, and those of other PEs that are mapped.
+/// Each range is its first address and its bytes, which are none while nothing is looked for.
+static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
+
+/// What the path of every access needs of the calling thread.
+struct Stamp {
+    /// The thread and its epoch, as a record has them.
+    record: Cell<u64>,
+    /// Accesses that are not counted yet.
+    uncounted: Cell<u64>,
+}
+
+thread_local! {
+    static STAMP: Stamp = const { Stamp { record: Cell::new(0), uncounted: Cell::new(0) } };
+}
+
+/// Begins to look: with the own segments, and the ranges of those of other PEs.
+pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
+    let of = |segment, range: &Range<usize>| {
+        let words = areas.words(ShadowPlace { pe, segment, offset: 0 }, range.len());
+        (range.start, range.len(), words)
+    };
+    let heap = of(ShadowSegment::Heap, &ranges[0]);
+    let statics = of(ShadowSegment::Static, &ranges[1]);
+    let _ = OWN.set(Own { heap, statics });
+    for ([start, nbytes], range) in RANGES.iter().zip(ranges) {
+        start.store(range.start, Relaxed);
+        nbytes.store(range.len(), Relaxed);
+    }
+}
+
+/// Looks for nothing any more.
+pub fn end_watch() {
+    RANGES.iter().for_each(|[_, nbytes]| nbytes.store(0, Relaxed));
+}
+
+/// The calling thread has this actor and epoch from now on.
+pub fn set_stamp(thread: &Thread) {
+    let record = u64::from(thread.actor) << 48 | u64::from(thread.epoch()) << 16;
+    STAMP.with(|own| own.record.set(record));
+}
+
+/// Whether an address may be symmetric memory, of any PE.
+#[inline(always)]
+pub fn may_be_symmetric(addr: usize) -> bool {
+    let is_in = |[start, nbytes]: &[AtomicUsize; 2]| {
+        addr.wrapping_sub(start.load(Relaxed)) < nbytes.load(Relaxed)
+    };
+    RANGES.iter().any(is_in)
+}
+
+/// The shadow of own memory, and the offset in it, of an access within eight bytes.
+#[inline]
+pub fn find(addr: usize, nbytes: usize) -> Option<(Words, usize)> {
+    let own = OWN.get()?;
+    let of = |(start, len, words): (usize, usize, Words)| {
+        let offset = addr.wrapping_sub(start);
+        (offset < len).then_some((words, offset))
+    };
+    of(own.heap).or_else(|| of(own.statics)).filter(|_| addr % 8 + nbytes <= 8)
+}
+
+/// Whether an access within eight bytes of own memory is remembered. It is counted.
+#[inline]
+pub fn is_known((words, offset): (Words, usize), nbytes: usize, kind: ShadowKind) -> bool {
+    let mask = ((1u64 << nbytes) - 1) << (offset % 8);
+    STAMP.with(|own| {
+        let stamp = own.record.get() | mask << 8 | u64::from(kind.0);
+        own.uncounted.set(own.uncounted.get() + 1);
+        knows(words, first_page(offset / PAGE), offset % PAGE / 8, stamp)
+    })
+}
+
+/// The same within eight bytes of a page of private memory.
+#[inline]
+pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
+    let mask = ((1u64 << nbytes) - 1) << (addr % 8);
+    let stamp = STAMP.with(|own| own.record.get()) | mask << 8 | u64::from(kind.0);
+    knows(page.0, 0, addr % PAGE / 8, stamp)
+}
+
+/// The accesses of the calling thread that were not counted yet.
+pub fn take_uncounted() -> u64 {
+    STAMP.with(|own| own.uncounted.replace(0))
+}

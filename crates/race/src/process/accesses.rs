@@ -1,0 +1,89 @@
+//! Loads and stores of the program: the path that every one of them takes.
+
+use super::{How, ProcessDetector, Where, active};
+use crate::access::{ShadowKind, ShadowRecord};
+use crate::own_memory::{find, is_known, is_known_on, may_be_symmetric};
+use crate::report::Memory;
+use crate::shadow::{PAGE, PAGE_WORDS, Page, View, first_page};
+use crate::shared::Words;
+use crate::{private, sites};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The program loads or stores.
+#[inline(always)]
+pub fn touch(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+    if may_be_symmetric(addr) {
+        touch_symmetric(addr, nbytes, kind, pc);
+    } else if private::is_watched() {
+        touch_private(addr, nbytes, kind, pc);
+    }
+}
+
+#[inline(never)]
+fn touch_symmetric(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+    let Some(found) = find(addr, nbytes) else { return touch_other(addr, nbytes, kind, pc) };
+    if !is_known(found, nbytes, kind) {
+        touch_own(addr, found, nbytes, kind, pc);
+    }
+}
+
+/// Of private pages few have a shadow, unless the program has threads.
+#[inline(never)]
+fn touch_private(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+    let Some(page) = private::page(addr, false) else { return };
+    let is_within = addr % 8 + nbytes <= 8;
+    if !(is_within && is_known_on(page, addr, nbytes, kind)) {
+        touch_other(addr, nbytes, kind, pc);
+    }
+}
+
+/// Own memory, within eight bytes, which is not remembered in this epoch.
+#[inline(never)]
+fn touch_own(
+    addr: usize,
+    (words, offset): (Words, usize),
+    nbytes: usize,
+    kind: ShadowKind,
+    pc: usize,
+) {
+    let Some(process) = active() else { return };
+    let (page, at) = (first_page(offset / PAGE), offset % PAGE);
+    let page = Page(&words[page..page + PAGE_WORDS]);
+    let conflict = process.with_thread(|thread| {
+        let site = sites::of_address(&process.areas, pc);
+        let record = How { kind, site, nbytes }.record(thread.actor, thread.epoch());
+        let view = View { clock: &thread.clock, fenced: &[] };
+        page.note(at, at + nbytes, record, view).map(|old| (record, old))
+    });
+    if let (Some(Some((record, old))), Where::Symmetric(place)) = (conflict, process.find(addr)) {
+        process.reporter.race(Memory::Symmetric(place), &record, &old);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn touch_other(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+    if let Some(process) = active().filter(|_| nbytes > 0) {
+        process.touch(addr, nbytes, kind, pc);
+    }
+}
+
+impl ProcessDetector {
+    fn touch(&self, addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
+        let at = self.find(addr);
+        if let Where::Private(addr) = at
+            && private::page(addr, false).is_none()
+        {
+            return;
+        }
+        self.with_thread(|thread| {
+            if let Where::Private(_) = at {
+                self.accesses.fetch_add(1, Relaxed);
+            }
+            let record = How { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
+            let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };
+            let view = View { clock: &thread.clock, fenced: &[] };
+            self.note(at, nbytes, record, view);
+        });
+    }
+}

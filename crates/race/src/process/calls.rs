@@ -1,0 +1,245 @@
+//! What calls of the library mean: which accesses they make, and what they order.
+
+use super::{How, ProcessDetector, Where, locked};
+use crate::access::{AtomicityDomain, ShadowKind};
+use crate::areas::{ShadowPlace, by_page};
+use crate::shadow::{PAGE, View};
+use crate::{meetings, sites, sync_words};
+use rushmem_race_interface::{
+    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order,
+};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl ProcessDetector {
+    /// An access of the library begins.
+    pub fn begin(&self, access: &CheckedAccess) {
+        let call = access.call.get();
+        // The words of a lock are the library's.
+        if call.ends_with("_lock") {
+            return;
+        }
+        self.operations.fetch_add(1, Relaxed);
+        self.with_caller(|thread| {
+            let site = sites::of_call(&self.areas, call);
+            let mut contexts = locked(&self.contexts);
+            let context = contexts.entry(access.ctx).or_default();
+            let nbytes = access.remote.nbytes * access.remote.n;
+            let how = |kind| How { kind, site, nbytes };
+            let word = || self.on(access.remote.addr, access.pe).map(sync_words::of_word);
+            let own = thread.epoch();
+            match access.operation {
+                AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
+                    let CheckedAccess { pe, signal, .. } = *access;
+                    let Some(flight) = context.puts(&self.areas, self.me, pe, signal) else {
+                        return;
+                    };
+                    let (actor, epoch) = (flight.actor, flight.issue());
+                    let fenced = context.fenced(pe, &thread.clock);
+                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    let kind = match access.operation {
+                        AccessOperation::Update => atomic(access, call, nbytes),
+                        _ => ShadowKind::WRITE,
+                    };
+                    self.note_blocks(access.remote, Some(pe), how(kind).record(actor, epoch), view);
+                    let reads = match access.operation {
+                        AccessOperation::PutNbi => how(ShadowKind::READ).record(actor, epoch),
+                        _ => how(ShadowKind::READ).record(thread.actor, own),
+                    };
+                    self.note_blocks(access.local, None, reads, view);
+                    let mut released = thread.clock.clone();
+                    fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
+                    if signal != 0 {
+                        let kind = ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true);
+                        let record = How { kind, site, nbytes: 8 }.record(actor, epoch);
+                        self.note_blocks(ByteBlocks::one(signal, 8), Some(pe), record, view);
+                        released.raise(actor, epoch);
+                        let word = self.on(signal, pe).map(sync_words::of_word);
+                        self.release(thread, word, &released);
+                    } else if nbytes <= 8 {
+                        self.release(thread, word(), &released);
+                    }
+                }
+                AccessOperation::Get => {
+                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let (reads, writes) = (how(ShadowKind::READ), how(ShadowKind::WRITE));
+                    let reads = reads.record(thread.actor, own);
+                    self.note_blocks(access.remote, Some(access.pe), reads, view);
+                    let writes = writes.record(thread.actor, own);
+                    self.note_blocks(access.local, None, writes, view);
+                }
+                AccessOperation::Fetch => {
+                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let record = how(atomic(access, call, nbytes)).record(thread.actor, own);
+                    self.note_blocks(access.remote, Some(access.pe), record, view);
+                    if !access.reads_only {
+                        let mut released = thread.clock.clone();
+                        context
+                            .fenced(access.pe, &thread.clock)
+                            .iter()
+                            .for_each(|&(a, e)| released.raise(a, e));
+                        self.release(thread, word(), &released);
+                    }
+                }
+                AccessOperation::GetNbi => {
+                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
+                        return;
+                    };
+                    let (actor, epoch) = (flight.actor, flight.issue());
+                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let reads = how(ShadowKind::READ).record(actor, epoch);
+                    self.note_blocks(access.remote, Some(access.pe), reads, view);
+                    let writes = how(ShadowKind::WRITE).record(actor, epoch);
+                    self.note_blocks(access.local, None, writes, view);
+                }
+                AccessOperation::FetchNbi => {
+                    // A fence orders the operation, but not what it fetches.
+                    let Some(flight) = context.gets(&self.areas, self.me, access.pe) else {
+                        return;
+                    };
+                    let writes = how(ShadowKind::WRITE).record(flight.actor, flight.issue());
+                    let view = View { clock: &thread.clock, fenced: &[] };
+                    self.note_blocks(access.local, None, writes, view);
+                    let flight = context.puts(&self.areas, self.me, access.pe, 0);
+                    let Some(flight) = flight else { return };
+                    let record = how(atomic(access, call, nbytes));
+                    let record = record.record(flight.actor, flight.issue());
+                    let fenced = context.fenced(access.pe, &thread.clock);
+                    let view = View { clock: &thread.clock, fenced: &fenced };
+                    self.note_blocks(access.remote, Some(access.pe), record, view);
+                    if !access.reads_only {
+                        let mut released = thread.clock.clone();
+                        fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
+                        self.release(thread, word(), &released);
+                    }
+                    context.fetched.extend(word());
+                }
+            }
+        });
+    }
+
+    /// A blocking access is done: who reads a word by an atomic operation knows what those knew who
+    /// have changed it.
+    pub fn end(&self, access: &CheckedAccess) {
+        if access.operation != AccessOperation::Fetch || access.call.get().ends_with("_lock") {
+            return;
+        }
+        self.with_caller(|thread| {
+            if let Some(place) = self.on(access.remote.addr, access.pe) {
+                let word = sync_words::of_word(place);
+                sync_words::acquire(&self.areas, word, &mut thread.clock);
+            }
+        });
+    }
+
+    /// A fence, or a quiet is done.
+    pub fn order(&self, order: Order, ctx: u64, pe: u32) {
+        self.with_caller(|thread| {
+            let mut contexts = locked(&self.contexts);
+            let Some(context) = contexts.get_mut(&ctx) else { return };
+            match order {
+                Order::Fence => {
+                    context.fence(thread);
+                    thread.advance();
+                }
+                Order::PeQuiet => context.quiet(Some(pe), &mut thread.clock),
+                Order::Quiet => {
+                    context.quiet(None, &mut thread.clock);
+                    for word in context.fetched.drain(..) {
+                        sync_words::acquire(&self.areas, word, &mut thread.clock);
+                    }
+                }
+            }
+        });
+    }
+
+    /// A wait has seen a word of this PE: what was written to it is done, and what came before.
+    pub fn seen(&self, addr: usize) {
+        self.with_caller(|thread| {
+            let Some(place) = self.on(addr, self.me) else { return };
+            sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
+            let (at, first) = (place.offset % PAGE, place.offset % 8);
+            self.areas.page(place).forget(at, at + 1, |old| {
+                let is_word = old.kind.is_of_library() && old.nbytes <= 8 && old.kind.writes();
+                is_word && old.mask & 1 << first != 0
+            });
+        });
+    }
+
+    /// This PE enters a collective.
+    pub fn enter(&self, collective: &CollectiveEvent) {
+        self.with_caller(|thread| {
+            meetings::enter(&self.areas, collective, &thread.clock);
+            thread.advance();
+        });
+    }
+
+    /// It leaves the collective.
+    pub fn leave(&self, collective: &CollectiveEvent) {
+        self.operations.fetch_add(1, Relaxed);
+        self.with_caller(|thread| {
+            let CollectiveEvent { source, dest, .. } = *collective;
+            let site = match source.addr | dest.addr {
+                0 => 0,
+                _ => sites::of_call(&self.areas, collective.call.get()),
+            };
+            let how =
+                |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.nbytes * blocks.n };
+            let reads = how(ShadowKind::READ, source).record(thread.actor, thread.epoch());
+            let view = View { clock: &thread.clock, fenced: &[] };
+            self.note_blocks(source, None, reads, view);
+            let members = match collective.follows {
+                FollowedMembers::All => 0..collective.n,
+                FollowedMembers::Member => collective.member..collective.member + 1,
+                FollowedMembers::Below => 0..collective.member,
+            };
+            meetings::leave(&self.areas, collective, members, &mut thread.clock);
+            let writes = how(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
+            let view = View { clock: &thread.clock, fenced: &[] };
+            self.note_blocks(dest, None, writes, view);
+        });
+    }
+
+    /// This PE gets a lock, or gives it up.
+    pub fn lock(&self, addr: usize, is_taken: bool) {
+        self.with_caller(|thread| {
+            let Some(key) = self.on(addr, self.me).map(sync_words::of_lock) else { return };
+            if is_taken {
+                sync_words::acquire(&self.areas, key, &mut thread.clock);
+            } else {
+                let clock = thread.clock.clone();
+                self.release(thread, Some(key), &clock);
+            }
+        });
+    }
+
+    /// A block of the heap is allocated or freed.
+    pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
+        self.with_caller(|thread| {
+            let Some(place) = self.on(addr, self.me) else { return };
+            let site = sites::of_call(&self.areas, call);
+            if is_allocated {
+                self.reporter.allocated(place.offset, nbytes, site);
+                for (start, bytes) in by_page(place.offset, nbytes) {
+                    let page = self.areas.page(ShadowPlace { offset: start, ..place });
+                    page.forget(bytes.start, bytes.end, |_| true);
+                }
+                return;
+            }
+            let record =
+                How { kind: ShadowKind::WRITE, site, nbytes }.record(thread.actor, thread.epoch());
+            let view = View { clock: &thread.clock, fenced: &[] };
+            self.note(Where::Symmetric(place), nbytes, record, view);
+        });
+    }
+}
+
+/// The kind of an atomic operation: its type is a part of the name of the routine.
+fn atomic(access: &CheckedAccess, call: &str, nbytes: usize) -> ShadowKind {
+    let domain = match access.of_shared {
+        _ if call.contains("_signal_") => AtomicityDomain::Signal,
+        true => AtomicityDomain::Shared,
+        false => AtomicityDomain::World,
+    };
+    let is_float = call.contains("float") || call.contains("double") || call.contains("real");
+    ShadowKind::atomic(domain, nbytes, is_float, !access.reads_only)
+}

@@ -1,0 +1,90 @@
+//! Sections and tasks of OpenMP: parts of a thread's work that another one might have done.
+
+use super::{ProcessDetector, SPARE, TASK, locked};
+use crate::actors::{ActorRole, Thread, Who};
+use crate::clock::VectorClock;
+
+impl ProcessDetector {
+    /// A new strand of a thread, which knows what `clock` knows.
+    fn strand(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
+        let mut spare = locked(&self.spare);
+        let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
+        let who = Who { pe: self.me, role: ActorRole::Thread(number) };
+        let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
+        let mut clock = clock.clone();
+        clock.raise(actor, last + 1);
+        Some(Thread { actor, clock, number, before_strands: None })
+    }
+
+    /// The strand is done: its actor may serve another one.
+    fn retire(&self, strand: &Thread) {
+        locked(&self.spare).push_back((strand.actor, strand.epoch()));
+    }
+
+    /// The calling thread begins a section, unless there is none left, whose accesses are ordered
+    /// with those of the thread's other sections no more than with those of other threads.
+    pub fn begin_strand(&self, is_one: bool) {
+        self.with_thread(|thread| {
+            let (outer, mut done) = match thread.before_strands.take() {
+                Some(before) => {
+                    self.retire(thread);
+                    (before.0, before.1)
+                }
+                None => (std::mem::take(thread), VectorClock::default()),
+            };
+            if outer.actor != thread.actor {
+                done.join(&thread.clock);
+            }
+            let strand = if is_one { self.strand(outer.number, &outer.clock) } else { None };
+            *thread = match strand {
+                Some(strand) => Thread { before_strands: Some(Box::new((outer, done))), ..strand },
+                None => after(outer, &done),
+            };
+        });
+    }
+
+    /// The calling thread has no section any more, and knows what was done in them.
+    pub fn end_strands(&self) {
+        self.with_thread(|thread| {
+            if thread.before_strands.is_some() {
+                self.retire(thread);
+            }
+            if let Some(before) = thread.before_strands.take() {
+                let (outer, mut done) = *before;
+                done.join(&thread.clock);
+                *thread = after(outer, &done);
+            }
+        });
+    }
+
+    /// The calling thread makes a task.
+    pub fn make_task(&self, number: usize) {
+        self.release_object(TASK | number);
+    }
+
+    /// It begins the task, and leaves what it did aside.
+    pub fn enter_task(&self, number: usize) -> Option<Thread> {
+        let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
+        self.with_thread(|thread| {
+            let strand = self.strand(thread.number, &known)?;
+            Some(std::mem::replace(thread, strand))
+        })?
+    }
+
+    /// The task is done: who acquires `object` knows of it.
+    pub fn leave_task(&self, outer: Option<Thread>, object: usize) {
+        self.release_object(object);
+        let Some(outer) = outer else { return };
+        self.with_thread(|thread| {
+            self.retire(thread);
+            *thread = outer;
+        });
+    }
+}
+
+/// A thread after its strands.
+fn after(mut outer: Thread, done: &VectorClock) -> Thread {
+    outer.clock.join(done);
+    outer.advance();
+    outer
+}

@@ -22,5 +22,5 @@ fn main() {
     // Threads run in it, and what it did to the program's static data outlives any dlclose.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
 }

@@ -76,6 +76,13 @@ impl Workspace {
         command
     }
 
+    /// git, in the repository.
+    pub fn git(&self) -> Command {
+        let mut command = Command::new("git");
+        command.current_dir(&self.root);
+        command
+    }
+
     /// cargo of another toolchain, which rustup knows under `toolchain`.
     pub fn cargo_of(&self, toolchain: &str) -> Command {
         let mut command = Command::new("rustup");

@@ -10,6 +10,7 @@ mod bindings;
 mod codegen;
 mod counts;
 mod demo;
+mod dist;
 mod install;
 mod symbols;
 mod test;
@@ -38,6 +39,8 @@ enum Task {
     Verbs(verbs::VerbsFlags),
     /// Build the release and install it
     Install(install::InstallFlags),
+    /// Make the files of a release: an archive, a Python wheel, the sources, checksums
+    Dist(dist::DistFlags),
     /// Write the headers, the diagram of the crates, docs/messages.md and docs/waiting.md
     Codegen(GenerateFlags),
     /// Write the bindings of C libraries from their headers
@@ -68,6 +71,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test(flags) => test::run(flags),
         Task::Verbs(flags) => verbs::run(flags, install::into),
         Task::Install(flags) => install::run(flags),
+        Task::Dist(flags) => dist::run(flags),
         Task::Codegen(flags) => codegen::run(flags.check),
         Task::Bindings(flags) => bindings::run(flags.check),
         Task::Symbols(flags) => symbols::run(&flags.prefix),

@@ -61,6 +61,11 @@ pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     Ok(())
 }
 
+/// The packages that are installed.
+pub fn packages() -> impl Iterator<Item = &'static str> {
+    [LIBRARY, DETECTOR, PERF].into_iter().chain(PROGRAMS)
+}
+
 /// The files of a release build.
 pub struct Release(Vec<PathBuf>);
 
@@ -68,9 +73,14 @@ impl Release {
     /// Builds the release and `others`, packages that are not installed. Together cargo compiles
     /// what they share once.
     pub fn build(workspace: &Workspace, others: &[&str]) -> Result<Self> {
-        let packages = [LIBRARY, DETECTOR, PERF].iter().chain(&PROGRAMS).chain(others);
+        Self::build_by(workspace, &["build", "--release"], others)
+    }
+
+    /// The same by another command of cargo.
+    pub fn build_by(workspace: &Workspace, build: &[&str], others: &[&str]) -> Result<Self> {
+        let packages = packages().map(|name| -> &str { name }).chain(others.iter().copied());
         let packages: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
-        Ok(Self(workspace.build(&[&["build", "--release"][..], &packages].concat())?))
+        Ok(Self(workspace.build(&[build, &packages].concat())?))
     }
 
     pub fn file(&self, name: &str) -> Result<&Path> {
@@ -86,6 +96,16 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
 
 /// Installs a release that was built.
 pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
+    place_all_by(workspace, release, prefix, None)
+}
+
+/// The same, where another compiler than the system's builds what is in C.
+pub fn place_all_by(
+    workspace: &Workspace,
+    release: &Release,
+    prefix: &Path,
+    compiler: Option<&str>,
+) -> Result<()> {
     let built = |name: &str| release.file(name);
     let mut prefix = Prefix::new(prefix);
 
@@ -110,7 +130,7 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
     prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
     archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[])?;
-    perf(&mut prefix)?;
+    perf(&mut prefix, compiler)?;
 
     prefix.place(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
     for_build_systems(workspace, &mut prefix)?;
@@ -120,11 +140,12 @@ pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Res
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
 /// moved.
-fn perf(prefix: &mut Prefix) -> Result<()> {
+fn perf(prefix: &mut Prefix, compiler: Option<&str>) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
     let new = parts.join(PERF);
     let mut command = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
+    command.envs(compiler.map(|compiler| ("OSHCC_CC", compiler)));
     process::run(command.arg("-Wl,-rpath,$ORIGIN/../lib"))?;
     std::fs::rename(&new, &program)
         .with_context(|| format!("could not place {}", program.display()))

@@ -1,0 +1,101 @@
+//! `cargo xtask dist`: what a release consists of, under target/dist: a folder that can be moved, as
+//! an archive; the same as a Python wheel; the sources with those of all dependencies; checksums.
+//!
+//! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
+//! that they run on every distribution that has a newer one. What is made is checked: no symbol
+//! newer than that, and no library that a machine may not have. Two runs make equal files.
+
+mod archive;
+mod check;
+mod wheel;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use workbench::process::{self, capture};
+use workbench::workspace::Workspace;
+
+use crate::install::{self, Release};
+
+/// The oldest C library on which the programs run, as its symbols have it.
+const GLIBC: &str = "2.28";
+/// The version of all packages.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(clap::Args)]
+pub struct DistFlags {
+    /// The processor: x86_64 or aarch64
+    #[arg(long, default_value = std::env::consts::ARCH)]
+    arch: String,
+    /// Where the files go
+    #[arg(long, value_name = "DIR", default_value = "target/dist")]
+    output: PathBuf,
+}
+
+/// Makes all files, and lists them.
+pub fn run(DistFlags { arch, output }: DistFlags) -> Result<()> {
+    let workspace = Workspace::open()?;
+    let output = std::path::absolute(output)?;
+    fs_err(std::fs::create_dir_all(&output), &output)?;
+    let epoch = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?.trim().to_owned();
+    let name = format!("rushmem-{VERSION}-linux-{arch}");
+    let prefix = output.join(&name);
+    if prefix.exists() {
+        fs_err(std::fs::remove_dir_all(&prefix), &prefix)?;
+    }
+    install(&workspace, &arch, &prefix)?;
+    let made = [
+        archive::of_folder(&output, &name, &epoch)?,
+        wheel::of_prefix(&prefix, &output, &arch, &epoch)?,
+        archive::of_sources(&workspace, &output, &epoch)?,
+    ];
+    let names = made.iter().filter_map(|path| path.file_name());
+    let sums = capture(Command::new("sha256sum").args(names).current_dir(&output))?;
+    let list = output.join("SHA256SUMS");
+    fs_err(std::fs::write(&list, &sums), &list)?;
+    print!("{sums}");
+    Ok(())
+}
+
+/// Builds the release for the old C library, installs it without debug information, and checks it.
+fn install(workspace: &Workspace, arch: &str, prefix: &Path) -> Result<()> {
+    if arch != std::env::consts::ARCH {
+        bail!(
+            "the man pages and completions come from the programs themselves: run this on {arch}"
+        );
+    }
+    if !process::succeeds(Command::new("cargo-zigbuild").arg("--version")) {
+        bail!(
+            "cargo-zigbuild is not here, which links against an old C library: pip install cargo-zigbuild ziglang"
+        );
+    }
+    let target = format!("{arch}-unknown-linux-gnu");
+    let build = ["zigbuild", "--release", "--target", &format!("{target}.{GLIBC}")];
+    let release = Release::build_by(workspace, &build, &[])?;
+    let compiler = format!("python3 -m ziglang cc -target {arch}-linux-gnu.{GLIBC}");
+    install::place_all_by(workspace, &release, prefix, Some(&compiler))?;
+    for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
+        install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
+    }
+    let licenses = prefix.join("share/rushmem/dependencies.txt");
+    fs_err(std::fs::write(&licenses, dependencies(workspace)?), &licenses)?;
+    check::all(prefix, GLIBC)
+}
+
+/// The packages that the library and its programs contain, each with its version and license.
+fn dependencies(workspace: &Workspace) -> Result<String> {
+    let mut cargo = workspace.cargo();
+    let packages = install::packages().flat_map(|package| ["-p", package]);
+    cargo.arg("tree").args(packages).args(["-e", "normal", "--prefix", "none"]);
+    let listed = capture(cargo.args(["--no-dedupe", "-f", "{p} {l}"]))?;
+    let here = workspace.root.display().to_string();
+    let mut lines: Vec<&str> = listed.lines().filter(|line| !line.contains(&here)).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    Ok(lines.join("\n") + "\n")
+}
+
+fn fs_err<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
+    result.with_context(|| format!("could not change {}", path.display()))
+}

@@ -1,0 +1,47 @@
+//! Archives that are equal whenever their contents are: sorted, of one time and owner.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use workbench::process::{capture, run};
+use workbench::workspace::Workspace;
+
+use super::{VERSION, fs_err};
+
+/// What makes archives equal.
+fn tar(epoch: &str) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+    tar.arg(format!("--mtime=@{epoch}")).args(["--use-compress-program", "gzip -9n"]);
+    tar
+}
+
+/// The folder `name` of `parent`.
+pub fn of_folder(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
+    let file = parent.join(format!("{name}.tar.gz"));
+    run(tar(epoch).arg("-C").arg(parent).arg("-cf").arg(&file).arg(name))?;
+    Ok(file)
+}
+
+/// The sources, and those of all dependencies, with which cargo builds them without a network.
+pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<PathBuf> {
+    let name = format!("rushmem-{VERSION}-source");
+    let folder = output.join(&name);
+    if folder.exists() {
+        fs_err(std::fs::remove_dir_all(&folder), &folder)?;
+    }
+    fs_err(std::fs::create_dir_all(&folder), &folder)?;
+    let archive = output.join("sources.tar");
+    run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
+    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder))?;
+    fs_err(std::fs::remove_file(&archive), &archive)?;
+    let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
+    let config = capture(Command::new("cargo").args(vendor).current_dir(&folder))?;
+    let cargo = folder.join(".cargo");
+    fs_err(std::fs::create_dir_all(&cargo), &cargo)?;
+    let file = cargo.join("config.toml");
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    fs_err(std::fs::write(&file, format!("{known}\n{config}")), &file)?;
+    of_folder(output, &name, epoch)
+}

@@ -1,0 +1,83 @@
+//! What must hold for the files of a release: which symbols and libraries they need.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use workbench::process::{capture, run};
+
+/// Libraries that every machine has, and the own one.
+const LIBRARIES: [&str; 8] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "librt.so.1",
+    "libpthread.so.0",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+    "librushmem.so.1",
+];
+
+/// Removes the debug information of all programs and shared libraries of a prefix, and checks what
+/// they need.
+pub fn all(prefix: &Path, glibc: &str) -> Result<()> {
+    for folder in ["bin", "lib"] {
+        for file in files(&prefix.join(folder))? {
+            run(Command::new("strip").arg("--strip-debug").arg(&file))?;
+            one(&file, glibc)?;
+        }
+    }
+    Ok(())
+}
+
+/// The programs and shared libraries of a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let is_binary =
+            |path: &Path| std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
+        if !path.is_symlink() && path.is_file() && is_binary(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn one(file: &Path, glibc: &str) -> Result<()> {
+    let limit = version(glibc);
+    let symbols = capture(Command::new("objdump").arg("-T").arg(file))?;
+    let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+        rest[..end].to_owned()
+    });
+    if let Some(newer) = newest.into_iter().find(|symbol| version(symbol) > limit) {
+        bail!("{} needs a symbol of glibc {newer}, newer than {glibc}", file.display());
+    }
+    let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
+    let needed = header.lines().filter(|line| line.contains("(NEEDED)"));
+    for name in needed.filter_map(|line| line.split(['[', ']']).nth(1)) {
+        if !LIBRARIES.contains(&name) {
+            bail!("{} is linked with {name}, which a machine may not have", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// A version as numbers, which compare as it does.
+fn version(text: &str) -> Vec<u32> {
+    text.split('.').filter_map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_their_numbers() {
+        assert!(version("2.9") < version("2.28"));
+        assert!(version("2.2.5") < version("2.28"));
+        assert!(version("2.34") > version("2.28"));
+    }
+}

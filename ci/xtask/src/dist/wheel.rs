@@ -1,0 +1,73 @@
+//! The prefix as a Python wheel: `pip install` puts its folders into those of the environment, so
+//! that `oshrun` and `oshcc` are on PATH, and packages that are built there find the library.
+//!
+//! A wheel has no links: where the prefix has one, it has a copy, or a text by which the linker
+//! finds the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use workbench::process::run;
+
+use super::{GLIBC, VERSION, fs_err};
+use crate::install::place;
+
+/// Makes the wheel of a prefix in `output`.
+pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
+    let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
+    let folder = output.join("wheel");
+    if folder.exists() {
+        fs_err(std::fs::remove_dir_all(&folder), &folder)?;
+    }
+    copy(prefix, &folder.join(format!("rushmem-{VERSION}.data/data")))?;
+    let info = folder.join(format!("rushmem-{VERSION}.dist-info"));
+    fs_err(std::fs::create_dir_all(&info), &info)?;
+    for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
+        let file = info.join(name);
+        fs_err(std::fs::write(&file, text), &file)?;
+    }
+    let mut pack = Command::new("python3");
+    pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&folder);
+    run(pack.env("SOURCE_DATE_EPOCH", epoch))?;
+    Ok(output.join(format!("rushmem-{VERSION}-{tag}.whl")))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut entries: Vec<PathBuf> =
+        fs_err(std::fs::read_dir(from), from)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
+    entries.sort();
+    for path in entries {
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "so") {
+            let library = fs_err(std::fs::read_link(&path), &path)?;
+            let text = format!("INPUT(-l:{})\n", library.display());
+            fs_err(std::fs::write(&target, text), &target)?;
+        } else {
+            fs_err(std::fs::create_dir_all(to), to)?;
+            place(&fs_err(path.canonicalize(), &path)?, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn metadata() -> String {
+    format!(
+        "Metadata-Version: 2.1\n\
+         Name: rushmem\n\
+         Version: {VERSION}\n\
+         Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher\n\
+         License: MIT OR Apache-2.0\n\
+         Requires-Python: >=3.6\n\
+         Description-Content-Type: text/plain\n\
+         \n\
+         Programs in C, C++ and Fortran, and Python programs through shmem4py, that access each other's memory. After\n\
+         the installation `oshcc` compiles and `oshrun -n 4 PROGRAM` runs them.\n"
+    )
+}
+
+fn wheel(tag: &str) -> String {
+    format!("Wheel-Version: 1.0\nGenerator: xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
+}

@@ -73,7 +73,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path) -> Result<()> {
     let target = format!("{arch}-unknown-linux-gnu");
     let build = ["zigbuild", "--release", "--target", &format!("{target}.{GLIBC}")];
     let release = Release::build_by(workspace, &build, &[])?;
-    let compiler = format!("python3 -m ziglang cc -target {arch}-linux-gnu.{GLIBC}");
+    let compiler = format!("python3 -m ziglang cc -lunwind -target {arch}-linux-gnu.{GLIBC}");
     install::place_all_by(workspace, &release, prefix, Some(&compiler))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
@@ -90,7 +90,8 @@ fn dependencies(workspace: &Workspace) -> Result<String> {
     cargo.arg("tree").args(packages).args(["-e", "normal", "--prefix", "none"]);
     let listed = capture(cargo.args(["--no-dedupe", "-f", "{p} {l}"]))?;
     let here = workspace.root.display().to_string();
-    let mut lines: Vec<&str> = listed.lines().filter(|line| !line.contains(&here)).collect();
+    let is_other = |line: &&str| !line.is_empty() && !line.contains(&here);
+    let mut lines: Vec<&str> = listed.lines().filter(is_other).collect();
     lines.sort_unstable();
     lines.dedup();
     Ok(lines.join("\n") + "\n")

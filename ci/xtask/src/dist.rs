@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what a release consists of, under target/dist: a folder that can be moved, as
-//! an archive; the same as a Python wheel; the sources with those of all dependencies; checksums.
+//! `cargo xtask dist`: the files of a release, under target/dist: a folder that can be moved, as an
+//! archive; the same as a Python wheel; the sources with those of all dependencies; checksums.
 //!
 //! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
 //! that they run on every distribution that has a newer one. What is made is checked: no symbol
@@ -7,21 +7,18 @@
 
 mod archive;
 mod check;
+mod release;
 mod wheel;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use workbench::process::{self, capture};
 use workbench::workspace::Workspace;
 
 use crate::install::{self, Release};
-
-/// The oldest C library on which the programs run, as its symbols have it.
-const GLIBC: &str = "2.28";
-/// The version of all packages.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use release::{GLIBC, VERSION, done, empty_folder};
 
 #[derive(clap::Args)]
 pub struct DistFlags {
@@ -35,27 +32,36 @@ pub struct DistFlags {
 
 /// Makes all files, and lists them.
 pub fn run(DistFlags { arch, output }: DistFlags) -> Result<()> {
-    let workspace = Workspace::open()?;
     let output = std::path::absolute(output)?;
-    fs_err(std::fs::create_dir_all(&output), &output)?;
+    let sums = make(&Workspace::open()?, &arch, &output)?;
+    print!("{sums}");
+    Ok(())
+}
+
+/// Whether the tools are here.
+pub fn can_be_made() -> bool {
+    process::succeeds(Command::new("cargo-zigbuild").arg("--version"))
+        && process::succeeds(Command::new("python3").args(["-m", "wheel", "version"]))
+}
+
+/// Makes all files in `output`; their checksums and names.
+pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> {
+    done(std::fs::create_dir_all(output), output)?;
     let epoch = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
-    if prefix.exists() {
-        fs_err(std::fs::remove_dir_all(&prefix), &prefix)?;
-    }
-    install(&workspace, &arch, &prefix)?;
+    empty_folder(&prefix)?;
+    install(workspace, arch, &prefix)?;
     let made = [
-        archive::of_folder(&output, &name, &epoch)?,
-        wheel::of_prefix(&prefix, &output, &arch, &epoch)?,
-        archive::of_sources(&workspace, &output, &epoch)?,
+        archive::of_folder(output, &name, &epoch)?,
+        wheel::of_prefix(&prefix, output, arch, &epoch)?,
+        archive::of_sources(workspace, output, &epoch)?,
     ];
     let names = made.iter().filter_map(|path| path.file_name());
-    let sums = capture(Command::new("sha256sum").args(names).current_dir(&output))?;
+    let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
-    fs_err(std::fs::write(&list, &sums), &list)?;
-    print!("{sums}");
-    Ok(())
+    done(std::fs::write(&list, &sums), &list)?;
+    Ok(sums)
 }
 
 /// Builds the release for the old C library, installs it without debug information, and checks it.
@@ -79,7 +85,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path) -> Result<()> {
         install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }
     let licenses = prefix.join("share/rushmem/dependencies.txt");
-    fs_err(std::fs::write(&licenses, dependencies(workspace)?), &licenses)?;
+    done(std::fs::write(&licenses, dependencies(workspace)?), &licenses)?;
     check::all(prefix, GLIBC)
 }
 
@@ -95,8 +101,4 @@ fn dependencies(workspace: &Workspace) -> Result<String> {
     lines.sort_unstable();
     lines.dedup();
     Ok(lines.join("\n") + "\n")
-}
-
-fn fs_err<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
-    result.with_context(|| format!("could not change {}", path.display()))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use workbench::process::{capture, run};
 use workbench::workspace::Workspace;
 
-use super::{VERSION, fs_err};
+use super::release::{VERSION, done, empty_folder};
 
 /// What makes archives equal.
 fn tar(epoch: &str) -> Command {
@@ -28,20 +28,17 @@ pub fn of_folder(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
 pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<PathBuf> {
     let name = format!("rushmem-{VERSION}-source");
     let folder = output.join(&name);
-    if folder.exists() {
-        fs_err(std::fs::remove_dir_all(&folder), &folder)?;
-    }
-    fs_err(std::fs::create_dir_all(&folder), &folder)?;
+    empty_folder(&folder)?;
     let archive = output.join("sources.tar");
     run(workspace.git().arg("archive").arg("-o").arg(&archive).arg("HEAD"))?;
     run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder))?;
-    fs_err(std::fs::remove_file(&archive), &archive)?;
+    done(std::fs::remove_file(&archive), &archive)?;
     let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
     let config = capture(Command::new("cargo").args(vendor).current_dir(&folder))?;
     let cargo = folder.join(".cargo");
-    fs_err(std::fs::create_dir_all(&cargo), &cargo)?;
+    done(std::fs::create_dir_all(&cargo), &cargo)?;
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
-    fs_err(std::fs::write(&file, format!("{known}\n{config}")), &file)?;
+    done(std::fs::write(&file, format!("{known}\n{config}")), &file)?;
     of_folder(output, &name, epoch)
 }

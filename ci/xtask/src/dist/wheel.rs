@@ -10,22 +10,20 @@ use std::process::Command;
 use anyhow::Result;
 use workbench::process::run;
 
-use super::{GLIBC, VERSION, fs_err};
+use super::release::{GLIBC, VERSION, done, empty_folder};
 use crate::install::place;
 
 /// Makes the wheel of a prefix in `output`.
 pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
     let folder = output.join("wheel");
-    if folder.exists() {
-        fs_err(std::fs::remove_dir_all(&folder), &folder)?;
-    }
+    empty_folder(&folder)?;
     copy(prefix, &folder.join(format!("rushmem-{VERSION}.data/data")))?;
     let info = folder.join(format!("rushmem-{VERSION}.dist-info"));
-    fs_err(std::fs::create_dir_all(&info), &info)?;
+    done(std::fs::create_dir_all(&info), &info)?;
     for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
         let file = info.join(name);
-        fs_err(std::fs::write(&file, text), &file)?;
+        done(std::fs::write(&file, text), &file)?;
     }
     let mut pack = Command::new("python3");
     pack.args(["-m", "wheel", "pack", "--dest-dir"]).arg(output).arg(&folder);
@@ -35,19 +33,19 @@ pub fn of_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Resul
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut entries: Vec<PathBuf> =
-        fs_err(std::fs::read_dir(from), from)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
+        done(std::fs::read_dir(from), from)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
     entries.sort();
     for path in entries {
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &target)?;
         } else if path.is_symlink() && path.extension().is_some_and(|end| end == "so") {
-            let library = fs_err(std::fs::read_link(&path), &path)?;
+            let library = done(std::fs::read_link(&path), &path)?;
             let text = format!("INPUT(-l:{})\n", library.display());
-            fs_err(std::fs::write(&target, text), &target)?;
+            done(std::fs::write(&target, text), &target)?;
         } else {
-            fs_err(std::fs::create_dir_all(to), to)?;
-            place(&fs_err(path.canonicalize(), &path)?, &target)?;
+            done(std::fs::create_dir_all(to), to)?;
+            place(&done(path.canonicalize(), &path)?, &target)?;
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod fuzz;
 mod hosts;
 mod ordinary;
 mod outcome;
+mod release;
 mod sanitizer;
 mod session;
 mod steps;
@@ -87,6 +88,7 @@ const FULL: &[TestStep] = &[
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::decoders),
     step("verbs", steps::verbs),
+    step("release", release::files),
     step("oldest-rust", steps::oldest_rust),
 ];
 

@@ -12,6 +12,7 @@ const TOP: &[&str] = &[
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "README.md",
+    "SECURITY.md",
     "benches",
     "ci",
     "crates",

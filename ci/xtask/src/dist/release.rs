@@ -1,0 +1,23 @@
+//! What the files of a release have in common.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// The oldest C library on which the programs run, as its symbols have it.
+pub const GLIBC: &str = "2.28";
+/// The version of all packages.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What was done with a file or folder, whose name an error has.
+pub fn done<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
+    result.with_context(|| format!("could not use {}", path.display()))
+}
+
+/// Removes a folder of an earlier run, and makes an empty one.
+pub fn empty_folder(path: &Path) -> Result<()> {
+    if path.exists() {
+        done(std::fs::remove_dir_all(path), path)?;
+    }
+    done(std::fs::create_dir_all(path), path)
+}

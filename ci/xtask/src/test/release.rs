@@ -1,0 +1,57 @@
+//! The files of a release as users have them: the archive unpacked elsewhere, the wheel in a new
+//! Python environment.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use workbench::process;
+
+use super::outcome::StepOutcome;
+use super::session::TestSession;
+use crate::dist;
+
+/// Makes them, and runs a program with each.
+pub fn files(session: &TestSession) -> Result<StepOutcome> {
+    if !dist::can_be_made() {
+        return Ok(StepOutcome::Skipped("cargo-zigbuild, zig or wheel is not here".into()));
+    }
+    let root = &session.workspace.root;
+    let output = root.join("target/release-files");
+    let sums = dist::make(&session.workspace, std::env::consts::ARCH, &output)?;
+    let named = |end: &str| {
+        let names = sums.lines().filter_map(|line| line.split_whitespace().nth(1));
+        let found = names.into_iter().find(|name| name.ends_with(end));
+        found.map(|name| output.join(name)).with_context(|| format!("there is no file ..{end}"))
+    };
+    let source = root.join("ci/fixtures/prefix/pes.c");
+    let (archive, wheel) = (named(&format!("{}.tar.gz", std::env::consts::ARCH))?, named(".whl")?);
+
+    let folder = output.join("unpacked");
+    process::run(Command::new("mkdir").arg("-p").arg(&folder))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(archive).arg("-C").arg(&folder).arg("--strip-components=1");
+    process::run(&mut tar)?;
+    runs(&folder, &source)?;
+
+    let environment = output.join("environment");
+    process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    let mut pip = Command::new(environment.join("bin/pip"));
+    process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
+    runs(&environment, &source)?;
+    Ok(StepOutcome::Passed)
+}
+
+/// Compiles a program by the oshcc of a prefix, and runs it on two PEs.
+fn runs(prefix: &Path, source: &Path) -> Result<()> {
+    let program = prefix.join("pes");
+    let mut oshcc = Command::new(prefix.join("bin/oshcc"));
+    process::run(oshcc.arg(source).arg("-o").arg(&program))?;
+    let limit = std::time::Duration::from_secs(60);
+    let mut oshrun = process::limited(limit, prefix.join("bin/oshrun"));
+    let printed = process::capture(oshrun.args(["-n", "2"]).arg(&program))?;
+    if printed.trim() != "2 PEs" {
+        bail!("{} printed {printed:?}", program.display());
+    }
+    Ok(())
+}

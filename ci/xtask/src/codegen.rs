@@ -10,6 +10,7 @@ mod constants;
 mod diagram;
 pub mod exports;
 pub mod fortran;
+pub mod fortran_module;
 mod generics;
 mod header;
 mod messages;

@@ -427,6 +427,7 @@ const HERE: &[&str] = &[
     "fortran_lock_contended.F90",
     "fortran_max_to_all.f",
     "fortran_memory.f90",
+    "fortran_module.f90",
     "fortran_reductions.F90",
     "fortran_rma.F90",
     "fortran_setup.f90",

@@ -6,13 +6,14 @@ mod documents;
 mod files;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use shmem_perf::compile;
 use workbench::process;
 use workbench::workspace::Workspace;
 
-use crate::archive;
+use crate::{archive, codegen};
 use files::{MANIFEST, Prefix};
 
 pub use files::{place, place_tree};
@@ -126,6 +127,7 @@ pub fn place_all_by(
     let archive = prefix.add("lib/librushmem.a")?;
     archive::pack(built("librushmem.a")?, &archive)?;
     prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
+    fortran_module(&mut prefix)?;
 
     prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
@@ -136,6 +138,19 @@ pub fn place_all_by(
     for_build_systems(workspace, &mut prefix)?;
     documents(workspace, &mut prefix)?;
     prefix.finish()
+}
+
+/// The module of Fortran, and what gfortran makes of it where it is here; other compilers have
+/// formats of their own.
+fn fortran_module(prefix: &mut Prefix) -> Result<()> {
+    prefix.write("include/shmem.f90", &codegen::fortran_module::text()?)?;
+    if process::on_path("gfortran").is_none() {
+        return Ok(());
+    }
+    prefix.add("include/shmem.mod")?;
+    let folder = prefix.path("include");
+    let mut gfortran = Command::new("gfortran");
+    process::run(gfortran.args(["-fsyntax-only", "shmem.f90"]).current_dir(&folder))
 }
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is

@@ -1,0 +1,293 @@
+//! `shmem.f90`: a Fortran module with an explicit interface of each C function of the standard, and
+//! the generic names of C11 over kinds and ranks.
+//!
+//! The interfaces bind to the C functions, so the module has no code. A routine by its own name
+//! takes arrays of any type and rank, as C does by pointers; the two directives say so to gfortran
+//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3. Its text is long,
+//! so that it is written where it is installed.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+
+use super::constants;
+use super::table::{CFunction, SpecTable};
+
+const HEAD: &str = "\
+! Rushmem, an OpenSHMEM 1.6 library: the module of Fortran.
+!
+! Written by `cargo xtask codegen`; do not edit. Free form.
+module shmem
+  use, intrinsic :: iso_c_binding
+  implicit none
+  public
+
+  ! Handles, and what they are created with.
+  type, bind(C) :: shmem_team_t
+    integer(c_intptr_t) :: handle
+  end type
+  type, bind(C) :: shmem_ctx_t
+    integer(c_intptr_t) :: handle
+  end type
+  type, bind(C) :: shmem_team_config_t
+    integer(c_int) :: num_contexts
+  end type
+  type, bind(C) :: shmem_ctx_session_config_t
+    integer(c_size_t) :: total_ops
+  end type
+";
+
+/// Types that generic names are for: each kind of Fortran once.
+const GENERIC_TYPES: [&str; 6] = ["schar", "short", "int", "long", "float", "double"];
+/// Arrays of generic names have at most this rank.
+const MAX_RANK: usize = 3;
+/// What Fortran reads of a line.
+const LAST_COLUMN: usize = 110;
+
+/// The text of the module.
+pub fn text() -> Result<String> {
+    let table = SpecTable::read();
+    let mut text = HEAD.to_owned();
+    writeln!(text)?;
+    for constant in constants::all()? {
+        // Fortran does not distinguish the case of letters.
+        let is_routine = |f: &CFunction| f.symbol.eq_ignore_ascii_case(constant.name);
+        let suffix = if table.functions.iter().any(is_routine) { "_OP" } else { "" };
+        let name = format!("{}{suffix}", constant.name);
+        if let Some(line) = parameter(&name, constant.kind, constant.value) {
+            writeln!(text, "  {line}")?;
+        }
+    }
+    let functions = || table.functions.iter().filter(|f| has_name(f));
+    writeln!(text, "\n  interface")?;
+    for function in functions() {
+        if let Some(interface) = interface(function, &function.symbol, None) {
+            text += &interface;
+        }
+    }
+    writeln!(text, "  end interface")?;
+    let mut generics: Vec<&str> = functions().map(|f| f.generic.as_str()).collect();
+    generics.sort_unstable();
+    generics.dedup();
+    for generic in generics.into_iter().filter(|generic| !generic.is_empty()) {
+        let members = functions().filter(|f| f.generic == generic);
+        let of_kinds = members.filter(|f| GENERIC_TYPES.contains(&f.type_name.as_str()));
+        let interfaces: String = of_kinds.flat_map(over_ranks).collect();
+        if !interfaces.is_empty() {
+            write!(text, "\n  interface {generic}\n{interfaces}  end interface\n")?;
+        }
+    }
+    Ok(text + "\nend module\n")
+}
+
+/// Whether a function is in force, and has a name that Fortran can have.
+fn has_name(function: &CFunction) -> bool {
+    function.removed_in.is_empty() && !function.symbol.starts_with('_')
+}
+
+/// A constant as a parameter; `None` for what Fortran has no type for.
+fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
+    if name.starts_with('_') {
+        return None;
+    }
+    if let Some(handle) = handle(name) {
+        return Some(handle);
+    }
+    let (kind, value) = match kind {
+        "c_int" => ("integer(c_int)", value.to_owned()),
+        "c_long" => ("integer(c_long)", format!("{value}_c_long")),
+        "usize" => ("integer(c_size_t)", format!("{value}_c_size_t")),
+        _ => return None,
+    };
+    value.chars().next().filter(|c| c.is_ascii_digit() || *c == '-')?;
+    value[1..]
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_')
+        .then(|| format!("{kind}, parameter :: {name} = {value}"))
+}
+
+/// A predefined handle.
+fn handle(name: &str) -> Option<String> {
+    let (kind, number) = match name {
+        "SHMEM_TEAM_INVALID" => ("shmem_team_t", 0),
+        "SHMEM_TEAM_WORLD" => ("shmem_team_t", 1),
+        "SHMEM_TEAM_SHARED" => ("shmem_team_t", 2),
+        "SHMEM_CTX_INVALID" => ("shmem_ctx_t", 0),
+        "SHMEM_CTX_DEFAULT" => ("shmem_ctx_t", 1),
+        _ => return None,
+    };
+    Some(format!("type({kind}), parameter :: {name} = {kind}({number}_c_intptr_t)"))
+}
+
+/// The interfaces of a function for each rank of its arrays.
+fn over_ranks(function: &CFunction) -> Vec<String> {
+    let counts = ["nelems", "nreduce", "nblocks"];
+    let has_count = function.parameters.iter().any(|p| counts.contains(&split(p).1));
+    let is_set = function.parameters.iter().any(|p| split(p).1 == "ivars");
+    let ranks = match (is_set, has_count) {
+        (true, _) => 1..=1,
+        (false, true) => 0..=MAX_RANK,
+        (false, false) => 0..=0,
+    };
+    let name = |rank| format!("r{rank}_{}", function.symbol);
+    ranks.filter_map(|rank| interface(function, &name(rank), Some(rank))).collect()
+}
+
+/// The type of a parameter, and its name.
+fn split(parameter: &str) -> (&str, &str) {
+    let at = parameter.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let at = at.map_or(0, |at| at + 1);
+    (parameter[..at].trim(), &parameter[at..])
+}
+
+/// A type of C by value, in Fortran.
+fn by_value(c_type: &str) -> Option<&'static str> {
+    Some(match c_type.trim_start_matches("const ").trim() {
+        "int" | "unsigned int" => "integer(c_int)",
+        "long" | "unsigned long" => "integer(c_long)",
+        "long long" | "unsigned long long" => "integer(c_long_long)",
+        "short" | "unsigned short" => "integer(c_short)",
+        "char" | "signed char" | "unsigned char" => "integer(c_signed_char)",
+        "size_t" => "integer(c_size_t)",
+        "ptrdiff_t" => "integer(c_intptr_t)",
+        "int8_t" | "uint8_t" => "integer(c_int8_t)",
+        "int16_t" | "uint16_t" => "integer(c_int16_t)",
+        "int32_t" | "uint32_t" => "integer(c_int32_t)",
+        "int64_t" | "uint64_t" => "integer(c_int64_t)",
+        "float" => "real(c_float)",
+        "double" => "real(c_double)",
+        "long double" => "real(c_long_double)",
+        "shmem_team_t" => "type(shmem_team_t)",
+        "shmem_ctx_t" => "type(shmem_ctx_t)",
+        _ => return None,
+    })
+}
+
+/// Scalars that a routine fills in.
+const RESULTS: [&str; 8] =
+    ["provided", "major", "minor", "new_team", "xaxis_team", "yaxis_team", "ctx", "team"];
+
+/// The declaration of a parameter, and whether it takes any type and rank.
+fn declaration(
+    function: &CFunction,
+    parameter: &str,
+    rank: Option<usize>,
+) -> Option<(String, bool)> {
+    let (c_type, name) = split(parameter);
+    let name = fortran_name(name);
+    let Some(pointee) = c_type.strip_suffix('*').map(str::trim) else {
+        return Some((format!("{}, value :: {name}", by_value(c_type)?), false));
+    };
+    let target = pointee.trim_start_matches("const ").trim();
+    if target.ends_with('*') || target.contains('(') {
+        return None;
+    }
+    if target.ends_with("config_t") {
+        return Some((format!("type(c_ptr), value :: {name}"), false));
+    }
+    if target == "char" && function.type_name.is_empty() {
+        return Some((format!("character(kind=c_char) :: {name}(*)"), false));
+    }
+    if RESULTS.contains(&name.as_str()) {
+        return Some((format!("{}, intent(out) :: {name}", by_value(target)?), false));
+    }
+    let is_element = !function.c_type.is_empty() && target == function.c_type;
+    match rank {
+        Some(rank) if is_element => {
+            let shape = match rank {
+                0 => String::new(),
+                _ => format!("({}*)", "1,".repeat(rank - 1)),
+            };
+            Some((format!("{} :: {name}{shape}", by_value(target)?), false))
+        }
+        Some(_) if target == "uint64_t" => Some((format!("integer(c_int64_t) :: {name}"), false)),
+        _ => Some((format!("type(*), dimension(*) :: {name}"), true)),
+    }
+}
+
+/// Names of C that Fortran takes for something else.
+fn fortran_name(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// The interface of a function under a name of Fortran; `None` if it takes what Fortran has not.
+fn interface(function: &CFunction, name: &str, rank: Option<usize>) -> Option<String> {
+    let result = match function.returns.as_str() {
+        "void" => None,
+        returns if returns.ends_with('*') => Some("type(c_ptr)"),
+        returns => Some(by_value(returns)?),
+    };
+    let mut names = Vec::new();
+    let mut declarations = String::new();
+    let mut any: Vec<String> = Vec::new();
+    for parameter in &function.parameters {
+        let (declaration, takes_any) = declaration(function, parameter, rank)?;
+        let own = fortran_name(split(parameter).1);
+        if takes_any {
+            any.push(own.clone());
+        }
+        names.push(own);
+        writeln!(declarations, "      {declaration}").ok()?;
+    }
+    let kind = if result.is_some() { "function" } else { "subroutine" };
+    let result_clause = result.map_or("", |_| " result(res)");
+    let mut text = wrapped(&format!(
+        "    {kind} {name}({}){result_clause} bind(C, name=\"{}\")",
+        names.join(", "),
+        function.symbol
+    ));
+    text += "      import\n";
+    if !any.is_empty() {
+        let any = any.join(", ");
+        write!(
+            text,
+            "      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {any}\n      !DIR$ IGNORE_TKR {any}\n"
+        )
+        .ok()?;
+    }
+    text += &declarations;
+    if let Some(result) = result {
+        writeln!(text, "      {result} :: res").ok()?;
+    }
+    writeln!(text, "    end {kind}").ok()?;
+    Some(text)
+}
+
+/// A statement on as many lines as it needs.
+fn wrapped(statement: &str) -> String {
+    let mut text = String::new();
+    let mut line = String::new();
+    for word in statement.split_inclusive(' ') {
+        if line.len() + word.len() > LAST_COLUMN {
+            text += &format!("{}&\n", line);
+            line = "        ".to_owned();
+        }
+        line += word;
+    }
+    text + &line + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_split() {
+        assert_eq!(split("const long *source"), ("const long *", "source"));
+        assert_eq!(split("size_t nelems"), ("size_t", "nelems"));
+        assert_eq!(split("void *ptr"), ("void *", "ptr"));
+    }
+
+    #[test]
+    fn no_function_of_the_standard_is_left_out() {
+        let table = SpecTable::read();
+        let left_out: Vec<&str> = table
+            .functions
+            .iter()
+            .filter(|f| has_name(f) && interface(f, &f.symbol, None).is_none())
+            .map(|f| f.symbol.as_str())
+            .collect();
+        // It takes a variable number of arguments, which it ignores.
+        assert_eq!(left_out, ["shmem_pcontrol"]);
+    }
+}

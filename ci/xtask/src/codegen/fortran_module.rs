@@ -3,8 +3,8 @@
 //!
 //! The interfaces bind to the C functions, so the module has no code. A routine by its own name
 //! takes arrays of any type and rank, as C does by pointers; the two directives say so to gfortran
-//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3. Its text is long,
-//! so that it is written where it is installed.
+//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3. Its text is
+//! long, so that it is written where it is installed.
 
 use std::fmt::Write;
 

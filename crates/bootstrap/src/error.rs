@@ -4,7 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use crate::env;
-use crate::proto::{FrameError, MAX_RECORD};
+use crate::proto::FrameError;
+use crate::records::MAX_RECORD;
 
 /// Why a session could not be opened or used.
 #[derive(Debug, thiserror::Error)]

@@ -46,16 +46,22 @@ impl Sender {
 pub(crate) struct Link {
     sender: Arc<Sender>,
     decoder: Decoder,
+    received: u64,
 }
 
 impl Link {
     pub(crate) fn new(stream: UnixStream) -> Link {
         let sender = Arc::new(Sender { stream, turn: Mutex::new(()) });
-        Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER) }
+        Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER), received: 0 }
     }
 
     pub(crate) fn sender(&self) -> &Arc<Sender> {
         &self.sender
+    }
+
+    /// How many bytes have arrived.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     pub(crate) fn send<M: Serialize>(&self, message: &M) -> Result<(), Error> {
@@ -71,7 +77,10 @@ impl Link {
             }
             match (&self.sender.stream).read(&mut bytes) {
                 Ok(0) => return Err(Error::Lost(ErrorKind::UnexpectedEof.into())),
-                Ok(nbytes) => self.decoder.push(&bytes[..nbytes]),
+                Ok(nbytes) => {
+                    self.received += nbytes as u64;
+                    self.decoder.push(&bytes[..nbytes]);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::Lost(error)),
             }

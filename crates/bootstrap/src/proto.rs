@@ -12,12 +12,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::NodeMap;
+use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 
 /// Version of the protocol, in every frame. It changes whenever a message does.
 pub const VERSION: u8 = rushmem_wire::JOB.version;
-
-/// Most bytes that one PE contributes to an exchange.
-pub const MAX_RECORD: usize = 64 * 1024;
 
 /// Most bytes of a message that is printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;
@@ -26,13 +24,22 @@ pub const MAX_MESSAGE: usize = 8 * 1024;
 pub const MAX_FROM_PE: usize = MAX_RECORD + 64;
 
 /// Largest body a PE takes from its launcher.
-pub const MAX_FROM_LAUNCHER: usize = 256 * 1024 * 1024;
+pub const MAX_FROM_LAUNCHER: usize = MAX_RECORDS;
 
 /// Bytes that a [`Decoder`] keeps for what comes next.
 const KEPT: usize = 32 * 1024;
 
 /// Bytes in front of a body.
 const HEADER: usize = 5;
+
+/// Who gets the records of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Receivers {
+    /// Every PE.
+    All,
+    /// The first PE of each node, which keeps them for the others.
+    FirstOfNode,
+}
 
 /// A message of a PE to its launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +53,8 @@ pub enum FromPe {
     Exchange {
         /// Number of the exchange, counted from 0.
         round: u32,
+        /// Who gets the records; all PEs say the same.
+        to: Receivers,
         /// The record, at most [`MAX_RECORD`] bytes.
         record: Vec<u8>,
     },
@@ -98,8 +107,8 @@ pub enum FromLauncher {
     Gathered {
         /// Number of the exchange.
         round: u32,
-        /// The record of every PE, by PE.
-        records: Vec<Vec<u8>>,
+        /// The record of every PE.
+        records: Records,
     },
 }
 

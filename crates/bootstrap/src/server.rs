@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, signal_name};
 use crate::nodes::NodeMap;
-use crate::proto::{self, Decoder, FromLauncher, FromPe};
+use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
 
 /// What the launcher has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,10 @@ pub enum Decision {
         /// The whole frame.
         frame: Arc<[u8]>,
     },
-    /// Send this frame to every PE.
+    /// Send this frame to many PEs.
     SendAll {
+        /// To which.
+        to: Receivers,
         /// The whole frame.
         frame: Arc<[u8]>,
     },
@@ -94,6 +96,8 @@ pub struct Server {
     pes: Vec<PeState>,
     round: u32,
     records: u32,
+    /// Who gets the records of the exchange in flight.
+    to: Receivers,
     initialized: u32,
     status: i32,
     /// The first PE that failed.
@@ -135,6 +139,7 @@ impl Server {
             pes,
             round: 0,
             records: 0,
+            to: Receivers::All,
             initialized: 0,
             status: 0,
             failed: None,
@@ -323,12 +328,14 @@ impl Server {
                     self.name(pe)
                 )),
             )),
-            (Phase::Running, FromPe::Exchange { round, record }) => {
-                if round != self.round || self.pes[index].record.replace(record).is_some() {
+            (Phase::Running, FromPe::Exchange { round, to, record }) => {
+                let is_other = round != self.round || self.records > 0 && to != self.to;
+                if is_other || self.pes[index].record.replace(record).is_some() {
                     decisions.extend(self.violation(pe, "an exchange out of turn"));
                     return;
                 }
                 self.records += 1;
+                self.to = to;
                 decisions.extend(self.left_behind());
                 self.gather(decisions);
             }
@@ -362,7 +369,8 @@ impl Server {
         }
         let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
         let gathered = FromLauncher::Gathered { round: self.round, records };
-        decisions.push(Decision::SendAll { frame: proto::encode(&gathered).into() });
+        let frame = proto::encode(&gathered).into();
+        decisions.push(Decision::SendAll { to: self.to, frame });
         self.round = self.round.wrapping_add(1);
         self.records = 0;
     }

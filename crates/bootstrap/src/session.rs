@@ -14,7 +14,8 @@ use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
 use crate::managed::{self, Ender, Managed, Manager};
 use crate::nodes::NodeMap;
-use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, MAX_RECORD};
+use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers};
+use crate::records::{MAX_RECORD, Records};
 
 /// One PE's membership in its job.
 #[derive(Debug)]
@@ -122,28 +123,48 @@ impl JobSession {
     }
 
     /// Gives `record` to every PE and waits for theirs; collective over the whole job. The result
-    /// is indexed by PE and holds this PE's own record too.
+    /// holds this PE's own record too.
     ///
     /// # Errors
     /// When the record exceeds [`MAX_RECORD`] bytes or the launcher is gone.
-    pub fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    pub fn exchange(&mut self, record: &[u8]) -> Result<Records, Error> {
+        let records = self.exchange_to(Receivers::All, record)?;
+        records.ok_or(Error::Unexpected("the records of another exchange"))
+    }
+
+    /// As [`JobSession::exchange`], but only the first PE of each node gets the records, and waits
+    /// for them. The others get `None`; their next exchange must come after that of the first PE.
+    ///
+    /// # Errors
+    /// As [`JobSession::exchange`].
+    pub fn exchange_to_first(&mut self, record: &[u8]) -> Result<Option<Records>, Error> {
+        self.exchange_to(Receivers::FirstOfNode, record)
+    }
+
+    fn exchange_to(&mut self, to: Receivers, record: &[u8]) -> Result<Option<Records>, Error> {
         if record.len() > MAX_RECORD {
             return Err(Error::RecordTooLarge { nbytes: record.len() });
         }
-        rushmem_log::debug!(nbytes = record.len(), "exchanges records with all PEs");
+        rushmem_log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
+        let receives = to == Receivers::All || self.local_id() == 0;
         let link = match &mut self.job {
-            Membership::Alone => return Ok(vec![record.to_vec()]),
-            Membership::Managed(managed) => return managed.exchange(record),
+            Membership::Alone => return Ok(Some(std::iter::once(record.to_vec()).collect())),
+            Membership::Managed(managed) => return managed.exchange(to, record),
             Membership::Oshrun(link) => link,
         };
-        link.send(&FromPe::Exchange { round: self.round, record: record.to_vec() })?;
+        let round = self.round;
+        link.send(&FromPe::Exchange { round, to, record: record.to_vec() })?;
+        self.round = round.wrapping_add(1);
+        if !receives {
+            return Ok(None);
+        }
         match link.receive()? {
-            FromLauncher::Gathered { round, records }
-                if round == self.round && records.len() == self.nodes.n_pes() as usize =>
+            FromLauncher::Gathered { round: of, records }
+                if of == round && records.n_pes() == self.nodes.n_pes() =>
             {
-                rushmem_log::trace!(round, "has the records of all PEs");
-                self.round = self.round.wrapping_add(1);
-                Ok(records)
+                let received = link.received();
+                rushmem_log::trace!(round, received, "has the records of all PEs");
+                Ok(Some(records))
             }
             FromLauncher::Gathered { .. } => {
                 Err(Error::Unexpected("the records of another exchange"))

@@ -60,6 +60,24 @@ macro_rules! trace {
     ($($what:tt)+) => { $crate::event!(TRACE, $($what)+) };
 }
 
+/// Whether an event of this level is wanted where this is called, for what must be known before.
+#[macro_export]
+macro_rules! is_wanted {
+    ($level:ident) => {
+        $crate::is_on($crate::Level::$level)
+            && $crate::are_taken(|| $crate::tracing::enabled!($crate::Level::$level))
+    };
+}
+
+/// Whether someone takes the events for which `enabled` is true; [`is_wanted`] calls this.
+pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
+    let taken = AtomicBool::new(false);
+    report(|| {
+        taken.fetch_or(enabled(), Ordering::Relaxed);
+    });
+    taken.into_inner()
+}
+
 /// Whether events of this level may be wanted.
 #[inline]
 pub fn is_on(level: Level) -> bool {

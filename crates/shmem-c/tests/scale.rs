@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Job, Outcome, compile, prefix, program};
+use testkit::{Job, Outcome, absent, compile, prefix, program};
 
 fn example(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
@@ -114,6 +114,41 @@ fn the_library_registers_little_memory_of_its_own() {
         assert_eq!(nbytes.len(), n, "one for each PE: {outcome}");
         let allowed = (1 << 20) + 200 * n;
         assert!(nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed), "{nbytes:?}");
+    }
+}
+
+/// What each PE has received from `oshrun` while it joined a job on 16 nodes over this transport.
+fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
+    let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
+    let nodes = job.env("SHMEM_VIRTUAL_NODES", 16).env("SHMEM_TRANSPORT", transport);
+    let job = nodes.env("SHMEM_SYMMETRIC_SIZE", "2M").env("SHMEM_DEBUG", "bootstrap=trace");
+    let outcome = job.timeout(Duration::from_secs(180)).run();
+    if outcome.stderr.contains("which cannot be used here") {
+        absent(format!("{transport} is not here"));
+    }
+    outcome.assert_ok(n);
+    let mut received = vec![0; n];
+    for line in outcome.stderr.lines().filter(|line| line.contains("has the records of all PEs")) {
+        let number = |name: &str| -> usize {
+            let found = line.split([' ', ',']).find_map(|word| word.strip_prefix(name));
+            found.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {line}"))
+        };
+        let pe = &mut received[number("pe=")];
+        *pe = number("received=").max(*pe);
+    }
+    received
+}
+
+/// The first PE of a machine gets the addresses of all PEs. What the others get is as much in a job
+/// of 32 PEs as in one of 512.
+#[test]
+fn what_a_pe_receives_at_its_start_does_not_grow_with_the_job() {
+    for (transport, sizes) in [("tcp", [32, 512]), ("ucx", [16, 48]), ("ofi", [16, 48])] {
+        let [few, many] = sizes.map(|n| received_at_start(n, transport));
+        let most = |received: &[usize]| *received[1..].iter().max().expect("several PEs");
+        assert!(many.iter().all(|&nbytes| nbytes > 0), "{transport}: {many:?}");
+        assert!(most(&many) <= most(&few) + 100, "{transport}: {} {}", most(&few), most(&many));
+        assert!(many[0] <= most(&many) + 250 * many.len(), "{transport}: {}", many[0]);
     }
 }
 

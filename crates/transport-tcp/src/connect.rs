@@ -18,8 +18,6 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Longest limit of an attempt, with a peer whose host answers for it.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
-/// Rounds over all addresses that were refused at once: no PE is there.
-const ROUNDS: u32 = 8;
 /// Pause after the first round; it doubles.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause.
@@ -32,6 +30,20 @@ pub(crate) enum ConnectRefusal {
     Own(String),
     /// The peer, or the path to it.
     Peer(String),
+}
+
+impl ConnectRefusal {
+    /// With what this PE has tried.
+    fn after(self, me: Pe, attempts: u32, tried: Duration) -> ConnectRefusal {
+        match self {
+            ConnectRefusal::Own(why) => ConnectRefusal::Own(why),
+            ConnectRefusal::Peer(why) => ConnectRefusal::Peer(format!(
+                "{why}; PE {me} has tried {attempts} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT to a longer \
+                 time",
+                tried.as_secs_f64()
+            )),
+        }
+    }
 }
 
 /// Why an attempt failed.
@@ -52,6 +64,7 @@ impl ConnectFailure {
         )
     }
 
+    /// Why there is no connection after attempts at this address and at others.
     fn refusal(&self, at: SocketAddr) -> ConnectRefusal {
         match self {
             ConnectFailure::Socket(error) if ran_out(error) => {
@@ -114,16 +127,17 @@ pub(crate) fn connect(
     tuning: &Tuning,
     may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, ConnectRefusal> {
-    let deadline = Instant::now() + tuning.connect_limit;
+    let begun = Instant::now();
     let order = found::by_route(&address.sockets);
     let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
     let mut why = ConnectRefusal::Peer(no_route);
     let mut pause = PAUSE;
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
-    let mut rounds = 0;
-    while rounds < ROUNDS {
+    let mut attempts = 0;
+    loop {
         let (mut silent, mut hung_up) = (false, false);
         for &socket in &order {
+            attempts += 1;
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(Some(stream)) => {
                     rushmem_log::debug!(peer = target.0, "connected to {socket}");
@@ -149,17 +163,17 @@ pub(crate) fn connect(
             limit = LONGEST_ATTEMPT.min(limit * 2);
             continue;
         }
-        if Instant::now() >= deadline {
-            return Err(why);
-        }
         // One that hangs up is there. It may lack descriptors, and says so itself if that does not
         // change.
-        rounds += u32::from(!hung_up);
+        let longest = if hung_up { tuning.connect_limit } else { tuning.refusal_limit };
+        let tried = begun.elapsed();
+        if tried >= longest {
+            return Err(why.after(me, attempts, tried));
+        }
         limit = limit.max(ATTEMPT);
         std::thread::sleep(pause);
         pause = LONGEST_PAUSE.min(pause * 2);
     }
-    Err(why)
 }
 
 fn attempt(
@@ -221,6 +235,35 @@ mod tests {
             let tried = attempt([7; 32], Pe(1), Pe(0), socket, LONGEST_ATTEMPT, &Tuning::default());
             tried.expect_err("nobody lets it in").to_string()
         })
+    }
+
+    /// Nobody listens on a port that is taken.
+    #[test]
+    fn a_refused_peer_is_tried_again_with_pauses() {
+        use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+        let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+        let at = SocketAddr::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
+        let address = Address { host: "a".to_owned(), sockets: vec![at] };
+        let tuning = |refusal, connect| Tuning {
+            refusal_limit: Duration::from_secs(refusal),
+            connect_limit: Duration::from_secs(connect),
+            ..Tuning::default()
+        };
+        let refused = |tuning: &Tuning, may_stop: &dyn Fn() -> bool| {
+            let tried = connect([7; 32], Pe(1), Pe(0), &address, tuning, may_stop);
+            let Err(ConnectRefusal::Peer(why)) = tried else { panic!("{tried:?}") };
+            why
+        };
+        let why = refused(&tuning(1, 30), &|| false);
+        for words in ["refused", "PE 1 has tried ", " times within 1.", "SHMEM_HOST_LIMIT"] {
+            assert!(why.contains(words), "{words}: {why}");
+        }
+        let rounds = std::cell::Cell::new(0);
+        let stops_late = || rounds.replace(rounds.get() + 1) == 10;
+        let late = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), stops_late);
+        assert!(matches!(late, Ok(None)), "{late:?}");
+        assert_eq!(rounds.get(), 11);
     }
 
     #[test]

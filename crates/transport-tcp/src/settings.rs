@@ -59,6 +59,9 @@ pub struct Tuning {
     pub refuse_limit: Duration,
     /// How long connecting to a peer may take.
     pub connect_limit: Duration,
+    /// How long a peer is tried whose host refuses: where many PEs connect at once, some attempts
+    /// fail.
+    pub refusal_limit: Duration,
     /// How long a peer's host may be silent when it owes an answer.
     pub silence_limit: Duration,
     /// How often it is looked whether one is.
@@ -78,6 +81,7 @@ impl Default for Tuning {
             handshake_limit: Duration::from_secs(5),
             refuse_limit: Duration::from_secs(10),
             connect_limit: Duration::from_secs(30),
+            refusal_limit: Duration::from_secs(6),
             silence_limit: Duration::from_secs(6),
             round: Duration::from_millis(500),
         }
@@ -87,8 +91,10 @@ impl Default for Tuning {
 impl Tuning {
     /// For a job that has to have ended within `limit` after a host fell silent.
     pub fn within(limit: Duration) -> Tuning {
-        let silence_limit = limit * 3 / 5;
-        Tuning { silence_limit, connect_limit: limit, round: limit / 20, ..Tuning::default() }
+        let most = limit * 3 / 5;
+        let (silence_limit, refusal_limit) = (most, most);
+        let (connect_limit, round) = (limit, limit / 20);
+        Tuning { silence_limit, refusal_limit, connect_limit, round, ..Tuning::default() }
     }
 
     /// So small that everything waits for everything, for tests.

@@ -15,15 +15,17 @@ const fn format(name: &'static str, version: u8) -> Format {
 }
 
 /// Frames between PEs, daemons and `oshrun`.
-pub const JOB: Format = format("job protocol", 4);
+pub const JOB: Format = format("job protocol", 5);
 /// What each PE sends to all others when it joins the job.
-pub const RECORD: Format = format("record of a PE", 9);
+pub const RECORD: Format = format("record of a PE", 10);
 /// What a PE is doing, for those that explain why a job hangs.
 pub const STATUS: Format = format("status of a PE", 3);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
-pub const STEP: Format = format("step of opening a transport", 3);
+pub const STEP: Format = format("step of opening a transport", 4);
+/// How a PE is reached, for the first PE of each node.
+pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
 /// What each PE has counted, for PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.

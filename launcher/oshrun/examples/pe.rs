@@ -144,7 +144,7 @@ impl Pe {
             |pe: u32| format!("round {round} of PE {pe}").repeat(pe as usize + 1).into_bytes();
         let session = self.session();
         let records = session.exchange(&record(session.pe())).expect("exchange");
-        assert_eq!(records, (0..session.n_pes()).map(record).collect::<Vec<_>>());
+        assert_eq!(records, (0..session.n_pes()).map(record).collect());
     }
 
     /// Each PE writes a byte to the node's memory, and reads those of all PEs of its node.

@@ -416,9 +416,9 @@ impl Job {
         for decision in decisions {
             match decision {
                 Decision::Send { pe, frame } => self.subtree.send(pe, frame),
-                Decision::SendAll { frame } => {
+                Decision::SendAll { to, frame } => {
                     self.timings.exchanged();
-                    self.subtree.send_all(&frame);
+                    self.subtree.send_all(to, &frame);
                 }
                 Decision::Warn { message } => {
                     self.progress_line.clear();

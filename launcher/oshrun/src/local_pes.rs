@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use rushmem_bootstrap::Exit;
+use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
@@ -131,9 +132,13 @@ impl LocalPes {
         }
     }
 
-    /// Sends a frame to all PEs that were started here.
-    pub fn send_all(&self, frame: &Arc<[u8]>) {
-        self.sockets.iter().flatten().for_each(|socket| socket.send(frame.clone()));
+    /// Sends a frame to those PEs that were started here.
+    pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
+        let n_pes = match to {
+            Receivers::All => self.sockets.len(),
+            Receivers::FirstOfNode => usize::from(self.first == self.first_of_node),
+        };
+        self.sockets.iter().take(n_pes).flatten().for_each(|socket| socket.send(frame.clone()));
     }
 
     /// Sends a piece of input to PE 0, if it is here; an empty piece ends the input.

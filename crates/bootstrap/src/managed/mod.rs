@@ -32,6 +32,8 @@ use crate::env;
 use crate::error::Error;
 use crate::inherited;
 use crate::nodes::NodeMap;
+use crate::proto::Receivers;
+use crate::records::Records;
 pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
 use node_key::NodeKey;
@@ -174,8 +176,12 @@ impl Managed {
         self.manager.ender()
     }
 
-    /// Everybody's record, by PE.
-    pub(crate) fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    /// Everybody's record, on the PEs that are to get them.
+    pub(crate) fn exchange(
+        &mut self,
+        to: Receivers,
+        record: &[u8],
+    ) -> Result<Option<Records>, Error> {
         let gathered = self.node_peers.gather(record)?;
         let whole = match gathered {
             Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
@@ -187,18 +193,22 @@ impl Managed {
                 None
             }
         };
-        let whole = self.node_peers.spread(whole)?;
+        let whole = match to {
+            Receivers::All => Some(self.node_peers.spread(whole)?),
+            Receivers::FirstOfNode => whole,
+        };
         rushmem_log::trace!(round = self.round, "has the records of all PEs");
         self.round = self.round.wrapping_add(1);
-        if whole.len() == self.nodes.n_pes() as usize {
-            Ok(whole)
-        } else {
-            Err(Error::Unexpected("the records of another job"))
+        match &whole {
+            Some(whole) if whole.n_pes() != self.nodes.n_pes() => {
+                Err(Error::Unexpected("the records of another job"))
+            }
+            _ => Ok(whole),
         }
     }
 
     /// As the first PE of a node: its records against those of the other nodes.
-    fn exchange_nodes(&mut self, ours: &Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+    fn exchange_nodes(&mut self, ours: &Records) -> Result<Records, Error> {
         let key = format!("rushmem-{}-", self.round);
         let me = self.manager.pe();
         let bytes = postcard::to_stdvec(ours).expect("plain data and memory does not refuse");
@@ -211,21 +221,25 @@ impl Managed {
                 ours.clone()
             } else {
                 let bytes = self.manager.get(pes[0], &format!("{key}{}", pes[0]))?;
-                postcard::from_bytes::<Vec<Vec<u8>>>(&bytes)
+                postcard::from_bytes::<Records>(&bytes)
                     .ok()
-                    .filter(|records| records.len() == pes.len())
+                    .filter(|records| records.n_pes() as usize == pes.len())
                     .ok_or(Error::Unexpected("records that cannot be read"))?
             };
-            for (pe, record) in pes.into_iter().zip(records) {
-                whole[pe as usize] = record;
+            for (pe, record) in pes.into_iter().zip(records.iter()) {
+                whole[pe as usize].clone_from(record);
             }
         }
-        Ok(whole)
+        Ok(whole.into_iter().collect())
     }
 
     /// Waits until every PE of the job has called it.
     pub(crate) fn barrier(&mut self) -> Result<(), Error> {
-        if self.nodes.n_nodes() > 1 { self.manager.fence() } else { self.exchange(&[]).map(drop) }
+        if self.nodes.n_nodes() > 1 {
+            self.manager.fence()
+        } else {
+            self.exchange(Receivers::All, &[]).map(drop)
+        }
     }
 
     /// The last finalize is done.

@@ -11,14 +11,15 @@ use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
 use crate::nodes::NodeMap;
+use crate::records::Records;
 
 /// A message between the first PE of a node and another one.
 #[derive(Debug, Serialize, Deserialize)]
 enum NodeMessage {
     /// To the first: this PE's part of a gather.
     Part(Vec<u8>),
-    /// From the first: the parts of all.
-    Whole(Vec<Vec<u8>>),
+    /// From the first: the records of all.
+    Whole(Records),
     /// From the first: the job has several nodes, so that the manager is needed to know them.
     Several(bool),
     /// From the first: who shares a node with whom.
@@ -67,7 +68,7 @@ impl NodePeers {
     }
 
     /// Gives the first PE the parts of all PEs in their order, and the others nothing.
-    pub(crate) fn gather(&mut self, part: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    pub(crate) fn gather(&mut self, part: &[u8]) -> Result<Option<Records>, Error> {
         match &mut self.seat {
             Seat::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
@@ -77,7 +78,7 @@ impl NodePeers {
                         _ => return Err(Error::Unexpected("a message of another PE of the node")),
                     }
                 }
-                Ok(Some(parts))
+                Ok(Some(parts.into_iter().collect()))
             }
             Seat::Other { first, link } => {
                 send(*first, link, &NodeMessage::Part(part.to_vec()))?;
@@ -86,8 +87,8 @@ impl NodePeers {
         }
     }
 
-    /// Gives all PEs the parts that the first PE has; `whole` is some there and none elsewhere.
-    pub(crate) fn spread(&mut self, whole: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Error> {
+    /// Gives all PEs the records that the first PE has; `whole` is some there and none elsewhere.
+    pub(crate) fn spread(&mut self, whole: Option<Records>) -> Result<Records, Error> {
         match self.share(whole.map(NodeMessage::Whole))? {
             NodeMessage::Whole(parts) => Ok(parts),
             _ => Err(Error::Unexpected("a message of another PE of the node")),

@@ -6,8 +6,12 @@ use proptest::prelude::*;
 fn message() -> impl Strategy<Value = FromPe> {
     prop_oneof![
         any::<u32>().prop_map(|pid| FromPe::Hello { pid }),
-        (any::<u32>(), prop::collection::vec(any::<u8>(), 0..300))
-            .prop_map(|(round, record)| FromPe::Exchange { round, record }),
+        (any::<u32>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..300)).prop_map(
+            |(round, all, record)| {
+                let to = if all { Receivers::All } else { Receivers::FirstOfNode };
+                FromPe::Exchange { round, to, record }
+            }
+        ),
         Just(FromPe::Finalized),
         Just(FromPe::Resumed),
         Just(FromPe::Unfinalized),
@@ -104,6 +108,7 @@ fn errors_are_named_and_stay() {
 
 #[test]
 fn the_largest_record_fits_its_limit() {
-    let frame = encode(&FromPe::Exchange { round: u32::MAX, record: vec![255; MAX_RECORD] });
+    let (round, to) = (u32::MAX, Receivers::FirstOfNode);
+    let frame = encode(&FromPe::Exchange { round, to, record: vec![255; MAX_RECORD] });
     assert!(frame.len() - HEADER <= MAX_FROM_PE);
 }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::{MAX_RECORD, encode};
+use crate::proto::encode;
+use crate::records::MAX_RECORD;
 
 /// A job of `n_pes` silent PEs with pids 100, 101, ...
 fn job(n_pes: u32) -> Server {
@@ -47,7 +48,7 @@ fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
 #[track_caller]
 fn sent(decisions: &[Decision]) -> FromLauncher {
     match decisions {
-        [Decision::SendAll { frame }] => decoded(frame),
+        [Decision::SendAll { to: Receivers::All, frame }] => decoded(frame),
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +64,7 @@ fn assert_ends<'a>(
 }
 
 fn exchange(round: u32, record: &[u8]) -> FromPe {
-    FromPe::Exchange { round, record: record.to_vec() }
+    FromPe::Exchange { round, to: Receivers::All, record: record.to_vec() }
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn exchanges_gather_by_pe() {
                     assert_eq!(decisions, []);
                     continue;
                 }
-                let records: Vec<_> = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
+                let records = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
                 assert_eq!(sent(&decisions), FromLauncher::Gathered { round, records });
             }
         }
@@ -232,7 +233,7 @@ fn an_init_after_finalize_is_collective_too() {
     (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
     (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Resumed), []));
     assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
-    let records = [b"x", b"y"].map(|record| record.to_vec()).to_vec();
+    let records = [b"x", b"y"].map(|record| record.to_vec()).into_iter().collect();
     assert_eq!(
         sent(&say(&mut server, 1, &exchange(0, b"y"))),
         FromLauncher::Gathered { round: 0, records }

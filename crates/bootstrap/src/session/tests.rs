@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::thread;
 
 use super::*;
@@ -39,8 +39,9 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
                     Decision::Send { pe, frame } => {
                         (&pairs[pe as usize]).write_all(&frame).expect("a PE reads")
                     }
-                    Decision::SendAll { frame } => pairs
+                    Decision::SendAll { to, frame } => pairs
                         .iter()
+                        .take(if to == Receivers::All { pairs.len() } else { 1 })
                         .for_each(|mut pair| pair.write_all(&frame).expect("a PE reads")),
                     ended => {
                         end = Some(ended);
@@ -58,12 +59,16 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
 #[test]
 fn exchanges_and_barriers() {
     for n_pes in [1_u32, 2, 3, 4, 8, 12] {
+        let met = Barrier::new(n_pes as usize);
         let end = job(n_pes, |mut session| {
             assert_eq!((session.n_pes(), session.local_id()), (n_pes, session.pe()));
             for round in 0..20_u8 {
                 let record = |pe: u32| vec![round; 40 * pe as usize];
                 let records = session.exchange(&record(session.pe())).expect("records");
-                assert_eq!(records, (0..n_pes).map(record).collect::<Vec<_>>());
+                assert_eq!(records, (0..n_pes).map(record).collect());
+                let to_first = session.exchange_to_first(&record(session.pe())).expect("records");
+                assert_eq!(to_first, (session.pe() == 0).then_some(records));
+                met.wait();
                 session.barrier().expect("barrier");
             }
             session.finalized().expect("finalized");
@@ -79,7 +84,7 @@ fn exchanges_and_barriers() {
 fn the_largest_records_pass() {
     let end = job(3, |mut session| {
         let records = session.exchange(&vec![session.pe() as u8; MAX_RECORD]).expect("records");
-        assert!((0..3).all(|pe: u8| records[pe as usize] == vec![pe; MAX_RECORD]));
+        assert!((0..3).all(|pe| records[pe] == vec![pe as u8; MAX_RECORD]));
         let refused = session.exchange(&vec![0; MAX_RECORD + 1]).expect_err("too large");
         assert!(refused.to_string().contains("65537"), "{refused}");
         session.finalized().expect("finalized");
@@ -129,7 +134,8 @@ fn alone_there_is_nobody_to_ask() {
         (session.pe(), session.n_pes(), session.local_id(), session.nodes().n_nodes()),
         (0, 1, 0, 1)
     );
-    assert_eq!(session.exchange(b"me").expect("alone"), [b"me"]);
+    assert!(session.exchange(b"me").expect("alone").iter().eq([b"me"]));
+    assert!(session.exchange_to_first(b"me").expect("alone").is_some());
     assert!(session.take_node_memory().is_none());
     session.finalized().expect("no launcher");
     assert!(!session.aborter().global_exit(0));

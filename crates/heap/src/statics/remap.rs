@@ -75,7 +75,7 @@ impl Statics {
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
         let page = page();
         let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
-        let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
+        let slot = self.slot(local).ok_or(NotRemapped::TooLarge)?;
         let at = slot + StaticSlots::shift(self);
         self.check(at + self.nbytes() as u64)?;
         let kept = claim(memory, local)?;
@@ -99,6 +99,12 @@ impl Statics {
         moved?;
         prepared.arm();
         Ok(Remapped { at })
+    }
+
+    /// Where in the memory of a node the PE with number `local` on it has room for these static
+    /// data, if there is such room.
+    pub fn slot(&self, local: u32) -> Option<u64> {
+        StaticSlots::of(self)?.start(local)
     }
 
     fn check(&self, end: u64) -> Result<(), NotRemapped> {

@@ -217,16 +217,13 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe with `number`, for the life of the process. If others will use it, they get the
-    /// permission to.
-    pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
+    /// A probe with `number`, for the life of the process, which others get the permission to use.
+    pub(crate) fn new(number: [u8; 32]) -> Probe {
         static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
         let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);
-        if leave {
-            // SAFETY: asks for leave that other processes of this user may have anyway. Where no
-            // module of the kernel withholds it, there is nothing to ask for.
-            unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
-        }
+        // SAFETY: asks for leave that other processes of this user may have anyway. Where no module
+        // of the kernel withholds it, there is nothing to ask for.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
         Probe {
             pid: std::process::id() as i32,
             address: std::ptr::from_ref(both).expose_provenance(),

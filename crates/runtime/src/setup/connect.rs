@@ -20,12 +20,13 @@ use crate::net::cma;
 use crate::net::endpoints;
 use crate::net::network::{self, Callbacks, ProcessHost};
 use crate::sync::{flags, status};
+use rushmem_bootstrap::Records;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
     device,
 };
-use rushmem_wire::{Format, OFFER, STEP, decode, encode};
+use rushmem_wire::{ANNOUNCED, Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -85,7 +86,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         return;
     }
     let offer = offer(&job.settings, &providers);
-    let offers: Vec<Offer> = exchange(call, job, OFFER, &offer).collect();
+    let offers: Vec<Offer> = exchange(call, job, OFFER, &offer).iter().cloned().collect();
     let agreed = agree(&providers, &offers).unwrap_or_else(|why| fail!(call, "{why}"));
     let Selection { candidates, mut passed_over } = agreed;
     let (mut candidates, not_tried) = (candidates.into_iter(), passed_over.len());
@@ -173,53 +174,46 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     offer
 }
 
-/// Send data to all PEs, and receive theirs, in their order.
+/// Send data to all PEs, and receive theirs.
 fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
     format: Format,
     own: &T,
-) -> impl Iterator<Item = T> {
-    let records = match job.session().exchange(&encode(format, own)) {
-        Ok(records) => records,
+) -> Records<T> {
+    match job.session().exchange(&encode(format, own)) {
+        Ok(records) => decoded(call, format, records),
         Err(error) => fail!(call, "{error}"),
-    };
-    (0..).zip(records).map(move |(pe, bytes)| match decode(format, &bytes) {
-        Ok(record) => record,
+    }
+}
+
+/// The data that PEs have sent.
+fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
+    match records.try_map(|bytes| decode(format, &bytes)) {
+        Ok(records) => records,
         // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
         // installation.
-        Err(error) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
-    })
+        Err((pe, error)) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
+    }
 }
 
-/// The outcome of a step on one PE: what it sends to all, or why it failed.
-type StepResult<T> = Result<T, String>;
+/// The outcome of a step on one PE, with why it failed.
+type StepResult = Result<(), String>;
 
-/// End a step on all PEs; `each` gets what they send, in their order.
-///
-/// # Errors
-/// When some PEs failed; which ones, and why.
-fn together<T: Serialize + DeserializeOwned>(
-    call: Call,
-    job: &Job,
-    own: &StepResult<T>,
-    mut each: impl FnMut(T),
-) -> Result<(), String> {
-    let steps = exchange(call, job, STEP, own);
-    let outcomes: Vec<StepResult<()>> = steps.map(|step| step.map(&mut each)).collect();
-    complaint(&outcomes).map_or(Ok(()), Err)
-}
-
-/// The own result, once all PEs have succeeded.
+/// End a step on all PEs. The own result, once all have succeeded.
 ///
 /// # Errors
 /// When some PEs failed; which ones, and why.
 fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
-    let (has, own) = match own {
+    let (has, own): (_, StepResult) = match own {
         Ok(has) => (Some(has), Ok(())),
         Err(why) => (None, Err(why)),
     };
-    together(call, job, &own, drop)?;
+    let outcomes = exchange(call, job, STEP, &own);
+    if outcomes.position(StepResult::is_err).is_some() {
+        let each: Vec<StepResult> = outcomes.iter().cloned().collect();
+        complaint(&each).map_or(Ok(()), Err)?;
+    }
     Ok(has.expect("a failure here was returned above"))
 }
 
@@ -263,24 +257,21 @@ fn first_that_works(
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
     let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
-    let (transport, own) = match prepare(job, provider, amos, &host) {
-        Ok(OpenTransport { transport, announced }) => (Some(transport), Ok(announced)),
-        Err(why) => (None, Err(why.to_string())),
-    };
+    let prepared = prepare(job, provider, amos, &host).map_err(|error| error.to_string());
+    let OpenTransport { mut transport, announced } = on_all(call, job, prepared)?;
     // One PE of a machine keeps it for all.
-    let (publishes, mut records) = (job.session().local_id() == 0, Vec::new());
-    together(call, job, &own, |announced: Announced| {
-        records.extend(publishes.then_some(announced))
-    })?;
-    if publishes {
-        let bytes = Directory::encode(records.iter().map(Announced::record));
-        // SAFETY: transports that read what was published before are closed on all PEs that are at
-        // this step.
-        unsafe { job.memory.publish(&bytes) };
+    match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
+        Ok(Some(records)) => {
+            let records: Records<Announced> = decoded(call, ANNOUNCED, records);
+            let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
+            // SAFETY: transports that read what was published before are closed on all PEs that are
+            // at this step.
+            unsafe { job.memory.publish(&bytes) };
+        }
+        Ok(None) => {}
+        Err(error) => fail!(call, "{error}"),
     }
-    drop(records);
     let directory = Arc::new(Directory::new(job.memory.published()));
-    let mut transport = transport.expect("a failure here was returned above");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
     let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
     host.set_chosen();

@@ -26,12 +26,13 @@ use crate::sync::flags::{self, FlagArea};
 use crate::sync::status;
 use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
-use rushmem_bootstrap::{JobSession, NodeMap, Protocol};
+use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
+use std::convert::Infallible;
 use std::sync::Mutex;
 
 /// Joins the job that the environment and the launcher name.
@@ -136,7 +137,10 @@ impl Identified {
         let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
         let pages =
             self.layout.and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
-        let statics_at = statics::at();
+        let is_launched = self.session.is_launched();
+        let statics_in_slot =
+            statics::at().zip(statics::own().slot(self.local)).map(|(at, slot)| at - slot);
+        let is_apart = is_launched && statics_in_slot.is_none();
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
@@ -146,35 +150,33 @@ impl Identified {
             forced: algorithms::forced(&self.algorithms),
             tuned: algorithms::tuned(&self.algorithms),
             stack: record::stack(),
-            secret,
+            secret: (is_apart || self.me == Pe(0)).then_some(secret),
             cpus: cpus::usable(),
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
-            statics_at,
-            statics_start: statics::own().start(),
+            statics_in_slot,
+            statics_start: (is_apart || addresses::are_shown()).then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
-            probe: Probe::new(secret, statics_at.is_none() && self.session.is_launched()),
+            probe: is_apart.then(|| Probe::new(secret)),
         };
         let records = match self.session.exchange(&own.encode()) {
             Ok(records) => records,
             Err(error) => fail!(call, "{error}"),
         };
-        let records = (0..).zip(&records).map(|(pe, bytes)| match StartupRecord::decode(bytes) {
-            Ok(record) => record,
+        let records = match records.try_map(|bytes| StartupRecord::decode(&bytes)) {
+            Ok(records) => records,
             // Cause: the PEs run different versions of the library. Remedy: give all hosts the same
             // installation.
-            Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
-        });
-        let mut records: Vec<StartupRecord> = records.collect();
+            Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
+        };
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
-        if !records.iter().all(|record| threads(record) == threads(&own)) {
+        if records.position(|record| threads(record) != threads(&own)).is_some() {
             // Some PEs have reserved memory for larger areas than others.
             self.lay_out(false);
-            records.iter_mut().for_each(|record| {
-                record.reserved.clear();
-                record.reserved_pages = None;
-            });
+            let without =
+                |record| StartupRecord { reserved: Vec::new(), reserved_pages: None, ..record };
+            let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(without(record)));
             return Exchanged { identified: self, reserved: Vec::new(), pages: None, records };
         }
         let pages = self.share(pages, &records);
@@ -185,13 +187,11 @@ impl Identified {
     fn share(
         &mut self,
         own: Option<ReservedPages>,
-        records: &[StartupRecord],
+        records: &Records<StartupRecord>,
     ) -> Option<ReservedPages> {
-        if records.iter().all(|record| record.reserved_pages.is_none()) {
-            return None;
-        }
+        records.position(|record| record.reserved_pages.is_some())?;
         let first = self.machines.members(self.machine).next()?;
-        let at = records[first as usize].reserved_pages;
+        let at = records[first].reserved_pages;
         let pages = own.or_else(|| {
             let opened = ReservedPages::open(&self.layout?, at?);
             opened.inspect_err(|why| rushmem_log::debug!(%why, "cannot open reserved pages")).ok()
@@ -200,17 +200,17 @@ impl Identified {
             Ok(opened) => opened,
             Err(error) => fail!(self.call, "{error}"),
         };
-        let all = self.machines.members(self.machine).all(|pe| opened[pe as usize] == [1]);
+        let all = self.machines.members(self.machine).all(|pe| opened[pe] == [1]);
         pages.filter(|_| all)
     }
 
     /// How many CPUs the PEs of a machine may use together.
-    fn usable_cpus(&self, machine: u32, records: &[StartupRecord]) -> usize {
-        cpus::of_node(self.machines.members(machine).map(|pe| &records[pe as usize].cpus))
+    fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
+        cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
     /// Whether PEs outnumber these CPUs.
-    fn is_oversubscribed(&self, machine: u32, records: &[StartupRecord]) -> bool {
+    fn is_oversubscribed(&self, machine: u32, records: &Records<StartupRecord>) -> bool {
         self.machines.size(machine) as usize > self.usable_cpus(machine, records)
     }
 }
@@ -220,7 +220,7 @@ struct Exchanged {
     identified: Identified,
     reserved: Vec<Reservation>,
     pages: Option<ReservedPages>,
-    records: Vec<StartupRecord>,
+    records: Records<StartupRecord>,
 }
 
 impl Exchanged {
@@ -229,8 +229,8 @@ impl Exchanged {
     fn agree(self) -> Compatible {
         let Exchanged { identified, reserved, pages, records } = self;
         let (call, me) = (identified.call, identified.me);
-        let own = &records[me.index()];
-        if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
+        let own = &records[me.0];
+        if let Some(pe) = records.position(|r| r.symmetric_size != own.symmetric_size) {
             // Cause: the launcher does not pass the variable to all PEs.
             fail!(
                 call,
@@ -239,7 +239,7 @@ impl Exchanged {
                 records[pe].symmetric_size
             );
         }
-        if let Some(pe) = records.iter().position(|r| r.check != own.check) {
+        if let Some(pe) = records.position(|r| r.check != own.check) {
             let (here, there) = (&own.check, &records[pe].check);
             // Cause: the launcher does not pass the variable to all PEs.
             fail!(
@@ -251,7 +251,7 @@ impl Exchanged {
             [("SHMEM_STATS", record.statistics), ("SHMEM_TRACE", record.traced)]
         };
         for (i, (name, here)) in observers(own).into_iter().enumerate() {
-            if let Some(pe) = records.iter().position(|r| observers(r)[i].1 != here) {
+            if let Some(pe) = records.position(|r| observers(r)[i].1 != here) {
                 let [here, there] =
                     [here, !here].map(|is_set| if is_set { "set" } else { "not set" });
                 // Cause: the launcher does not pass the variable to all PEs.
@@ -261,7 +261,7 @@ impl Exchanged {
                 );
             }
         }
-        if let Some(pe) = records.iter().position(|r| r.huge_pages != own.huge_pages) {
+        if let Some(pe) = records.position(|r| r.huge_pages != own.huge_pages) {
             let (here, there) = (&own.huge_pages, &records[pe].huge_pages);
             // Cause: the launcher does not pass the variable to all PEs.
             fail!(
@@ -269,21 +269,21 @@ impl Exchanged {
                 "SHMEM_HUGE_PAGES is {here} here and {there} on PE {pe}; it must be the same on all"
             );
         }
-        if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
+        if let Some(pe) = records.position(|r| r.forced != own.forced) {
             // Cause: the launcher does not pass the variables to all PEs.
             fail!(
                 call,
                 "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
             );
         }
-        if let Some(pe) = records.iter().position(|r| r.tuned != own.tuned) {
+        if let Some(pe) = records.position(|r| r.tuned != own.tuned) {
             // Cause: hosts have other files of this name.
             fail!(
                 call,
                 "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
             );
         }
-        if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
+        if let Some(pe) = records.position(|r| r.statics != own.statics) {
             // Cause: hosts have other builds of the program.
             fail!(
                 call,
@@ -294,7 +294,7 @@ impl Exchanged {
         let heap_address = addresses::of_heap(&records);
         let reserved = addresses::keep(reserved, heap_address);
         addresses::report(me, &records, heap_address);
-        let equal_heap_addresses = heap_address.is_some() || records.len() == 1;
+        let equal_heap_addresses = heap_address.is_some() || records.n_pes() == 1;
         Compatible { identified, reserved, pages, equal_heap_addresses, records }
     }
 }
@@ -306,7 +306,7 @@ struct Compatible {
     reserved: Option<Reservation>,
     pages: Option<ReservedPages>,
     equal_heap_addresses: bool,
-    records: Vec<StartupRecord>,
+    records: Records<StartupRecord>,
 }
 
 impl Compatible {
@@ -315,9 +315,11 @@ impl Compatible {
         let Compatible { identified: mut pe, reserved, pages, equal_heap_addresses, records } =
             self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
+        let in_slots = pe.machines.members(pe.machine).map(|pe| records[pe].statics_in_slot);
+        let slots = (0..n_local).map(|local| statics::own().slot(local));
         let statics_at: Vec<Option<u64>> =
-            pe.machines.members(pe.machine).map(|pe| records[pe as usize].statics_at).collect();
-        let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::proto::MAX_RECORD);
+            slots.zip(in_slots).map(|(slot, in_slot)| slot?.checked_add(in_slot?)).collect();
+        let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
         let map = |layout| {
             let memory = pe.session.take_node_memory();
             let statics = (statics::own(), &statics_at[..]);
@@ -335,7 +337,7 @@ impl Compatible {
                 error.remedy()
             ),
         };
-        locality::place_memory(memory, &records[pe.me.index()].cpus);
+        locality::place_memory(memory, &records[pe.me.0].cpus);
         huge_pages::begin(memory, &pe.settings, pe.me);
         if pe.local == 0 && !memory.has_reserved_pages() {
             available::note(symmetric_size, n_local);
@@ -349,7 +351,7 @@ struct Mapped {
     identified: Identified,
     memory: &'static NodeMemory,
     equal_heap_addresses: bool,
-    records: Vec<StartupRecord>,
+    records: Records<StartupRecord>,
 }
 
 impl Mapped {
@@ -368,7 +370,7 @@ impl Mapped {
         let found = node_peers::find(&mut pe.session, me, nodes, &records);
         let (peers, have_peers, path) = found.unwrap_or_else(|error| fail!(pe.call, "{error}"));
         if nodes.n_nodes() > 1 || have_peers {
-            let beside = machines.members(pe.machine).map(|pe| &records[pe as usize].cpus);
+            let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
             locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
         if let Some(why) = statics::refusal() {
@@ -403,7 +405,7 @@ struct Published {
     identified: Identified,
     memory: &'static NodeMemory,
     equal_heap_addresses: bool,
-    records: Vec<StartupRecord>,
+    records: Records<StartupRecord>,
 }
 
 impl Published {
@@ -416,7 +418,7 @@ impl Published {
         let oversubscribed_somewhere =
             (0..pe.machines.n_nodes()).any(|machine| pe.is_oversubscribed(machine, &records));
         let threads_somewhere =
-            records.iter().any(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE);
+            records.position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE).is_some();
         let facts = ChoiceFacts {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
@@ -431,7 +433,7 @@ impl Published {
         }
         let predefined = [world, beside(&pe.nodes, me), beside(&pe.machines, me)];
         team::set(Teams::new(me, &pe.nodes, predefined));
-        let stack = records[me.index()].stack;
+        let stack = records[me.0].stack;
         Job {
             me,
             n_pes,
@@ -444,8 +446,8 @@ impl Published {
             equal_heap_addresses,
             thread_level: pe.thread_level,
             threads_somewhere,
-            secret: records[0].secret,
-            one_stack: records.iter().all(|record| record.stack == stack),
+            secret: records[0].secret.unwrap_or_default(),
+            one_stack: records.position(|record| record.stack != stack).is_none(),
             settings: pe.settings,
             algorithms: InForce::new(pe.algorithms),
             session: Mutex::new(pe.session),

@@ -1,8 +1,8 @@
 //! The PEs of this node whose static data are not mapped here, and how to reach them.
 
 use super::record::StartupRecord;
-use crate::net::cma::NodePeer;
-use rushmem_bootstrap::{Error, JobSession, NodeMap};
+use crate::net::cma::{NodePeer, Probe};
+use rushmem_bootstrap::{Error, JobSession, NodeMap, Records};
 use rushmem_transport::Pe;
 
 /// This PE's node peers, by PE; whether any PE of the job has some; and the path to static data, as
@@ -12,26 +12,27 @@ pub(super) fn find(
     session: &mut JobSession,
     me: Pe,
     nodes: &NodeMap,
-    records: &[StartupRecord],
+    records: &Records<StartupRecord>,
 ) -> Result<(Vec<Option<NodePeer>>, bool, &'static str), Error> {
     let is_one =
-        |&pe: &u32| records[pe as usize].statics_at.is_none() && nodes.size(nodes.node_of(pe)) > 1;
+        |&pe: &u32| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
     if !(0..nodes.n_pes()).any(|pe| is_one(&pe)) {
         return Ok((Vec::new(), false, "like the heap"));
     }
     let node = nodes.node_of(me.0);
     let own = |pe: &u32| *pe != me.0 && is_one(pe);
     let works = nodes.members(node).filter(own).all(|pe| {
-        let record = &records[pe as usize];
-        record.probe.works(record.secret)
+        let StartupRecord { probe, secret, .. } = &records[pe];
+        probe.zip(*secret).is_some_and(|(probe, number)| probe.works(number))
     });
     let answers = session.exchange(&[u8::from(works)])?;
-    let by_kernel = nodes.members(node).all(|pe| answers[pe as usize] == [1]);
-    let mut node_peers = vec![None; records.len()];
+    let by_kernel = nodes.members(node).all(|pe| answers[pe] == [1]);
+    let mut node_peers = vec![None; records.n_pes() as usize];
     for pe in nodes.members(node).filter(own) {
-        let record = &records[pe as usize];
-        let (pid, statics) = (record.probe.pid, record.statics_start);
-        node_peers[pe as usize] = Some(NodePeer { pid, statics, by_kernel });
+        let StartupRecord { probe, statics_start, .. } = &records[pe];
+        let peer = probe.zip(*statics_start);
+        node_peers[pe as usize] =
+            peer.map(|(Probe { pid, .. }, statics)| NodePeer { pid, statics, by_kernel });
     }
     let path = match by_kernel {
         true => "by process_vm_readv and process_vm_writev, words by the transport",

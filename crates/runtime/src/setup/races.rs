@@ -52,8 +52,10 @@ pub(super) fn open(call: Call, job: &Job) {
         suppressions: Text::new(suppressions.leak()),
         status: job.settings.races_status.into(),
     };
-    let made = if job.me().0 == 0 { (detector.create)(&opening) } else { 0 };
-    let own = [std::process::id().to_le_bytes(), made.to_le_bytes()].concat();
+    let own = match job.me().0 {
+        0 => [std::process::id().to_le_bytes(), (detector.create)(&opening).to_le_bytes()].concat(),
+        _ => Vec::new(),
+    };
     let records = match job.session().exchange(&own) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),

@@ -1,5 +1,8 @@
 //! The record that each PE sends to all others when it joins the job: what must be equal, and what
 //! only this PE knows.
+//!
+//! Equal records take no room on their way, so a record has a value of its own only where another
+//! PE needs it.
 
 use super::cpus::Cpus;
 use crate::base::digest::digest;
@@ -27,23 +30,24 @@ pub(super) struct StartupRecord {
     pub(super) tuned: u64,
     /// The network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
-    /// Random bytes; those of PE 0 are the job's secret.
-    pub(super) secret: [u8; 32],
+    /// Random bytes: the job's secret from PE 0, and the number that a probe holds.
+    pub(super) secret: Option<[u8; 32]>,
     pub(super) cpus: Cpus,
     /// The thread level that it requested.
     pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,
-    /// The start of its static data in its node's memory, if they are there.
-    pub(super) statics_at: Option<u64>,
-    /// The start of its static data in its process.
-    pub(super) statics_start: usize,
+    /// The start of its static data in its slot of its node's memory, if they are there.
+    pub(super) statics_in_slot: Option<u64>,
+    /// The start of its static data in its process, if another PE needs it or it is shown.
+    pub(super) statics_start: Option<usize>,
     /// The addresses at which it could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
     /// Where the reserved pages for the heaps of its node are, if it has made some.
     pub(super) reserved_pages: Option<ReservedAt>,
-    /// Lets others test whether the kernel copies between processes; it contains the secret.
-    pub(super) probe: Probe,
+    /// Lets others test whether the kernel copies between processes, if its static data are not in
+    /// its node's memory.
+    pub(super) probe: Option<Probe>,
 }
 
 impl StartupRecord {

@@ -254,7 +254,7 @@ impl Daemon {
     fn execute(&mut self, order: Down, subtree: &mut Subtree) {
         match order {
             Down::Frame { pe, frame } => subtree.send(pe, frame.into()),
-            Down::FrameToAll { frame } => subtree.send_all(&frame.into()),
+            Down::FrameToAll { to, frame } => subtree.send_all(to, &frame.into()),
             Down::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     subtree.signal(signal);

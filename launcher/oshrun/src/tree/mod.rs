@@ -19,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{self, SignalKind};
@@ -201,11 +202,11 @@ impl Subtree {
         }
     }
 
-    /// Sends a frame to every PE.
-    pub fn send_all(&self, frame: &Arc<[u8]>) {
-        self.local_pes.send_all(frame);
+    /// Sends a frame to every PE, or to the first of each node.
+    pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
+        self.local_pes.send_all(to, frame);
         if !self.branches.is_empty() {
-            self.branches.broadcast(&Down::FrameToAll { frame: frame.to_vec() });
+            self.branches.broadcast(&Down::FrameToAll { to, frame: frame.to_vec() });
         }
     }
 

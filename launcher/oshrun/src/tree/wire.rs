@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
-use rushmem_bootstrap::proto;
+use rushmem_bootstrap::proto::{self, Receivers};
 use rushmem_bootstrap::server::Statuses;
 use serde::{Deserialize, Serialize};
 
@@ -165,8 +165,10 @@ pub enum Down {
         /// The frame.
         frame: Vec<u8>,
     },
-    /// A frame for every PE.
+    /// A frame for many PEs.
     FrameToAll {
+        /// For which.
+        to: Receivers,
         /// The frame.
         frame: Vec<u8>,
     },

@@ -1,0 +1,152 @@
+//! The records that PEs have sent in an exchange. Most PEs of a job send the same bytes, or nearly
+//! the same, so equal records of consecutive PEs are stored once, and a record crosses a connection
+//! without the bytes at its start and at its end that it shares with the one before: what a PE of a
+//! large job receives at its start does not grow with the number of PEs as their records do.
+
+use std::iter::repeat_n;
+use std::ops::{Index, Range};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Most bytes that one PE contributes to an exchange.
+pub const MAX_RECORD: usize = 64 * 1024;
+
+/// Most bytes of the records of all PEs, equal ones counted once.
+pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
+
+/// One record of each PE, or what was made of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records<T = Vec<u8>> {
+    n_pes: u32,
+    /// The first PE of each run of equal records, and the record.
+    runs: Vec<(u32, T)>,
+}
+
+impl<T> Records<T> {
+    /// How many PEs have sent one.
+    pub fn n_pes(&self) -> u32 {
+        self.n_pes
+    }
+
+    /// The runs of consecutive PEs whose records are equal.
+    pub fn runs(&self) -> impl Iterator<Item = (Range<u32>, &T)> {
+        let ends = self.runs.iter().skip(1).map(|(first, _)| *first).chain([self.n_pes]);
+        self.runs.iter().zip(ends).map(|((first, record), end)| (*first..end, record))
+    }
+
+    /// The record of every PE, by PE.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.runs().flat_map(|(pes, record)| repeat_n(record, pes.len()))
+    }
+
+    /// The first PE whose record is such.
+    pub fn position(&self, is_such: impl Fn(&T) -> bool) -> Option<u32> {
+        self.runs.iter().find(|(_, record)| is_such(record)).map(|(pe, _)| *pe)
+    }
+
+    /// What `make` makes of the records; of equal ones once.
+    ///
+    /// # Errors
+    /// Those of `make`, with the first PE that has such a record.
+    pub fn try_map<U, E>(
+        self,
+        mut make: impl FnMut(T) -> Result<U, E>,
+    ) -> Result<Records<U>, (u32, E)> {
+        let make = |(pe, record)| make(record).map(|made| (pe, made)).map_err(|error| (pe, error));
+        let runs = self.runs.into_iter().map(make).collect::<Result<_, _>>()?;
+        Ok(Records { n_pes: self.n_pes, runs })
+    }
+}
+
+impl<T: PartialEq> Records<T> {
+    /// Appends the equal records of this many PEs. `None` where there would be too many PEs.
+    fn push(&mut self, n_pes: u32, record: T) -> Option<()> {
+        let first = self.n_pes;
+        self.n_pes = first.checked_add(n_pes)?;
+        if self.runs.last().is_none_or(|(_, last)| *last != record) {
+            self.runs.push((first, record));
+        }
+        Some(())
+    }
+}
+
+impl<T: PartialEq> FromIterator<T> for Records<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(records: I) -> Records<T> {
+        let mut all = Records { n_pes: 0, runs: Vec::new() };
+        for record in records {
+            all.push(1, record).expect("a job has fewer than 2^32 PEs");
+        }
+        all
+    }
+}
+
+impl<T> Index<u32> for Records<T> {
+    type Output = T;
+
+    fn index(&self, pe: u32) -> &T {
+        assert!(pe < self.n_pes, "PE {pe} is not among {} records", self.n_pes);
+        &self.runs[self.runs.partition_point(|(first, _)| *first <= pe) - 1].1
+    }
+}
+
+/// A run of equal records as it is sent.
+#[derive(Serialize, Deserialize)]
+struct SentRun {
+    n_pes: u32,
+    /// How many bytes at its start and at its end are those of the record before.
+    start: u32,
+    end: u32,
+    /// The bytes between them.
+    middle: Vec<u8>,
+}
+
+impl Serialize for Records {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut before: &[u8] = &[];
+        serializer.collect_seq(self.runs().map(|(pes, record)| {
+            let start = n_equal(before.iter(), record.iter());
+            let end = n_equal(before[start..].iter().rev(), record[start..].iter().rev());
+            before = record;
+            SentRun {
+                n_pes: pes.end - pes.start,
+                start: start as u32,
+                end: end as u32,
+                middle: record[start..record.len() - end].to_vec(),
+            }
+        }))
+    }
+}
+
+/// How many bytes are equal before the first that differs.
+fn n_equal<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
+}
+
+impl<'de> Deserialize<'de> for Records {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Records, D::Error> {
+        let sent = Vec::<SentRun>::deserialize(deserializer)?;
+        of_sent(&sent).ok_or_else(|| de::Error::custom("records that refer to what is not there"))
+    }
+}
+
+/// The records that were sent so; `None` if they are none. Their bytes are bounded, since few bytes
+/// can say that there are many.
+fn of_sent(sent: &[SentRun]) -> Option<Records> {
+    let mut all = Records { n_pes: 0, runs: Vec::new() };
+    let mut nbytes = 0;
+    for SentRun { n_pes, start, end, middle } in sent {
+        let before = all.runs.last().map_or(&[][..], |(_, record): &(u32, Vec<u8>)| record);
+        let (start, end) = (*start as usize, *end as usize);
+        let end_at = before.len().checked_sub(end).filter(|at| *at >= start)?;
+        let record = [&before[..start], middle, &before[end_at..]].concat();
+        nbytes += record.len();
+        if *n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
+            return None;
+        }
+        all.push(*n_pes, record)?;
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests;

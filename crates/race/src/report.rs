@@ -66,7 +66,7 @@ impl Side {
         if self.in_flight {
             line.push_str(", in flight since then");
         }
-        for source in self.sources.iter().skip(1) {
+        for source in self.sources.iter().skip(1).filter(|source| source.file.is_some()) {
             let _ = write!(line, "\n      called at {source}");
         }
         line

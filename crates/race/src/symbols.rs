@@ -95,7 +95,8 @@ fn read_variables(module: &str) -> Option<Vec<Variable>> {
             Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => name,
         };
-        (symbol.size() > 0).then(|| (name.to_owned(), symbol.address(), symbol.size()))
+        let name = addr2line::demangle_auto(name.into(), None).into_owned();
+        (symbol.size() > 0).then(|| (name, symbol.address(), symbol.size()))
     });
     Some(variables.collect())
 }

@@ -136,3 +136,12 @@ int main(void) {
     let found = races(Job::new(racy).n(1));
     assert!(found.stderr.contains("race on got of PE 0 (static)"), "{found}");
 }
+
+#[test]
+fn a_static_program_cannot_have_it() {
+    let oshcc = testkit::prefix().join("bin/oshcc");
+    let refused = std::process::Command::new(oshcc).args(["--race", "-static", "x.c"]).output();
+    let refused = refused.expect("oshcc can be started");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("--race and -static"), "{said}");
+}

@@ -151,7 +151,7 @@ pub struct CheckedAccess {
     pub reads_only: bool,
     /// The context belongs to `SHMEM_TEAM_SHARED`.
     pub of_shared: bool,
-    /// The context.
+    /// The place of the context, which a later one may have.
     pub ctx: u64,
     /// The PE.
     pub pe: u32,

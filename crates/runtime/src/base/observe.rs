@@ -95,7 +95,7 @@ impl ObservedAccess {
     fn checked(&self) -> Option<CheckedAccess> {
         let ObservedAccess { remote, local, signal, reads_only, of_shared, .. } = *self;
         let (call, operation) = (Text::new(self.call.0), self.kind.checked()?);
-        let (ctx, pe) = (self.ctx.0 as u64, u32::try_from(self.pe).ok()?);
+        let (ctx, pe) = (self.ctx.place() as u64, u32::try_from(self.pe).ok()?);
         Some(CheckedAccess {
             call,
             operation,

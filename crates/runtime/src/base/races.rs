@@ -39,7 +39,7 @@ pub(crate) fn end(access: &CheckedAccess) {
 /// A context is fenced, or quiet, towards one PE or all.
 pub(crate) fn order(order: Order, ctx: ContextHandle, pe: u32) {
     if let Some(detector) = detector() {
-        (detector.order)(order, ctx.0 as u64, pe);
+        (detector.order)(order, ctx.place() as u64, pe);
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the shared memory is divided: tables, clocks, and the shadow of each PE's memory.
 
-use crate::shadow::{PAGE, PAGE_WORDS, Page};
+use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use crate::shared::{Arena, Words};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -51,7 +51,7 @@ pub struct SharedAreas {
     pub meetings: Words,
     /// Clocks.
     pub arena: Arena,
-    shadow: Words,
+    shadow: Shadow<'static>,
     pages_of_heap: usize,
     pages_of_pe: usize,
 }
@@ -96,7 +96,8 @@ impl SharedAreas {
     /// Words of all of it.
     pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
         let [_, of_pe] = SharedAreas::pages(segments);
-        SharedAreas::SIZES.iter().sum::<usize>() + n_pes as usize * of_pe * PAGE_WORDS
+        SharedAreas::SIZES.iter().sum::<usize>()
+            + n_pes as usize * of_pe * (HEAD_WORDS + PART_WORDS)
     }
 
     /// The parts of `words`.
@@ -111,7 +112,8 @@ impl SharedAreas {
             SharedAreas::SIZES.map(&mut next);
         let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         let arena = Arena::new(arena);
-        let shadow = rest;
+        let (heads, parts) = rest.split_at(rest.len() / (HEAD_WORDS + PART_WORDS) * HEAD_WORDS);
+        let shadow = Shadow::new(heads, parts);
         SharedAreas {
             head,
             actors,
@@ -128,9 +130,9 @@ impl SharedAreas {
         }
     }
 
-    /// The shadow of `nbytes` bytes from a place, which begins a page.
-    pub fn words(&self, place: ShadowPlace, nbytes: usize) -> Words {
-        &self.shadow[self.page_index(place) * PAGE_WORDS..][..nbytes.div_ceil(PAGE) * PAGE_WORDS]
+    /// The shadow from a place on, which begins a page.
+    pub fn from(&self, place: ShadowPlace) -> Shadow<'static> {
+        self.shadow.from(self.page_index(place))
     }
 
     fn page_index(&self, place: ShadowPlace) -> usize {
@@ -140,8 +142,7 @@ impl SharedAreas {
 
     /// The page of a place.
     pub fn page(&self, place: ShadowPlace) -> Page<'static> {
-        let index = self.page_index(place);
-        Page(&self.shadow[index * PAGE_WORDS..][..PAGE_WORDS])
+        self.shadow.page(self.page_index(place))
     }
 }
 

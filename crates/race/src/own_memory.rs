@@ -5,8 +5,7 @@
 use crate::access::ShadowKind;
 use crate::actors::Thread;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
-use crate::shadow::{PAGE, Page, first_page, knows};
-use crate::shared::Words;
+use crate::shadow::{PAGE, Page, Shadow};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The own memory of a process, and its shadow.
 struct Own {
-    heap: (usize, usize, Words),
-    statics: (usize, usize, Words),
+    heap: (usize, usize, Shadow<'static>),
+    statics: (usize, usize, Shadow<'static>),
 }
 
 static OWN: OnceLock<Own> = OnceLock::new();
@@ -38,8 +37,8 @@ thread_local! {
 /// Begins to look: with the own segments, and the ranges of those of other PEs.
 pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     let of = |segment, range: &Range<usize>| {
-        let words = areas.words(ShadowPlace { pe, segment, offset: 0 }, range.len());
-        (range.start, range.len(), words)
+        let shadow = areas.from(ShadowPlace { pe, segment, offset: 0 });
+        (range.start, range.len(), shadow)
     };
     let heap = of(ShadowSegment::Heap, &ranges[0]);
     let statics = of(ShadowSegment::Static, &ranges[1]);
@@ -72,23 +71,23 @@ pub fn may_be_symmetric(addr: usize) -> bool {
 
 /// The shadow of own memory, and the offset in it, of an access within eight bytes.
 #[inline]
-pub fn find(addr: usize, nbytes: usize) -> Option<(Words, usize)> {
+pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
     let own = OWN.get()?;
-    let of = |(start, len, words): (usize, usize, Words)| {
+    let of = |(start, len, shadow): (usize, usize, Shadow<'static>)| {
         let offset = addr.wrapping_sub(start);
-        (offset < len).then_some((words, offset))
+        (offset < len).then_some((shadow, offset))
     };
     of(own.heap).or_else(|| of(own.statics)).filter(|_| addr % 8 + nbytes <= 8)
 }
 
 /// Whether an access within eight bytes of own memory is remembered. It is counted.
 #[inline]
-pub fn is_known((words, offset): (Words, usize), nbytes: usize, kind: ShadowKind) -> bool {
+pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);
     STAMP.with(|own| {
         let stamp = own.record.get() | mask << 8 | u64::from(kind.0);
         own.uncounted.set(own.uncounted.get() + 1);
-        knows(words, first_page(offset / PAGE), offset % PAGE / 8, stamp)
+        shadow.knows(offset, stamp)
     })
 }
 
@@ -97,7 +96,7 @@ pub fn is_known((words, offset): (Words, usize), nbytes: usize, kind: ShadowKind
 pub fn is_known_on(page: Page<'_>, addr: usize, nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (addr % 8);
     let stamp = STAMP.with(|own| own.record.get()) | mask << 8 | u64::from(kind.0);
-    knows(page.0, 0, addr % PAGE / 8, stamp)
+    page.knows(addr % PAGE, stamp)
 }
 
 /// The accesses of the calling thread that were not counted yet.

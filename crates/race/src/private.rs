@@ -4,7 +4,7 @@
 //! Pages get a shadow when the library accesses them, or, once the program has several threads,
 //! when anybody does.
 
-use crate::shadow::{PAGE, PAGE_WORDS, Page};
+use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -40,15 +40,21 @@ pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     let index = addr % (1 << TABLE_BITS) / PAGE;
     let known = table.get().and_then(|table| table[index].get());
     match known {
-        Some(words) => Some(Page(words)),
+        Some(words) => Some(of_words(words).page(0)),
         None if of_library || THREADS.load(Relaxed) => Some(make(table, index)),
         None => None,
     }
+}
+
+fn of_words(words: &'static [AtomicU64]) -> Shadow<'static> {
+    let (heads, parts) = words.split_at(HEAD_WORDS);
+    Shadow::new(heads, parts)
 }
 
 #[cold]
 fn make(table: &'static OnceLock<Table>, index: usize) -> Page<'static> {
     IS_WATCHED.store(true, Relaxed);
     let table = table.get_or_init(|| (0..PAGES).map(|_| OnceLock::new()).collect());
-    Page(table[index].get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect()))
+    let zero = || (0..HEAD_WORDS + PART_WORDS).map(|_| AtomicU64::new(0)).collect();
+    of_words(table[index].get_or_init(zero)).page(0)
 }

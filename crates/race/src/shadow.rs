@@ -13,11 +13,11 @@ pub const PAGE: usize = 4096;
 /// Accesses that are remembered for eight bytes, or for a page.
 const RECORDS: usize = 4;
 /// Words of a page's head: the lock, and the accesses to the whole page.
-const HEAD: usize = 16;
+pub const HEAD_WORDS: usize = 16;
 /// Words for eight bytes.
 const GRANULE: usize = RECORDS * 2;
-/// Words of a page's shadow.
-pub const PAGE_WORDS: usize = HEAD + PAGE / 8 * GRANULE;
+/// Words of a page for the accesses to its parts.
+pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
 /// In the first word: some eight bytes of the page have accesses of their own.
 const IN_PARTS: u64 = 2;
 /// The same: there are accesses to the whole page.
@@ -47,36 +47,64 @@ impl View<'_> {
     }
 }
 
-/// Where the shadow of page number `page` begins.
-#[inline]
-pub fn first_page(page: usize) -> usize {
-    page * PAGE_WORDS
+/// The shadow of pages. The heads lie together, so that pages of which no part has accesses of its
+/// own take little memory.
+#[derive(Clone, Copy)]
+pub struct Shadow<'a> {
+    heads: &'a [AtomicU64],
+    parts: &'a [AtomicU64],
 }
 
-/// Whether an access to bytes of granule number `granule` of the page whose shadow begins at `page`
-/// is remembered: `stamp` is the first word of its record. Without the lock: who comes at the same
-/// time looks itself.
-#[inline]
-pub fn knows(words: &[AtomicU64], page: usize, granule: usize, stamp: u64) -> bool {
-    let at = page + HEAD + granule * GRANULE;
-    let Some(records) = words.get(at..at + GRANULE) else { return false };
-    // All but the mask, of which the record may have more.
-    (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
+impl<'a> Shadow<'a> {
+    /// Of as many pages as there are words for, all zero at first.
+    pub fn new(heads: &'a [AtomicU64], parts: &'a [AtomicU64]) -> Shadow<'a> {
+        Shadow { heads, parts }
+    }
+
+    /// The pages from number `first`.
+    pub fn from(self, first: usize) -> Shadow<'a> {
+        let (heads, parts) = (&self.heads[first * HEAD_WORDS..], &self.parts[first * PART_WORDS..]);
+        Shadow { heads, parts }
+    }
+
+    /// Page number `index`.
+    pub fn page(self, index: usize) -> Page<'a> {
+        let head = &self.heads[index * HEAD_WORDS..][..HEAD_WORDS];
+        Page { head, parts: &self.parts[index * PART_WORDS..][..PART_WORDS] }
+    }
+
+    /// Whether an access to some of the eight bytes at `offset` is remembered: `stamp` is the first
+    /// word of its record. Without the lock: who comes at the same time looks itself.
+    #[inline]
+    pub fn knows(self, offset: usize, stamp: u64) -> bool {
+        let at = offset / 8 * GRANULE;
+        let Some(records) = self.parts.get(at..at + GRANULE) else { return false };
+        // All but the mask, of which the record may have more.
+        (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
+    }
 }
 
 /// The shadow of one page.
 #[derive(Clone, Copy)]
-pub struct Page<'a>(pub &'a [AtomicU64]);
+pub struct Page<'a> {
+    head: &'a [AtomicU64],
+    parts: &'a [AtomicU64],
+}
 
 impl<'a> Page<'a> {
+    /// As [`Shadow::knows`], of this page.
+    pub fn knows(self, offset: usize, stamp: u64) -> bool {
+        Shadow { heads: self.head, parts: self.parts }.knows(offset, stamp)
+    }
+
     /// The places of the accesses to the whole page.
     fn whole(self) -> &'a Records {
-        self.0[1..].first_chunk().expect("a page has a head")
+        self.head[1..].first_chunk().expect("a page has a head")
     }
 
     /// The same of eight bytes.
     fn granule(self, index: usize) -> &'a Records {
-        self.0[HEAD + index * GRANULE..].first_chunk().expect("a granule of the page")
+        self.parts[index * GRANULE..].first_chunk().expect("a granule of the page")
     }
 
     /// Notes an access to bytes `at..end` of the page, and returns one that conflicts with it.
@@ -87,7 +115,7 @@ impl<'a> Page<'a> {
         access: ShadowRecord,
         view: View<'_>,
     ) -> Option<ShadowRecord> {
-        let mut held = lock(&self.0[0]);
+        let mut held = lock(&self.head[0]);
         let mut conflict = None;
         if (at, end) == (0, PAGE) {
             let access = ShadowRecord { mask: 0xff, ..access };
@@ -118,7 +146,11 @@ impl<'a> Page<'a> {
 
     /// Forgets the accesses to bytes `at..end` by those that `is_seen` names.
     pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&ShadowRecord) -> bool) {
-        let _held = lock(&self.0[0]);
+        // Most pages have no accesses at all.
+        if self.head[0].load(Relaxed) & (IN_PARTS | IN_WHOLE) == 0 {
+            return;
+        }
+        let _held = lock(&self.head[0]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
         for words in granules.chain(whole).flat_map(|records| records.chunks_exact(2)) {
@@ -195,9 +227,13 @@ mod tests {
     use super::*;
     use crate::access::ShadowKind;
 
+    fn shadow() -> Shadow<'static> {
+        let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
+        Shadow::new(words(HEAD_WORDS), words(PART_WORDS))
+    }
+
     fn page() -> Page<'static> {
-        let words: Vec<AtomicU64> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
-        Page(words.leak())
+        shadow().page(0)
     }
 
     fn access(actor: Actor, epoch: Epoch, kind: ShadowKind) -> ShadowRecord {
@@ -247,7 +283,7 @@ mod tests {
         let page = self::page();
         page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
         assert!(page.note(0, PAGE, put, view(&first)).is_none());
-        assert_eq!(page.0[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
+        assert_eq!(page.head[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
     }
 
     #[test]
@@ -263,10 +299,11 @@ mod tests {
 
     #[test]
     fn what_is_known_need_not_be_noted_again() {
-        let page = page();
+        let shadow = shadow();
+        let page = shadow.page(0);
         let nothing = knowing(&[]);
         let store = ShadowRecord { mask: 0x0f, ..access(1, 1, ShadowKind::STORE) };
-        let is_known = |record: ShadowRecord| knows(page.0, 0, 0, record.words()[0]);
+        let is_known = |record: ShadowRecord| shadow.knows(0, record.words()[0]);
         assert!(!is_known(store));
         page.note(0, 8, store, View { clock: &nothing, fenced: &[] });
         assert!(is_known(store));

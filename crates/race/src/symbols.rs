@@ -95,8 +95,12 @@ fn read_variables(module: &str) -> Option<Vec<Variable>> {
             Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => name,
         };
-        let name = addr2line::demangle_auto(name.into(), None).into_owned();
-        (symbol.size() > 0).then(|| (name, symbol.address(), symbol.size()))
+        // Names of C, such as `x`, may be types to a demangler.
+        let name = match name.starts_with("_Z") || name.starts_with("_R") {
+            true => addr2line::demangle_auto(name.into(), None).into_owned(),
+            false => name.to_owned(),
+        };
+        (symbol.size() > 0).then_some((name, symbol.address(), symbol.size()))
     });
     Some(variables.collect())
 }

@@ -4,8 +4,7 @@ use super::{How, ProcessDetector, Where, active};
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::own_memory::{find, is_known, is_known_on, may_be_symmetric};
 use crate::report::Memory;
-use crate::shadow::{PAGE, PAGE_WORDS, Page, View, first_page};
-use crate::shared::Words;
+use crate::shadow::{PAGE, Shadow, View};
 use crate::{private, sites};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -41,14 +40,13 @@ fn touch_private(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 #[inline(never)]
 fn touch_own(
     addr: usize,
-    (words, offset): (Words, usize),
+    (shadow, offset): (Shadow<'static>, usize),
     nbytes: usize,
     kind: ShadowKind,
     pc: usize,
 ) {
     let Some(process) = active() else { return };
-    let (page, at) = (first_page(offset / PAGE), offset % PAGE);
-    let page = Page(&words[page..page + PAGE_WORDS]);
+    let (page, at) = (shadow.page(offset / PAGE), offset % PAGE);
     let conflict = process.with_thread(|thread| {
         let site = sites::of_address(&process.areas, pc);
         let record = How { kind, site, nbytes }.record(thread.actor, thread.epoch());

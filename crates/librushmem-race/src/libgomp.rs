@@ -83,7 +83,44 @@ pub unsafe extern "C" fn GOMP_parallel_sections(
     fork(region, data, |region, data| unsafe { next(region, data, n, count, flags) });
 }
 
+/// Functions that begin a team, each with what it has between its first two arguments and the end.
+macro_rules! teams {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        /// Stands before the function of this name.
+        ///
+        /// # Safety
+        /// As that one.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(region: Region, data: *mut c_void, $($argument: $type),*) {
+            type Function = unsafe extern "C" fn(Region, *mut c_void, $($type),*);
+            static NEXT: OnceLock<Function> = OnceLock::new();
+            const NAME: &str = concat!(stringify!($name), "\0");
+            let next = *NEXT.get_or_init(|| {
+                let name = core::ffi::CStr::from_bytes_with_nul(NAME.as_bytes());
+                // SAFETY: the function has this type.
+                unsafe { next(name.unwrap_or_default()) }
+            });
+            // SAFETY: the same contract.
+            fork(region, data, |region, data| unsafe { next(region, data, $($argument),*) });
+        }
+    )*};
+}
+
+teams! {
+    GOMP_parallel_loop_static(n: c_uint, from: c_long, to: c_long, by: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_dynamic(n: c_uint, from: c_long, to: c_long, by: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_guided(n: c_uint, from: c_long, to: c_long, by: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_dynamic(n: c_uint, from: c_long, to: c_long, by: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_guided(n: c_uint, from: c_long, to: c_long, by: c_long, chunk: c_long, flags: c_uint);
+    GOMP_parallel_loop_runtime(n: c_uint, from: c_long, to: c_long, by: c_long, flags: c_uint);
+    GOMP_parallel_loop_nonmonotonic_runtime(n: c_uint, from: c_long, to: c_long, by: c_long, flags: c_uint);
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime(n: c_uint, from: c_long, to: c_long, by: c_long, flags: c_uint);
+}
+
 before_next! {
+    GOMP_barrier_cancel() -> bool { barrier_begins() } then (_cancelled) { barrier_ends() }
+    GOMP_loop_end_cancel() -> bool { barrier_begins() } then (_cancelled) { barrier_ends() }
+    GOMP_sections_end_cancel() -> bool { barrier_begins() } then (_cancelled) { barrier_ends() }
     GOMP_barrier() { barrier_begins() } then () { barrier_ends() }
     GOMP_loop_end() { barrier_begins() } then () { barrier_ends() }
     GOMP_sections_start(count: c_uint) -> c_uint

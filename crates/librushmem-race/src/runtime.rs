@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 use rushmem_race::areas::SharedAreas;
-use rushmem_race::process::{ProcessDetector, active};
+use rushmem_race::process::{self, ProcessDetector, active};
 use rushmem_race::shared;
 use rushmem_race_interface::{
     CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order, Text, VERSION,
@@ -41,6 +41,9 @@ extern "C" fn create(opening: &DetectorOpening) -> c_int {
 }
 
 extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
+    if process::resume() {
+        return 0;
+    }
     let segments = [opening.heap_bytes, opening.static_bytes];
     let words = match shared::attach(n_words(opening), pid, fd) {
         Ok(words) => words,

@@ -41,6 +41,19 @@ fn release(object: usize) {
     }
 }
 
+/// What is released when the calling thread ends.
+fn own_end() -> usize {
+    // SAFETY: names the calling thread.
+    let own = unsafe { libc::pthread_self() };
+    object(ThreadObject::End, own as usize)
+}
+
+/// The mutex of a lock of C++ (`std::unique_lock`), which is its first member.
+fn mutex_of(lock: *mut *mut c_void) -> usize {
+    // SAFETY: the program waits with this lock.
+    unsafe { lock.read() }.addr()
+}
+
 /// What a new thread runs.
 struct ThreadStart {
     start: Start,
@@ -54,9 +67,7 @@ extern "C" fn run(task: *mut c_void) -> *mut c_void {
         *unsafe { Box::from_raw(task.cast::<ThreadStart>()) };
     acquire(object(ThreadObject::Start, number));
     let result = start(argument);
-    // SAFETY: names the calling thread.
-    let own = unsafe { libc::pthread_self() };
-    release(object(ThreadObject::End, own as usize));
+    release(own_end());
     result
 }
 
@@ -103,6 +114,37 @@ before_next! {
         { release(mutex.addr()) } then () {}
     __wrap_pthread_cond_wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int
         { release(mutex.addr()) } then (_status) { acquire(mutex.addr()) }
+    __wrap_pthread_cond_timedwait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const libc::timespec
+    ) -> c_int
+        { release(mutex.addr()) } then (_status) { acquire(mutex.addr()) }
+    __wrap_pthread_cond_clockwait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: c_int,
+        until: *const libc::timespec
+    ) -> c_int
+        { release(mutex.addr()) } then (_status) { acquire(mutex.addr()) }
+    __wrap_pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const libc::timespec) -> c_int
+        {} then (status) { if *status == 0 { acquire(mutex.addr()) } }
+    __wrap_pthread_rwlock_rdlock(lock: *mut c_void) -> c_int
+        {} then (_status) { acquire(lock.addr()) }
+    __wrap_pthread_rwlock_wrlock(lock: *mut c_void) -> c_int
+        {} then (_status) { acquire(lock.addr()) }
+    __wrap_pthread_rwlock_unlock(lock: *mut c_void) -> c_int
+        { release(lock.addr()) } then () {}
+    __wrap_pthread_spin_lock(lock: *mut c_void) -> c_int
+        {} then (_status) { acquire(lock.addr()) }
+    __wrap_pthread_spin_unlock(lock: *mut c_void) -> c_int
+        { release(lock.addr()) } then () {}
+    __wrap_sem_trywait(semaphore: *mut sem_t) -> c_int
+        {} then (status) { if *status == 0 { acquire(semaphore.addr()) } }
+    __wrap_sem_timedwait(semaphore: *mut sem_t, until: *const libc::timespec) -> c_int
+        {} then (status) { if *status == 0 { acquire(semaphore.addr()) } }
+    __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
+        condition: *mut c_void, lock: *mut *mut c_void
+    )
+        { release(mutex_of(lock)) } then () { acquire(mutex_of(lock)) }
+    __wrap_pthread_exit(result: *mut c_void)
+        { release(own_end()) } then () {}
     __wrap_pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int
         { release(barrier.addr()) } then (_status) { acquire(barrier.addr()) }
     __wrap_sem_post(semaphore: *mut sem_t) -> c_int

@@ -8,8 +8,8 @@
 use crate::areas::{Counter, MAX_ACTORS, SharedAreas};
 use crate::clock::{Actor, Epoch, VectorClock};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What an actor is.
@@ -137,10 +137,12 @@ pub struct ContextFlights {
     puts: HashMap<(u32, usize), Flight>,
     /// By PE.
     gets: HashMap<u32, Flight>,
-    /// Words whose values the next quiet brings.
-    pub fetched: Vec<u64>,
+    /// Words whose values the next quiet brings, and their PEs.
+    pub fetched: HashSet<(u32, u64)>,
 }
 
+/// Fences of one thread that are remembered.
+const FENCES: usize = 8;
 /// Signals to one PE that are distinguished.
 const MAX_SIGNALS: usize = 64;
 
@@ -179,8 +181,21 @@ impl ContextFlights {
     /// A fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
-            flight.fences.retain(|(_, by, _)| *by != thread.actor);
-            flight.fences.push((flight.last, thread.actor, thread.epoch()));
+            // Other threads may know of an earlier one alone.
+            let own = flight.fences.iter().filter(|(_, by, _)| *by == thread.actor).count();
+            if own >= FENCES
+                && let Some(oldest) =
+                    flight.fences.iter().position(|(_, by, _)| *by == thread.actor)
+            {
+                flight.fences.remove(oldest);
+            }
+            if flight
+                .fences
+                .last()
+                .is_none_or(|(last, by, _)| (*last, *by) != (flight.last, thread.actor))
+            {
+                flight.fences.push((flight.last, thread.actor, thread.epoch()));
+            }
         }
     }
 

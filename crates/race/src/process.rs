@@ -67,6 +67,15 @@ pub fn active() -> Option<&'static ProcessDetector> {
     if IS_ACTIVE.load(Relaxed) { PROCESS.get() } else { None }
 }
 
+/// Detects again, after a finalize; whether there was one.
+pub fn resume() -> bool {
+    let is_known = PROCESS.get().is_some();
+    if is_known {
+        IS_ACTIVE.store(true, Relaxed);
+    }
+    is_known
+}
+
 /// The exit status of a process that would end with 0, if a race was found, by any PE.
 pub fn status() -> Option<i32> {
     let process = PROCESS.get()?;
@@ -158,7 +167,7 @@ impl ProcessDetector {
         count(Counter::Operations, &self.operations);
         count(Counter::Accesses, &self.accesses);
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, Relaxed) + 1;
-        if closed != u64::from(self.n_pes) {
+        if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;
         }
         let get = |counter| self.areas.counter(counter).load(Relaxed);
@@ -201,6 +210,9 @@ impl ProcessDetector {
 
     /// Calls `f` with the calling thread. Not if the thread is in the detector already.
     fn with_thread<R>(&self, f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+        if self.reporter.is_over() {
+            return None;
+        }
         let entered = THREAD.try_with(|thread| {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
@@ -221,7 +233,7 @@ impl ProcessDetector {
     /// The same for a call of the library. The order of threads of a program that does not report
     /// it is that of their calls.
     fn with_caller(&self, f: impl FnOnce(&mut Thread)) {
-        if self.areas.counter(Counter::Full).load(Relaxed) != 0 {
+        if self.reporter.is_over() {
             return;
         }
         self.with_thread(|thread| {
@@ -289,9 +301,18 @@ impl ProcessDetector {
     }
 
     /// Who acquires the word knows what `clock` knows.
-    fn release(&self, thread: &mut Thread, word: Option<sync_words::Key>, clock: &VectorClock) {
-        if let Some(word) = word {
+    fn release(
+        &self,
+        thread: &mut Thread,
+        words: impl IntoIterator<Item = sync_words::Key>,
+        clock: &VectorClock,
+    ) {
+        let mut is_one = false;
+        for word in words {
             sync_words::release(&self.areas, word, clock);
+            is_one = true;
+        }
+        if is_one {
             thread.advance();
         }
     }

@@ -106,6 +106,12 @@ impl Reporter {
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks: Mutex::default() }
     }
 
+    /// Whether a table is full: what orders accesses is not known any more.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.areas.counter(Counter::Full).load(Relaxed) != 0
+    }
+
     /// A block of the heap is allocated at a place of the program.
     pub fn allocated(&self, offset: usize, nbytes: usize, site: u32) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,15 +129,23 @@ impl Reporter {
     /// these places was reported.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
         let areas = &self.areas;
+        if self.is_over() {
+            return;
+        }
+        let sides = || [Side::new(areas, old), Side::new(areas, new)];
+        if !self.suppressions.is_empty() {
+            let sides = sides();
+            let (object, _) = describe(self, memory, &sides, old, new);
+            if is_suppressed(self.suppressions, &object, &sides) {
+                return;
+            }
+        }
         if !is_new(areas, new.site, old.site) {
             areas.counter(Counter::Found).fetch_add(1, Relaxed);
             return;
         }
-        let sides = [Side::new(areas, old), Side::new(areas, new)];
+        let sides = sides();
         let (object, text) = describe(self, memory, &sides, old, new);
-        if is_suppressed(self.suppressions, &object, &sides) {
-            return;
-        }
         areas.counter(Counter::Found).fetch_add(1, Relaxed);
         if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
             return;

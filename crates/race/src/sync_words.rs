@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// A name of a word, or of a lock.
 pub type Key = u64;
 
+/// Bytes that have a key of their own.
+const WORD: usize = 4;
+
 /// The key of a word of a PE.
 pub fn of_word(place: ShadowPlace) -> Key {
     let segment = u64::from(place.segment == ShadowSegment::Static);
@@ -16,6 +19,12 @@ pub fn of_word(place: ShadowPlace) -> Key {
         | segment << 62
         | u64::from(place.pe) << 42
         | (place.offset as u64 >> 2 & ((1 << 42) - 1))
+}
+
+/// The keys of the words that `nbytes` bytes touch.
+pub fn of_bytes(place: ShadowPlace, nbytes: usize) -> impl Iterator<Item = Key> {
+    let words = place.offset / WORD..(place.offset + nbytes).div_ceil(WORD);
+    words.map(move |word| of_word(ShadowPlace { offset: word * WORD, ..place }))
 }
 
 /// The key of a lock, which all PEs have in the same place.
@@ -30,7 +39,8 @@ fn with<R>(
     make: bool,
     f: impl FnOnce(SharedClock<'_>) -> R,
 ) -> Option<R> {
-    let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
+    // The upper bits of the product depend on all of the key.
+    let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
     let _held = lock(&areas.sync_locks[stripe]);
     let entries = &areas.sync[stripe * SYNC_STRIPE * 2..][..SYNC_STRIPE * 2];

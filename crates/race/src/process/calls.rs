@@ -25,7 +25,12 @@ impl ProcessDetector {
             let context = contexts.entry(access.ctx).or_default();
             let nbytes = access.remote.nbytes * access.remote.n;
             let how = |kind| How { kind, site, nbytes };
-            let word = || self.on(access.remote.addr, access.pe).map(sync_words::of_word);
+            let words = || {
+                let addrs =
+                    (0..access.remote.n).map(|i| access.remote.addr + i * access.remote.stride);
+                let places = addrs.filter_map(|addr| self.on(addr, access.pe));
+                places.flat_map(|place| sync_words::of_bytes(place, access.remote.nbytes))
+            };
             let own = thread.epoch();
             match access.operation {
                 AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
@@ -56,7 +61,7 @@ impl ProcessDetector {
                         let word = self.on(signal, pe).map(sync_words::of_word);
                         self.release(thread, word, &released);
                     } else if nbytes <= 8 {
-                        self.release(thread, word(), &released);
+                        self.release(thread, words(), &released);
                     }
                 }
                 AccessOperation::Get => {
@@ -68,16 +73,14 @@ impl ProcessDetector {
                     self.note_blocks(access.local, None, writes, view);
                 }
                 AccessOperation::Fetch => {
-                    let view = View { clock: &thread.clock, fenced: &[] };
+                    let fenced = context.fenced(access.pe, &thread.clock);
+                    let view = View { clock: &thread.clock, fenced: &fenced };
                     let record = how(atomic(access, call, nbytes)).record(thread.actor, own);
                     self.note_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
-                        context
-                            .fenced(access.pe, &thread.clock)
-                            .iter()
-                            .for_each(|&(a, e)| released.raise(a, e));
-                        self.release(thread, word(), &released);
+                        fenced.iter().for_each(|&(a, e)| released.raise(a, e));
+                        self.release(thread, words(), &released);
                     }
                 }
                 AccessOperation::GetNbi => {
@@ -109,9 +112,10 @@ impl ProcessDetector {
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
                         fenced.iter().for_each(|&(actor, epoch)| released.raise(actor, epoch));
-                        self.release(thread, word(), &released);
+                        self.release(thread, words(), &released);
                     }
-                    context.fetched.extend(word());
+                    let word = self.on(access.remote.addr, access.pe).map(sync_words::of_word);
+                    context.fetched.extend(word.map(|word| (access.pe, word)));
                 }
             }
         });
@@ -141,12 +145,16 @@ impl ProcessDetector {
                     context.fence(thread);
                     thread.advance();
                 }
-                Order::PeQuiet => context.quiet(Some(pe), &mut thread.clock),
-                Order::Quiet => {
-                    context.quiet(None, &mut thread.clock);
-                    for word in context.fetched.drain(..) {
-                        sync_words::acquire(&self.areas, word, &mut thread.clock);
-                    }
+                Order::Quiet | Order::PeQuiet => {
+                    let of = (order == Order::PeQuiet).then_some(pe);
+                    context.quiet(of, &mut thread.clock);
+                    context.fetched.retain(|(from, word)| {
+                        let is_done = of.is_none_or(|pe| pe == *from);
+                        if is_done {
+                            sync_words::acquire(&self.areas, *word, &mut thread.clock);
+                        }
+                        !is_done
+                    });
                 }
             }
         });

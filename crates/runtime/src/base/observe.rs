@@ -8,7 +8,7 @@
 use crate::base::call::Call;
 use crate::base::counters::{self, AccessKind, CallKind};
 use crate::base::handle::ContextHandle;
-use crate::base::races;
+use crate::base::races::{self, ObservedCollective};
 use crate::base::trace::{self, Described, Ring};
 use core::ffi::c_int;
 use rushmem_race_interface::{ByteBlocks, CheckedAccess, Text};
@@ -185,6 +185,8 @@ pub(crate) struct ObservedCall(Option<Box<BegunCall>>);
 struct BegunCall {
     counted: Option<(CallKind, Instant)>,
     recorded: Option<u64>,
+    /// The race detector's, until the call ends.
+    collective: Option<ObservedCollective>,
 }
 
 /// Begins a call that may wait. `describe` says on what: two words, as its kind has them in a
@@ -203,20 +205,35 @@ pub(crate) fn call(
 fn begin(call: Call, kind: CallKind, subject: [u64; 2]) -> ObservedCall {
     let counted = counters::get().map(|_| (kind, Instant::now()));
     let recorded = record(call, kind.traced(), ContextHandle::DEFAULT, subject);
-    ObservedCall(Some(Box::new(BegunCall { counted, recorded })))
+    ObservedCall(Some(Box::new(BegunCall { counted, recorded, collective: None })))
 }
 
 /// Begins a quiet, which counts as a call unless it is a part of another one.
 pub(crate) fn quiet(call: Call, ctx: ContextHandle, is_part: bool) -> ObservedCall {
     let counted = counters::get().filter(|_| !is_part).map(|_| (CallKind::Quiet, Instant::now()));
     let recorded = record(call, Kind::Quiet, ctx, [0; 2]);
-    ObservedCall(Some(Box::new(BegunCall { counted, recorded })))
+    ObservedCall(Some(Box::new(BegunCall { counted, recorded, collective: None })))
 }
 
 fn record(call: Call, kind: Kind, ctx: ContextHandle, subject: [u64; 2]) -> Option<u64> {
     let (in_flight, peer, nbytes) = (false, None, 0);
     let described = Described { call, kind, in_flight, ctx, peer, nbytes, subject };
     ring().map(|ring| ring.begin(&described))
+}
+
+impl ObservedCall {
+    /// It is this collective for the race detector.
+    pub(crate) fn is_collective(&mut self, collective: Option<ObservedCollective>) {
+        if let Some(begun) = &mut self.0 {
+            begun.collective = collective;
+        }
+    }
+
+    /// The race detector's collective, if it is one and there is a detector.
+    #[inline]
+    pub(crate) fn collective(&mut self) -> Option<&mut ObservedCollective> {
+        self.0.as_mut()?.collective.as_mut()
+    }
 }
 
 impl Drop for ObservedCall {

@@ -11,7 +11,6 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::observe::{self, ObservedCall};
-use crate::base::races::ObservedCollective;
 use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
@@ -89,8 +88,7 @@ pub(crate) struct EnteredCollective<'a> {
     pub(crate) job: &'static Job,
     channels: std::sync::MutexGuard<'a, Channels>,
     /// Until it is left.
-    _observed: ObservedCall,
-    in_collective: Option<ObservedCollective>,
+    observed: ObservedCall,
 }
 
 impl<'a> EnteredCollective<'a> {
@@ -142,11 +140,8 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let (observed, in_collective) = match is_observed {
-            true => observed(&entry),
-            false => (ObservedCall::default(), None),
-        };
-        EnteredCollective { entry, job, channels, _observed: observed, in_collective }
+        let observed = if is_observed { observed(&entry) } else { ObservedCall::default() };
+        EnteredCollective { entry, job, channels, observed }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
@@ -258,7 +253,7 @@ impl<'a> EnteredCollective<'a> {
     /// Reports to those that observe which arrays it reads and writes here.
     #[inline]
     pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
-        if let Some(collective) = &mut self.in_collective {
+        if let Some(collective) = self.observed.collective() {
             let blocks =
                 |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
             collective.moves(blocks(source), blocks(dest));
@@ -268,7 +263,7 @@ impl<'a> EnteredCollective<'a> {
     /// Reports to them whose arrays its result comes from, if not from those of all members.
     #[inline]
     pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
-        if let Some(collective) = &mut self.in_collective {
+        if let Some(collective) = self.observed.collective() {
             collective.follows(follows, member);
         }
     }
@@ -608,12 +603,14 @@ fn follow_requests(call: Call, job: &Job, team: &Team) {
 /// A collective begins that observers see.
 #[cold]
 #[inline(never)]
-fn observed(entry: &CollectiveCall<'_>) -> (ObservedCall, Option<ObservedCollective>) {
+fn observed(entry: &CollectiveCall<'_>) -> ObservedCall {
     let members = entry.number_of_members();
-    let observed = observe::call(entry.call, CallKind::Collective, || [members, entry.nth]);
-    let is_of_program = thread::carries_out().is_none();
-    let me = entry.set.map_or_else(|| entry.team.me(), ActiveSet::me).0;
-    (observed, is_of_program.then(|| entry.observe(me)).flatten())
+    let mut observed = observe::call(entry.call, CallKind::Collective, || [members, entry.nth]);
+    if thread::carries_out().is_none() {
+        let me = entry.set.map_or_else(|| entry.team.me(), ActiveSet::me).0;
+        observed.is_collective(entry.observe(me));
+    }
+    observed
 }
 
 impl Drop for EnteredCollective<'_> {

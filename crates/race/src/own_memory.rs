@@ -19,7 +19,7 @@ struct Own {
 
 static OWN: OnceLock<Own> = OnceLock::new();
 /// Where symmetric memory is: the own heap and static data, and those of other PEs that are mapped.
-/// Each range is its first address and its bytes, which are none while nothing is looked for.
+/// Each range is its first address and its bytes, which are none before the first initialization.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
 /// What the path of every access needs of the calling thread.
@@ -47,11 +47,6 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
         start.store(range.start, Relaxed);
         nbytes.store(range.len(), Relaxed);
     }
-}
-
-/// Looks for nothing any more.
-pub fn end_watch() {
-    RANGES.iter().for_each(|[_, nbytes]| nbytes.store(0, Relaxed));
 }
 
 /// The calling thread has this actor and epoch from now on.

@@ -1,5 +1,9 @@
 //! The detector of this process: where memory is, what is in flight, who its threads are.
 
+pub mod accesses;
+mod calls;
+mod strands;
+
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
 use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
@@ -8,10 +12,6 @@ use crate::report::{Memory, Reporter};
 use crate::shadow::View;
 use crate::{own_memory, private, sync_words};
 use rushmem_race_interface::{ByteBlocks, DetectorOpening};
-pub mod accesses;
-mod calls;
-mod strands;
-
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -156,11 +156,10 @@ impl ProcessDetector {
         IS_ACTIVE.store(true, Relaxed);
     }
 
-    /// Ends it: whether this was the last PE, and what was checked by all of them.
+    /// Ends it. The last PE prints what was checked by all of them.
     pub fn close(&self) {
         self.accesses.fetch_add(own_memory::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
-        own_memory::end_watch();
         let count = |counter, n: &AtomicU64| {
             self.areas.counter(counter).fetch_add(n.swap(0, Relaxed), Relaxed);
         };

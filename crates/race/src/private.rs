@@ -8,15 +8,17 @@ use crate::shadow::{HEAD_WORDS, PAGE, PART_WORDS, Page, Shadow};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Bits of an address that a table of pages covers, and those of all tables.
+/// Bits of an address: those that a table of pages covers, those of a table of tables, and all.
 const TABLE_BITS: u32 = 28;
+const TABLES_BITS: u32 = 38;
 const ADDRESS_BITS: u32 = 47;
-const PAGES: usize = (1 << TABLE_BITS) / PAGE;
-const TABLES: usize = 1 << (ADDRESS_BITS - TABLE_BITS);
 
-type Table = Box<[OnceLock<Box<[AtomicU64]>>]>;
+/// What is made when it is first used.
+type Lazy<T> = OnceLock<Box<[T]>>;
+type Table = Lazy<Lazy<AtomicU64>>;
 
-static SHADOW: [OnceLock<Table>; TABLES] = [const { OnceLock::new() }; TABLES];
+static SHADOW: [Lazy<Table>; 1 << (ADDRESS_BITS - TABLES_BITS)] =
+    [const { OnceLock::new() }; 1 << (ADDRESS_BITS - TABLES_BITS)];
 static THREADS: AtomicBool = AtomicBool::new(false);
 /// There are threads, or pages that have a shadow.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
@@ -36,12 +38,18 @@ pub fn is_watched() -> bool {
 /// The shadow of the page of an address, if it has one, or is to get one.
 #[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
-    let table = SHADOW.get(addr >> TABLE_BITS)?;
+    let tables = SHADOW.get(addr >> TABLES_BITS)?;
+    let table = addr % (1 << TABLES_BITS) >> TABLE_BITS;
     let index = addr % (1 << TABLE_BITS) / PAGE;
-    let known = table.get().and_then(|table| table[index].get());
+    let known = tables.get().and_then(|tables| tables[table].get()?[index].get());
     match known {
         Some(words) => Some(of_words(words).page(0)),
-        None if of_library || THREADS.load(Relaxed) => Some(make(table, index)),
+        None if of_library || THREADS.load(Relaxed) => {
+            IS_WATCHED.store(true, Relaxed);
+            let table = &made(tables, 1 << (TABLES_BITS - TABLE_BITS))[table];
+            let page = &made(table, (1 << TABLE_BITS) / PAGE)[index];
+            Some(of_words(made(page, HEAD_WORDS + PART_WORDS)).page(0))
+        }
         None => None,
     }
 }
@@ -52,9 +60,6 @@ fn of_words(words: &'static [AtomicU64]) -> Shadow<'static> {
 }
 
 #[cold]
-fn make(table: &'static OnceLock<Table>, index: usize) -> Page<'static> {
-    IS_WATCHED.store(true, Relaxed);
-    let table = table.get_or_init(|| (0..PAGES).map(|_| OnceLock::new()).collect());
-    let zero = || (0..HEAD_WORDS + PART_WORDS).map(|_| AtomicU64::new(0)).collect();
-    of_words(table[index].get_or_init(zero)).page(0)
+fn made<T: Default>(place: &'static Lazy<T>, n: usize) -> &'static [T] {
+    place.get_or_init(|| (0..n).map(|_| T::default()).collect())
 }

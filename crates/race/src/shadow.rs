@@ -6,14 +6,23 @@
 use crate::access::ShadowRecord;
 use crate::clock::{Actor, Epoch, VectorClock};
 use crate::shared::lock;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of memory in a page.
 pub const PAGE: usize = 4096;
 /// Accesses that are remembered for eight bytes, or for a page.
 const RECORDS: usize = 4;
-/// Words of a page's head: the lock, and the accesses to the whole page.
+/// Words of a page's head: the lock, who looked, who is in parts, and the accesses to the whole
+/// page.
 pub const HEAD_WORDS: usize = 16;
+/// In the head: who found no conflict with the accesses to the whole page, by a load and by a store.
+const LOOKED: Range<usize> = 1..3;
+/// In the head: accesses to parts of the page, without their bytes. If the last word is set, these
+/// may be not all.
+const IN_PARTS_BY: Range<usize> = 3..8;
+/// In the head: the accesses to the whole page.
+const WHOLE: usize = 8;
 /// Words for eight bytes.
 const GRANULE: usize = RECORDS * 2;
 /// Words of a page for the accesses to its parts.
@@ -99,7 +108,7 @@ impl<'a> Page<'a> {
 
     /// The places of the accesses to the whole page.
     fn whole(self) -> &'a Records {
-        self.head[1..].first_chunk().expect("a page has a head")
+        self.head[WHOLE..].first_chunk().expect("a page has a head")
     }
 
     /// The same of eight bytes.
@@ -120,15 +129,12 @@ impl<'a> Page<'a> {
         if (at, end) == (0, PAGE) {
             let access = ShadowRecord { mask: 0xff, ..access };
             if held.has(IN_PARTS) {
-                let mut is_left = false;
-                for index in 0..PAGE / 8 {
-                    let (found, left) = look(self.granule(index), &access, view);
-                    conflict = conflict.or(found);
-                    is_left |= left;
-                }
-                held.set(IN_PARTS, is_left);
+                let (found, left) = self.look_at_parts(&access, view);
+                conflict = found;
+                held.set(IN_PARTS, left);
             }
             held.set(IN_WHOLE, true);
+            self.head[LOOKED].iter().for_each(|who| who.store(0, Relaxed));
             return insert(self.whole(), &access, view).or(conflict);
         }
         for index in at / 8..end.div_ceil(8) {
@@ -136,18 +142,71 @@ impl<'a> Page<'a> {
             let mask = (0xffu16 << first) as u8 & (0xffu16 >> (8 - last)) as u8;
             let access = ShadowRecord { mask, ..access };
             if held.has(IN_WHOLE) {
-                conflict = conflict.or(look_at(self.whole(), &access, view));
+                conflict = conflict.or_else(|| self.look_at_whole(&access, view));
             }
             conflict = insert(self.granule(index), &access, view).or(conflict);
         }
         held.set(IN_PARTS, true);
+        self.add_to_parts(&access);
+        conflict
+    }
+
+    /// Notes who accesses parts of the page, and when at last.
+    #[inline]
+    fn add_to_parts(self, access: &ShadowRecord) {
+        for place in &self.head[IN_PARTS_BY] {
+            let by = ShadowRecord::of([place.load(Relaxed), 0]);
+            if by.is_none_or(|by| (by.actor, by.kind) == (access.actor, access.kind)) {
+                return place.store(ShadowRecord { mask: 0xff, ..*access }.words()[0], Relaxed);
+            }
+        }
+    }
+
+    /// An access to a part of the page that conflicts with one to all of it, and whether any is
+    /// left. Where all are done, the parts need not be looked at: those that the new access
+    /// replaces stay there, as done for whoever comes after it.
+    fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
+        let by = &self.head[IN_PARTS_BY];
+        let (mut conflict, mut is_left) = (None, false);
+        let mut are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0);
+        for old in by.iter().filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0])) {
+            are_done &= view.covers(&old);
+            is_left |= !access.replaces(&old);
+        }
+        if !are_done {
+            is_left = false;
+            for index in 0..PAGE / 8 {
+                let (found, left) = look(self.granule(index), access, view);
+                conflict = conflict.or(found);
+                is_left |= left;
+            }
+        }
+        if !is_left {
+            by.iter().for_each(|by| by.store(0, Relaxed));
+        }
+        (conflict, is_left)
+    }
+
+    /// An access to the whole page that conflicts with one to a part of it. Who found none once need
+    /// not look again, as its clock does not shrink.
+    #[inline]
+    fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
+        let looked = &self.head[LOOKED][usize::from(access.kind.writes())];
+        let who = ShadowRecord { mask: 0, ..*access }.words()[0];
+        if looked.load(Relaxed) == who {
+            return None;
+        }
+        let conflict = look_at(self.whole(), access, view);
+        if conflict.is_none() {
+            looked.store(who, Relaxed);
+        }
         conflict
     }
 
     /// Forgets the accesses to bytes `at..end` by those that `is_seen` names.
     pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&ShadowRecord) -> bool) {
         // Most pages have no accesses at all.
-        if self.head[0].load(Relaxed) & (IN_PARTS | IN_WHOLE) == 0 {
+        if self.head[0].load(Relaxed) == 0 {
             return;
         }
         let _held = lock(&self.head[0]);
@@ -284,6 +343,40 @@ mod tests {
         page.note(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
         assert!(page.note(0, PAGE, put, view(&first)).is_none());
         assert_eq!(page.head[0].load(Relaxed), IN_WHOLE, "the parts are forgotten");
+    }
+
+    #[test]
+    fn parts_that_a_whole_page_does_not_replace_stay() {
+        let page = page();
+        let (nothing, stores) = (knowing(&[]), knowing(&[(1, 2), (2, 9)]));
+        let view = |clock| View { clock, fenced: &[] };
+        for epoch in 1..3 {
+            page.note(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
+        }
+        assert!(page.note(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores)).is_none());
+        let found = page.note(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
+        assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
+    }
+
+    #[test]
+    fn a_whole_page_is_compared_with_all_who_access_parts() {
+        for actors in 1..9 {
+            let page = page();
+            let mut known = knowing(&[]);
+            for actor in 1..=actors {
+                let at = usize::from(actor) * 64;
+                page.note(
+                    at,
+                    at + 8,
+                    access(actor, 1, ShadowKind::STORE),
+                    View { clock: &known, fenced: &[] },
+                );
+            }
+            (1..actors).for_each(|actor| known.raise(actor, 1));
+            let put = access(20, 1, ShadowKind::WRITE);
+            let found = page.note(0, PAGE, put, View { clock: &known, fenced: &[] });
+            assert_eq!(found.map(|old| old.actor), Some(actors), "the last is not ordered");
+        }
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), n) })
 }
 
-/// A lock in bit 0 of a word, whose other bits who holds it may change. It is held for some hundred
-/// instructions.
+/// A lock in bit 0 of a word, whose other bits who holds it may change: while it is held they are
+/// zero. It is held for some hundred instructions.
 pub struct Held<'a> {
     word: &'a AtomicU64,
     bits: u64,
@@ -51,7 +51,11 @@ pub struct Held<'a> {
 /// Takes the lock of a word.
 #[inline]
 pub fn lock(word: &AtomicU64) -> Held<'_> {
-    let bits = word.fetch_or(1, Acquire);
+    // A load may begin while earlier ones still wait for memory, an exchange may not.
+    if word.load(Relaxed) & 1 != 0 {
+        return wait(word);
+    }
+    let bits = word.swap(1, Acquire);
     if bits & 1 == 0 { Held { word, bits } } else { wait(word) }
 }
 
@@ -63,7 +67,7 @@ fn wait(word: &AtomicU64) -> Held<'_> {
         } else {
             std::hint::spin_loop();
         }
-        let bits = word.fetch_or(1, Acquire);
+        let bits = word.swap(1, Acquire);
         if bits & 1 == 0 {
             return Held { word, bits };
         }

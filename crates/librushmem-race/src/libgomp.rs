@@ -1,7 +1,7 @@
 //! What orders the threads of an OpenMP program that was compiled by GCC: the functions of its run
 //! time, libgomp, before which these stand.
 //!
-//! Sections and tasks may run on one thread or on several. They are strands of their own, so that
+//! Sections and tasks may run on one thread or on several. Each is an actor of its own, so that
 //! what is found does not depend on how they were distributed.
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ extern "C" fn in_team(forked: *mut c_void) {
     let outer = TEAM.replace((team, 0));
     acquire(object(TeamObject::Fork, team, 0));
     region(data);
-    with(ProcessDetector::end_strands);
+    with(ProcessDetector::end_sections);
     release(object(TeamObject::Join, team, 0));
     TEAM.set(outer);
 }
@@ -124,11 +124,11 @@ before_next! {
     GOMP_barrier() { barrier_begins() } then () { barrier_ends() }
     GOMP_loop_end() { barrier_begins() } then () { barrier_ends() }
     GOMP_sections_start(count: c_uint) -> c_uint
-        {} then (section) { with(|process| process.begin_strand(*section != 0)) }
+        {} then (section) { with(|process| process.begin_section(*section != 0)) }
     GOMP_sections_next() -> c_uint
-        {} then (section) { with(|process| process.begin_strand(*section != 0)) }
+        {} then (section) { with(|process| process.begin_section(*section != 0)) }
     GOMP_sections_end() { barrier_begins() } then () { barrier_ends() }
-    GOMP_sections_end_nowait() { with(ProcessDetector::end_strands) } then () {}
+    GOMP_sections_end_nowait() { with(ProcessDetector::end_sections) } then () {}
     GOMP_critical_start() {} then () { acquire(of_team(TeamObject::Critical)) }
     GOMP_critical_end() { release(of_team(TeamObject::Critical)) } then () {}
     GOMP_critical_name_start(name: *mut c_void) {} then () { acquire(name.addr()) }
@@ -176,9 +176,9 @@ extern "C" fn run_task(task: *mut c_void) {
     // SAFETY: the task runs once.
     let mut task = *unsafe { Box::from_raw(task) };
     let outer = TEAM.replace(task.team);
-    let strand = active().and_then(|process| process.enter_task(task.number));
+    let thread = active().and_then(|process| process.enter_task(task.number));
     (task.region)(task.data.as_mut_ptr().cast());
-    with(|process| process.leave_task(strand, object(TeamObject::Tasks, task.team.0, 0)));
+    with(|process| process.leave_task(thread, object(TeamObject::Tasks, task.team.0, 0)));
     TEAM.set(outer);
 }
 

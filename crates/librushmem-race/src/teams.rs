@@ -71,7 +71,7 @@ pub fn release(object: usize) {
 /// did before it is known after it.
 pub fn barrier_begins() {
     let (team, phase) = TEAM.get();
-    with(ProcessDetector::end_strands);
+    with(ProcessDetector::end_sections);
     release(object(TeamObject::Barrier, team, phase));
 }
 

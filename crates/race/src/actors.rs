@@ -75,7 +75,7 @@ pub struct Thread {
     /// The order in which it came.
     pub number: u32,
     /// What it knew before its sections, and what those that are done know.
-    pub before_strands: Option<Box<(Thread, VectorClock)>>,
+    pub before_tasks: Option<Box<(Thread, VectorClock)>>,
 }
 
 impl Thread {

@@ -24,9 +24,9 @@ pub const SYNC_ENTRIES: usize = 1 << 22;
 /// Entries of them that have one lock.
 pub const SYNC_STRIPE: usize = 1 << 8;
 /// Collectives that members are in.
-pub const MAX_MEETINGS: usize = 1 << 12;
+pub const MAX_COLLECTIVES: usize = 1 << 12;
 /// Words of one.
-pub const MEETING_WORDS: usize = 8;
+pub const COLLECTIVE_WORDS: usize = 8;
 /// Words of clocks.
 const ARENA: usize = 1 << 28;
 
@@ -48,7 +48,7 @@ pub struct SharedAreas {
     /// These words.
     pub sync: Words,
     /// Collectives.
-    pub meetings: Words,
+    pub collectives: Words,
     /// Clocks.
     pub arena: Arena,
     shadow: Shadow<'static>,
@@ -85,7 +85,7 @@ impl SharedAreas {
         MAX_PAIRS * 2,
         SYNC_ENTRIES / SYNC_STRIPE,
         SYNC_ENTRIES * 2,
-        MAX_MEETINGS * MEETING_WORDS,
+        MAX_COLLECTIVES * COLLECTIVE_WORDS,
         ARENA,
     ];
 
@@ -108,7 +108,7 @@ impl SharedAreas {
             rest = after;
             part
         };
-        let [head, actors, sites, modules, pairs, sync_locks, sync, meetings, arena] =
+        let [head, actors, sites, modules, pairs, sync_locks, sync, collectives, arena] =
             SharedAreas::SIZES.map(&mut next);
         let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         let arena = Arena::new(arena);
@@ -122,7 +122,7 @@ impl SharedAreas {
             pairs,
             sync_locks,
             sync,
-            meetings,
+            collectives,
             arena,
             shadow,
             pages_of_heap,
@@ -176,7 +176,7 @@ pub enum Counter {
     /// The lock of reports.
     Reports = 7,
     /// The lock of collectives.
-    Meetings = 8,
+    Collectives = 8,
     /// PEs that have finalized.
     Closed = 9,
 }

@@ -4,7 +4,7 @@
 //! stores. What it remembers of them is in memory that all PEs share ([`areas`]): the PE that
 //! makes an access to the memory of another one marks it there. Whether two accesses are ordered
 //! is known by vector clocks ([`clock`]) of threads and of operations in flight ([`actors`]), which
-//! are joined where OpenSHMEM orders ([`sync_words`], [`meetings`]).
+//! are joined where OpenSHMEM orders ([`sync_words`], [`collectives`]).
 //!
 //! This crate is a part of librushmem-race, which the runtime opens only where a user wants it.
 
@@ -12,7 +12,7 @@ pub mod access;
 pub mod actors;
 pub mod areas;
 pub mod clock;
-pub mod meetings;
+pub mod collectives;
 pub mod own_memory;
 pub mod private;
 pub mod process;

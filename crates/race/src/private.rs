@@ -39,7 +39,7 @@ pub fn is_watched() -> bool {
 #[inline]
 pub fn page(addr: usize, of_library: bool) -> Option<Page<'static>> {
     let tables = SHADOW.get(addr >> TABLES_BITS)?;
-    let table = addr % (1 << TABLES_BITS) >> TABLE_BITS;
+    let table = (addr >> TABLE_BITS) % (1 << (TABLES_BITS - TABLE_BITS));
     let index = addr % (1 << TABLE_BITS) / PAGE;
     let known = tables.get().and_then(|tables| tables[table].get()?[index].get());
     match known {

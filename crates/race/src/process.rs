@@ -2,7 +2,7 @@
 
 pub mod accesses;
 mod calls;
-mod strands;
+mod tasks;
 
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorRole, ContextFlights, THREAD, Thread, Who};
@@ -37,7 +37,7 @@ pub struct ProcessDetector {
     /// What threads of this process synchronize by.
     objects: Mutex<HashMap<usize, VectorClock>>,
     threads: AtomicU32,
-    /// Actors of strands that are done, and their last epochs.
+    /// Actors of tasks that are done, and their last epochs.
     spare: Mutex<VecDeque<(Actor, Epoch)>>,
     operations: AtomicU64,
     accesses: AtomicU64,
@@ -50,7 +50,7 @@ static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
 /// What the number of a task has as an object.
 const TASK: usize = 0xf << 60;
-/// Actors that wait before they serve another strand: races between the two are not found.
+/// Actors that wait before they serve another task: races between the two are not found.
 const SPARE: usize = 256;
 
 /// The object of all threads whose order is not known.

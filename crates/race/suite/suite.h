@@ -2,7 +2,9 @@
  * The two accesses that race are marked by a comment. */
 #include <pthread.h>
 #include <shmem.h>
+#ifndef __cplusplus
 #include <stdatomic.h>
+#endif
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

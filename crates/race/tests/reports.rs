@@ -35,7 +35,7 @@ fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
     let put = ("PE 0: shmem_long_put of 8 bytes at ", "put_load.c:11 (run), in flight since then");
     assert!(is_line(put.0, put.1), "{found}");
     assert!(is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"), "{found}");
-    assert!(is_line("called at ", "suite.h:31 (main)"), "{found}");
+    assert!(is_line("called at ", "suite.h:33 (main)"), "{found}");
     assert!(
         found.stderr.contains("shmem_barrier_all between them would, or a put with a signal at")
     );

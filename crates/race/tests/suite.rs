@@ -2,7 +2,7 @@
 //! with both places, and none where the program is compiled with `CLEAN`.
 //!
 //! A line with a comment `RACE` is one of the two places; `RACE with itself` is both. `PEs: N` in
-//! the first lines says how many PEs the program has.
+//! the first lines says how many PEs the program has, and `FLAGS:` with what it is compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,6 +23,7 @@ struct Program {
     source: PathBuf,
     name: String,
     n: usize,
+    flags: Vec<String>,
     lines: [u64; 2],
 }
 
@@ -30,6 +31,10 @@ impl Program {
     fn read(source: PathBuf) -> Self {
         let text = std::fs::read_to_string(&source).expect("a source of the suite");
         let n = text.split_once("PEs: ").and_then(|(_, rest)| rest[..1].parse().ok());
+        let flags =
+            text.split_once("FLAGS: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or(""));
+        let flags = flags.split_whitespace().filter(|word| word.starts_with('-'));
+        let flags = flags.map(str::to_owned).collect();
         let marked = (1..).zip(text.lines()).filter(|(_, line)| line.contains(" RACE"));
         let lines: Vec<u64> = marked.map(|(number, _)| number).collect();
         let lines = match (lines[..].try_into(), &lines[..]) {
@@ -38,13 +43,20 @@ impl Program {
             _ => panic!("{} marks {lines:?}", source.display()),
         };
         let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
-        Self { name, n: n.unwrap_or_else(|| panic!("{}: PEs", source.display())), lines, source }
+        Self {
+            name,
+            n: n.unwrap_or_else(|| panic!("{}: PEs", source.display())),
+            flags,
+            lines,
+            source,
+        }
     }
 
     fn compile(&self, flags: &[&str]) -> PathBuf {
         let language = if self.is_fortran() { &["-cpp"][..] } else { &[] };
+        let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         // Stores that nobody reads stay.
-        compile(&self.source, tmpdir(), &[&["--race", "-O0"], language, flags].concat())
+        compile(&self.source, tmpdir(), &[&["--race", "-O0"], language, &own, flags].concat())
     }
 
     fn is_fortran(&self) -> bool {

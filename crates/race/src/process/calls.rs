@@ -4,7 +4,7 @@ use super::{How, ProcessDetector, Where, locked};
 use crate::access::{AtomicityDomain, ShadowKind};
 use crate::areas::{ShadowPlace, by_page};
 use crate::shadow::{PAGE, View};
-use crate::{meetings, sites, sync_words};
+use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
     AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order,
 };
@@ -176,7 +176,7 @@ impl ProcessDetector {
     /// This PE enters a collective.
     pub fn enter(&self, collective: &CollectiveEvent) {
         self.with_caller(|thread| {
-            meetings::enter(&self.areas, collective, &thread.clock);
+            collectives::enter(&self.areas, collective, &thread.clock);
             thread.advance();
         });
     }
@@ -200,7 +200,7 @@ impl ProcessDetector {
                 FollowedMembers::Member => collective.member..collective.member + 1,
                 FollowedMembers::Below => 0..collective.member,
             };
-            meetings::leave(&self.areas, collective, members, &mut thread.clock);
+            collectives::leave(&self.areas, collective, members, &mut thread.clock);
             let writes = how(ShadowKind::WRITE, dest).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note_blocks(dest, None, writes, view);

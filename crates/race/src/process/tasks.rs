@@ -1,31 +1,31 @@
-//! Sections and tasks of OpenMP: parts of a thread's work that another one might have done.
+//! Sections and explicit tasks of OpenMP, both called tasks here: parts of a thread's work that another one might have done.
 
 use super::{ProcessDetector, SPARE, TASK, locked};
 use crate::actors::{ActorRole, Thread, Who};
 use crate::clock::VectorClock;
 
 impl ProcessDetector {
-    /// A new strand of a thread, which knows what `clock` knows.
-    fn strand(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
+    /// A new task of a thread, which knows what `clock` knows.
+    fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
         let who = Who { pe: self.me, role: ActorRole::Thread(number) };
         let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);
-        Some(Thread { actor, clock, number, before_strands: None })
+        Some(Thread { actor, clock, number, before_tasks: None })
     }
 
-    /// The strand is done: its actor may serve another one.
-    fn retire(&self, strand: &Thread) {
-        locked(&self.spare).push_back((strand.actor, strand.epoch()));
+    /// The task is done: its actor may serve another one.
+    fn retire(&self, task: &Thread) {
+        locked(&self.spare).push_back((task.actor, task.epoch()));
     }
 
     /// The calling thread begins a section, unless there is none left, whose accesses are ordered
     /// with those of the thread's other sections no more than with those of other threads.
-    pub fn begin_strand(&self, is_one: bool) {
+    pub fn begin_section(&self, is_one: bool) {
         self.with_thread(|thread| {
-            let (outer, mut done) = match thread.before_strands.take() {
+            let (outer, mut done) = match thread.before_tasks.take() {
                 Some(before) => {
                     self.retire(thread);
                     (before.0, before.1)
@@ -35,21 +35,21 @@ impl ProcessDetector {
             if outer.actor != thread.actor {
                 done.join(&thread.clock);
             }
-            let strand = if is_one { self.strand(outer.number, &outer.clock) } else { None };
-            *thread = match strand {
-                Some(strand) => Thread { before_strands: Some(Box::new((outer, done))), ..strand },
+            let task = if is_one { self.task(outer.number, &outer.clock) } else { None };
+            *thread = match task {
+                Some(task) => Thread { before_tasks: Some(Box::new((outer, done))), ..task },
                 None => after(outer, &done),
             };
         });
     }
 
     /// The calling thread has no section any more, and knows what was done in them.
-    pub fn end_strands(&self) {
+    pub fn end_sections(&self) {
         self.with_thread(|thread| {
-            if thread.before_strands.is_some() {
+            if thread.before_tasks.is_some() {
                 self.retire(thread);
             }
-            if let Some(before) = thread.before_strands.take() {
+            if let Some(before) = thread.before_tasks.take() {
                 let (outer, mut done) = *before;
                 done.join(&thread.clock);
                 *thread = after(outer, &done);
@@ -66,8 +66,8 @@ impl ProcessDetector {
     pub fn enter_task(&self, number: usize) -> Option<Thread> {
         let known = locked(&self.objects).remove(&(TASK | number)).unwrap_or_default();
         self.with_thread(|thread| {
-            let strand = self.strand(thread.number, &known)?;
-            Some(std::mem::replace(thread, strand))
+            let task = self.task(thread.number, &known)?;
+            Some(std::mem::replace(thread, task))
         })?
     }
 
@@ -82,7 +82,7 @@ impl ProcessDetector {
     }
 }
 
-/// A thread after its strands.
+/// A thread after its sections.
 fn after(mut outer: Thread, done: &VectorClock) -> Thread {
     outer.clock.join(done);
     outer.advance();

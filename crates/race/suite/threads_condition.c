@@ -1,0 +1,30 @@
+/* A thread puts an array that another one has filled, after a condition variable or without waiting.
+ * PEs: 2 */
+#include "suite.h"
+
+static long x[8], from;
+static int is_ready;
+static pthread_mutex_t mutex __attribute__((unused)) = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static void *body(void *argument) {
+    ORDER(pthread_mutex_lock(&mutex));
+    while (IF_CLEAN(!is_ready, 0))
+        pthread_cond_wait(&condition, &mutex);
+    shmem_long_put(x, &from, 1, 1); /* RACE */
+    ORDER(pthread_mutex_unlock(&mutex));
+    return argument;
+}
+
+static void run(int me, int n) {
+    (void)me, (void)n;
+    pthread_t thread;
+    if (me == 0) {
+        pthread_create(&thread, NULL, body, NULL);
+        ORDER(pthread_mutex_lock(&mutex));
+        from = 2; /* RACE */
+        is_ready = 1;
+        pthread_cond_signal(&condition);
+        ORDER(pthread_mutex_unlock(&mutex));
+        pthread_join(thread, NULL);
+    }
+}

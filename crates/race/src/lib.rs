@@ -22,3 +22,4 @@ pub mod shared;
 pub mod sites;
 pub mod symbols;
 pub mod sync_words;
+pub mod variables;

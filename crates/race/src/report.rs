@@ -6,6 +6,7 @@ use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
 use crate::sites::{self, Site};
 use crate::symbols::{self, SourceLine};
+use crate::variables;
 use rushmem_race_interface::DetectorOpening;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl Side {
             ("", _) => "atomic operation of the language".to_owned(),
             (call, _) => call.to_owned(),
         };
-        let sources = site.frames.iter().map(|(module, at)| symbols::source(module, *at)).collect();
+        let sources = symbols::of_program(&site.frames);
         let who = Who::find(areas, record.actor);
         let in_flight = !matches!(who.role, ActorRole::Thread(_));
         Side { who, what, nbytes: record.nbytes, sources, in_flight }
@@ -212,10 +213,10 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
         ShadowSegment::Heap => match reporter.block_of(place.offset) {
             Some((start, nbytes, site)) => {
                 let site = sites::get(&reporter.areas, site);
-                let frame = site.as_ref().and_then(|site| site.frames.first());
-                let at = frame.map_or_else(String::new, |(module, at)| {
-                    format!(", allocated at {}", symbols::source(module, *at))
-                });
+                let sources = site.map(|site| symbols::of_program(&site.frames));
+                let source = sources.unwrap_or_default().into_iter().next();
+                let at =
+                    source.map_or_else(String::new, |source| format!(", allocated at {source}"));
                 let name = element("the block", (place.offset - start) as u64);
                 format!("{name} of PE {pe} ({nbytes} bytes{at})")
             }
@@ -224,12 +225,14 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
         ShadowSegment::Static => {
             let variable = sites::executable().and_then(|(module, base)| {
                 let address = (reporter.statics + place.offset - base) as u64;
-                let (name, start, _) = symbols::variable(&module, address)?;
-                Some(element(&name, address - start))
+                let variable = variables::find(&module, address)?;
+                let name = element(&variable.name, address - variable.address);
+                Some((name, variable.declared.map_or_else(String::new, |at| format!(", {at}"))))
             });
-            let name =
-                variable.unwrap_or_else(|| format!("byte {} of the static data", place.offset));
-            format!("{name} of PE {pe} (static)")
+            let of_no_variable =
+                || (format!("byte {} of the static data", place.offset), String::new());
+            let (name, declared) = variable.unwrap_or_else(of_no_variable);
+            format!("{name} of PE {pe} (static{declared})")
         }
     }
 }

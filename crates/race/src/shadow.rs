@@ -16,7 +16,8 @@ const RECORDS: usize = 4;
 /// Words of a page's head: the lock, who looked, who is in parts, and the accesses to the whole
 /// page.
 pub const HEAD_WORDS: usize = 16;
-/// In the head: who found no conflict with the accesses to the whole page, by a load and by a store.
+/// In the head: who found no conflict with the accesses to the whole page, by a load and by a
+/// store.
 const LOOKED: Range<usize> = 1..3;
 /// In the head: accesses to parts of the page, without their bytes. If the last word is set, these
 /// may be not all.
@@ -164,7 +165,7 @@ impl<'a> Page<'a> {
 
     /// An access to a part of the page that conflicts with one to all of it, and whether any is
     /// left. Where all are done, the parts need not be looked at: those that the new access
-    /// replaces stay there, as done for whoever comes after it.
+    /// replaces stay there, as done for each access after it.
     fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
         let by = &self.head[IN_PARTS_BY];
         let (mut conflict, mut is_left) = (None, false);
@@ -187,8 +188,8 @@ impl<'a> Page<'a> {
         (conflict, is_left)
     }
 
-    /// An access to the whole page that conflicts with one to a part of it. Who found none once need
-    /// not look again, as its clock does not shrink.
+    /// An access to the whole page that conflicts with one to a part of it. Who found none once
+    /// need not look again, as its clock does not shrink.
     #[inline]
     fn look_at_whole(self, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
         let looked = &self.head[LOOKED][usize::from(access.kind.writes())];

@@ -1,10 +1,8 @@
-//! Names of functions and variables, and lines, from the debug information of the program.
+//! Names of functions, and lines, from the debug information of the program.
 
 use addr2line::Loader;
-use object::{Object, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
 
 /// Function and `FILE:LINE`, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,20 +42,50 @@ fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<
 pub fn source(module: &str, address: u64) -> SourceLine {
     let found = with_loader(module, |loader| {
         let symbol = loader.find_symbol(address).map(str::to_owned);
-        let frame = loader.find_frames(address).ok().and_then(|mut frames| frames.next().ok()?);
-        let Some(frame) = frame else {
+        let mut frames = loader.find_frames(address).ok()?;
+        let mut first = None;
+        // Of functions that the compiler has put into one another, the innermost of the program.
+        while let Some(frame) = frames.next().ok()? {
+            let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            let is_of_program = name.as_ref().is_none_or(|name| !is_of_a_library(name));
+            let found = (name, frame.location);
+            if is_of_program {
+                first = Some(found);
+                break;
+            }
+            first = first.or(Some(found));
+        }
+        let Some((name, location)) = first else {
             return Some(SourceLine { function: symbol, ..SourceLine::default() });
         };
-        let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
-        let (file, line) =
-            frame.location.map_or((None, None), |at| (at.file.map(from_here), at.line));
+        let (file, line) = location.map_or((None, None), |at| (at.file.map(from_here), at.line));
         Some(SourceLine { function: name.or(symbol), file, line })
     });
     found.unwrap_or_default()
 }
 
+/// Where the frames of a place come from, without those of libraries if any other is left.
+pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
+    let all: Vec<_> = frames.iter().map(|(module, at)| source(module, *at)).collect();
+    let is_of_program = |line: &SourceLine| {
+        line.function.as_ref().is_none_or(|name| !is_of_a_library(name))
+            && line.file.as_ref().is_none_or(|file| !file.contains("/library/core/"))
+    };
+    let kept: Vec<_> = all.iter().filter(|line| is_of_program(line)).cloned().collect();
+    if kept.is_empty() { all } else { kept }
+}
+
+/// Whether a function is of the libraries of C++ and Rust, or of Rushmem.
+fn is_of_a_library(name: &str) -> bool {
+    let starts =
+        ["std::", "core::", "alloc::", "shmem::", "rushmem_runtime::", "rushmem_transport::"];
+    starts.iter().any(|start| {
+        name.trim_start_matches(['<', '&']).trim_start_matches("dyn ").starts_with(start)
+    })
+}
+
 /// A path from the folder of this process, if it is in there.
-fn from_here(path: &str) -> String {
+pub fn from_here(path: &str) -> String {
     let here = std::env::current_dir().ok();
     let inside =
         here.and_then(|here| Some(Path::new(path).strip_prefix(here).ok()?.display().to_string()));
@@ -71,36 +99,4 @@ pub fn is_ours(module: &str, address: u64) -> bool {
         let starts = ["pshmem", "shmem_", "_ZN7rushmem", "_ZN15rushmem", "rushmem_", "_ZN5shmem"];
         starts.iter().any(|start| name.starts_with(start)) || name.contains("rushmem_runtime")
     })
-}
-
-/// A variable: its name, its address and its bytes.
-pub type Variable = (String, u64, u64);
-
-/// The variable of the executable that holds an address.
-pub fn variable(module: &str, address: u64) -> Option<Variable> {
-    static VARIABLES: Mutex<Option<Vec<Variable>>> = Mutex::new(None);
-    let mut variables = VARIABLES.lock().ok()?;
-    let all = variables.get_or_insert_with(|| read_variables(module).unwrap_or_default());
-    all.iter().find(|(_, start, nbytes)| (*start..start + nbytes).contains(&address)).cloned()
-}
-
-fn read_variables(module: &str) -> Option<Vec<Variable>> {
-    let bytes = std::fs::read(module).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let data = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data);
-    let variables = data.filter_map(|symbol| {
-        let name = symbol.name().ok()?;
-        // The compiler numbers what is static in functions.
-        let name = match name.rsplit_once('.') {
-            Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => name,
-        };
-        // Names of C, such as `x`, may be types to a demangler.
-        let name = match name.starts_with("_Z") || name.starts_with("_R") {
-            true => addr2line::demangle_auto(name.into(), None).into_owned(),
-            false => name.to_owned(),
-        };
-        (symbol.size() > 0).then_some((name, symbol.address(), symbol.size()))
-    });
-    Some(variables.collect())
 }

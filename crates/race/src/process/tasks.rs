@@ -1,4 +1,5 @@
-//! Sections and explicit tasks of OpenMP, both called tasks here: parts of a thread's work that another one might have done.
+//! Sections and explicit tasks of OpenMP, both called tasks here: parts of a thread's work that
+//! another one might have done.
 
 use super::{ProcessDetector, SPARE, TASK, locked};
 use crate::actors::{ActorRole, Thread, Who};

@@ -169,6 +169,8 @@ pub struct CheckedAccess {
 pub enum Order {
     /// `shmem_fence`
     Fence,
+    /// A quiet of any kind begins: operations that other threads issue from now on are not its.
+    Begin,
     /// `shmem_quiet`
     Quiet,
     /// `shmem_pe_quiet` for one PE

@@ -137,6 +137,8 @@ pub struct ContextFlights {
     puts: HashMap<(u32, usize), Flight>,
     /// By PE.
     gets: HashMap<u32, Flight>,
+    /// The last operations before the quiets that threads are in.
+    quiets: HashMap<Actor, HashMap<Actor, Epoch>>,
     /// Words whose values the next quiet brings, and their PEs.
     pub fetched: HashSet<(u32, u64)>,
 }
@@ -199,12 +201,22 @@ impl ContextFlights {
         }
     }
 
-    /// A quiet, to one PE or all of them: what `clock` knows then.
-    pub fn quiet(&mut self, pe: Option<u32>, clock: &mut VectorClock) {
+    /// A quiet of a thread begins. What other threads issue before it is done is not its.
+    pub fn begin_quiet(&mut self, thread: Actor) {
+        let all = self.puts.values().chain(self.gets.values());
+        let issued = all.map(|flight| (flight.actor, flight.last)).collect();
+        self.quiets.insert(thread, issued);
+    }
+
+    /// A quiet of a thread is done, to one PE or all of them: the thread knows what was issued
+    /// before it.
+    pub fn quiet(&mut self, pe: Option<u32>, thread: &mut Thread) {
+        let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
         let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
         for (_, flight) in puts.chain(gets).filter(|(other, _)| pe.is_none_or(|pe| pe == *other)) {
-            clock.raise(flight.actor, flight.last);
+            let last = issued.get(&flight.actor).copied().unwrap_or(0);
+            thread.clock.raise(flight.actor, last);
         }
     }
 }

@@ -135,7 +135,7 @@ impl ProcessDetector {
         });
     }
 
-    /// A fence, or a quiet is done.
+    /// A fence is done, or a quiet begins or is done.
     pub fn order(&self, order: Order, ctx: u64, pe: u32) {
         self.with_caller(|thread| {
             let mut contexts = locked(&self.contexts);
@@ -145,9 +145,10 @@ impl ProcessDetector {
                     context.fence(thread);
                     thread.advance();
                 }
+                Order::Begin => context.begin_quiet(thread.actor),
                 Order::Quiet | Order::PeQuiet => {
                     let of = (order == Order::PeQuiet).then_some(pe);
-                    context.quiet(of, &mut thread.clock);
+                    context.quiet(of, thread);
                     context.fetched.retain(|(from, word)| {
                         let is_done = of.is_none_or(|pe| pe == *from);
                         if is_done {

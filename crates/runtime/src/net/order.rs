@@ -94,6 +94,7 @@ fn complete_observed(call: Call, ctx: ContextHandle, is_part: bool) {
     let counters = counters::get().filter(|_| ctx != ContextHandle::INVALID);
     let counted = counters.map(|counters| counters.context(ctx));
     let counted = counted.map(|counters| (counters, counters.issued()));
+    races::order(Order::Begin, ctx, 0);
     complete_issued(call, ctx);
     races::order(Order::Quiet, ctx, 0);
     if let Some((counters, issued)) = counted {
@@ -114,6 +115,9 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let mut is_quiet = true;
+    if observe::any() {
+        races::order(Order::Begin, ctx.handle(), 0);
+    }
     if ctx.is_valid(call) && network::is_open() {
         endpoints::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
@@ -150,6 +154,9 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
+        if observe::any() {
+            races::order(Order::Begin, ctx.handle(), 0);
+        }
         if network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
         }

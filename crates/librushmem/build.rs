@@ -1,5 +1,4 @@
-//! Compiles what stable Rust cannot say, as the build script of rushmem-c does, and names the
-//! shared library.
+//! Compiles what stable Rust cannot say, as the build script of rushmem-c does.
 
 const SOURCES: [&str; 3] = [
     "../shmem-c/src/longdouble.c",
@@ -17,10 +16,4 @@ fn main() {
         .flag("-fvisibility=hidden")
         .files(SOURCES)
         .compile("rushmem_in_c");
-
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
-    // Threads run in it, and what it did to the program's static data outlives any dlclose.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
 }

@@ -7,12 +7,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use workbench::process::run;
 
 use crate::codegen::exports::Exports;
+use crate::install::Toolchain;
 
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";
@@ -21,11 +21,11 @@ pub const WRAPPED: &str = "__wrap__Fork";
 ///
 /// # Errors
 /// When binutils are missing or refuse; the message shows the command.
-pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
+pub fn pack(staticlib: &Path, out: &Path, tools: &Toolchain) -> Result<()> {
     let table = Exports::read();
     let mut kept = table.all();
     kept.push(WRAPPED.to_owned());
-    join(staticlib, out, &kept, &table.names)
+    join(staticlib, out, &kept, &table.names, tools)
 }
 
 /// Makes `out` of the static library that cargo built: one object with no other global names than
@@ -33,7 +33,13 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When binutils are missing or refuse; the message shows the command.
-pub fn join(staticlib: &Path, out: &Path, kept: &[String], are_weak: &[String]) -> Result<()> {
+pub fn join(
+    staticlib: &Path,
+    out: &Path,
+    kept: &[String],
+    are_weak: &[String],
+    tools: &Toolchain,
+) -> Result<()> {
     let beside = |extension: &str| out.with_extension(extension);
     let object = beside("o");
     let exports = beside("exports");
@@ -43,12 +49,14 @@ pub fn join(staticlib: &Path, out: &Path, kept: &[String], are_weak: &[String]) 
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a
     // wish that it be executable.
-    run(Command::new("ld")
+    run(tools
+        .binutil("ld")
         .args(["-r", "-z", "noexecstack", "--whole-archive"])
         .arg(staticlib)
         .arg("-o")
         .arg(&object))?;
-    run(Command::new("objcopy")
+    run(tools
+        .binutil("objcopy")
         // Bitcode that binutils' LLVM plug-in chokes on.
         .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-debug"])
         .arg(format!("--keep-global-symbols={}", exports.display()))
@@ -57,7 +65,7 @@ pub fn join(staticlib: &Path, out: &Path, kept: &[String], are_weak: &[String]) 
     if out.exists() {
         fs::remove_file(out).with_context(|| format!("could not replace {}", out.display()))?;
     }
-    run(Command::new("ar").arg("crs").arg(out).arg(&object))?;
+    run(tools.binutil("ar").arg("crs").arg(out).arg(&object))?;
     for path in [object, exports, weak] {
         fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
     }

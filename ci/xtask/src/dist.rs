@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: the files of a release, under target/dist: a folder that can be moved, as an
-//! archive; the same as a Python wheel; the sources with those of all dependencies; checksums.
+//! archive; the same as a Python wheel and as packages for Debian and RPM; the sources with those
+//! of all dependencies; checksums.
 //!
 //! The programs are linked against the symbols of an old C library, by zig (`cargo zigbuild`), so
 //! that they run on every distribution that has a newer one. What is made is checked: no symbol
@@ -7,6 +8,7 @@
 
 mod archive;
 mod check;
+mod packages;
 mod release;
 mod wheel;
 
@@ -17,7 +19,8 @@ use anyhow::{Result, bail};
 use workbench::process::{self, capture};
 use workbench::workspace::Workspace;
 
-use crate::install::{self, Release};
+use crate::install::{self, Release, Toolchain};
+use packages::Packages;
 use release::{GLIBC, VERSION, done, empty_folder};
 
 #[derive(clap::Args)]
@@ -51,12 +54,19 @@ pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> 
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
     empty_folder(&prefix)?;
-    install(workspace, arch, &prefix)?;
-    let made = [
+    install(workspace, arch, &prefix, &epoch)?;
+    let mut made = vec![
         archive::of_folder(output, &name, &epoch)?,
         wheel::of_prefix(&prefix, output, arch, &epoch)?,
         archive::of_sources(workspace, output, &epoch)?,
     ];
+    let packages = Packages { workspace, prefix: &prefix, output, arch, epoch: &epoch };
+    if is_here("dpkg-deb") {
+        made.extend(packages.deb()?);
+    }
+    if is_here("rpmbuild") {
+        made.extend(packages.rpm()?);
+    }
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
@@ -64,13 +74,17 @@ pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> 
     Ok(sums)
 }
 
-/// Builds the release for the old C library, installs it without debug information, and checks it.
-fn install(workspace: &Workspace, arch: &str, prefix: &Path) -> Result<()> {
-    if arch != std::env::consts::ARCH {
-        bail!(
-            "the man pages and completions come from the programs themselves: run this on {arch}"
-        );
+/// Whether a tool that makes packages is here.
+fn is_here(tool: &str) -> bool {
+    let is_here = process::on_path(tool).is_some();
+    if !is_here {
+        eprintln!("{tool} is not here: no packages of its kind are made");
     }
+    is_here
+}
+
+/// Builds the release for the old C library, installs it without debug information, and checks it.
+fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Result<()> {
     if !process::succeeds(Command::new("cargo-zigbuild").arg("--version")) {
         bail!(
             "cargo-zigbuild is not here, which links against an old C library: pip install cargo-zigbuild ziglang"
@@ -79,14 +93,21 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path) -> Result<()> {
     let target = format!("{arch}-unknown-linux-gnu");
     let build = ["zigbuild", "--release", "--target", &format!("{target}.{GLIBC}")];
     let release = Release::build_by(workspace, &build, &[])?;
-    let compiler = format!("python3 -m ziglang cc -lunwind -target {arch}-linux-gnu.{GLIBC}");
-    install::place_all_by(workspace, &release, prefix, Some(&compiler))?;
+    let is_native = arch == std::env::consts::ARCH;
+    let cross = |name: String| if is_native { String::new() } else { name };
+    let tools = Toolchain {
+        compiler: format!("python3 -m ziglang cc -lunwind -target {arch}-linux-gnu.{GLIBC}"),
+        binutils: cross(format!("{arch}-linux-gnu-")),
+        runner: cross(format!("qemu-{arch} -L /usr/{arch}-linux-gnu")),
+        epoch: Some(epoch.to_owned()),
+    };
+    install::place_all_by(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }
     let licenses = prefix.join("share/rushmem/dependencies.txt");
     done(std::fs::write(&licenses, dependencies(workspace)?), &licenses)?;
-    check::all(prefix, GLIBC)
+    check::all(prefix, GLIBC, &tools)
 }
 
 /// The packages that the library and its programs contain, each with its version and license.

@@ -12,6 +12,7 @@ mod counts;
 mod demo;
 mod dist;
 mod install;
+mod shared;
 mod symbols;
 mod test;
 mod tidy;
@@ -45,7 +46,7 @@ enum Task {
     Codegen(GenerateFlags),
     /// Write the bindings of C libraries from their headers
     Bindings(GenerateFlags),
-    /// Compare what an installed librushmem exports with the standard
+    /// Compare what an installed librushmem exports with the standard and with its promised ABI
     Symbols(symbols::SymbolsFlags),
     /// Check the structure of the repository
     Tidy,
@@ -74,7 +75,7 @@ fn run(task: Task) -> Result<()> {
         Task::Dist(flags) => dist::run(flags),
         Task::Codegen(flags) => codegen::run(flags.check),
         Task::Bindings(flags) => bindings::run(flags.check),
-        Task::Symbols(flags) => symbols::run(&flags.prefix),
+        Task::Symbols(flags) => symbols::run(flags),
         Task::Tidy => tidy::run(),
         Task::Counts(flags) => counts::run(flags),
         Task::BenchPeer(flags) => bench_driver::peer::run(flags, install::into),

@@ -2,8 +2,10 @@
 //! standard (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran
 //! (fortran.csv).
 //!
-//! Every function and its twin, nothing missing and nothing else. That the signatures are right is
-//! for the tests of crates/shmem-c.
+//! Every function and its twin, nothing missing and nothing else, and the interface that [`abi`]
+//! promises. That the signatures are right is for the tests of crates/shmem-c.
+
+mod abi;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,22 +13,32 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 use workbench::process::capture;
+use workbench::workspace::Workspace;
 
 use crate::archive::WRAPPED;
 use crate::codegen::exports::Exports;
+use crate::shared::VERSION as ABI;
 
 #[derive(clap::Args)]
 pub struct SymbolsFlags {
     /// Where the library is installed
     pub prefix: PathBuf,
+    /// Write what is there to ci/spec/abi-1.txt
+    #[arg(long)]
+    accept: bool,
 }
 
 /// Letters of nm(1).
 const GLOBAL: &str = "T";
 const WEAK: &str = "W";
+const ABSOLUTE: &str = "A";
 
-/// Checks lib/librushmem.so and lib/librushmem.a under the folder given.
-pub fn run(prefix: &Path) -> Result<()> {
+pub fn run(SymbolsFlags { prefix, accept }: SymbolsFlags) -> Result<()> {
+    check(&Workspace::open()?, &prefix, accept)
+}
+
+/// Checks lib/librushmem.so, lib/librushmem.a and the headers under the folder given.
+pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let lib = prefix.join("lib");
     let table = Exports::read();
     shared(&table, &lib.join("librushmem.so"))?;
@@ -35,12 +47,14 @@ pub fn run(prefix: &Path) -> Result<()> {
         "librushmem.so and librushmem.a export the {} names of the tables.",
         table.all().len()
     );
-    Ok(())
+    abi::check(workspace, prefix, accept)
 }
 
-/// In the shared library all names are global: the dynamic linker asks for no more.
+/// In the shared library all names are global, of one version.
 fn shared(table: &Exports, library: &Path) -> Result<()> {
-    let expected = table.all().into_iter().map(|name| (name, GLOBAL.to_owned())).collect();
+    let all = table.all().into_iter();
+    let names = all.map(|name| (format!("{name}@@{ABI}"), GLOBAL.to_owned()));
+    let expected = names.chain([(ABI.to_owned(), ABSOLUTE.to_owned())]).collect();
     let listing = capture(Command::new("nm").args(["--dynamic", "--defined-only"]).arg(library))?;
     compare(library, &expected, &symbols(&listing))?;
     let header = capture(Command::new("readelf").arg("--dynamic").arg(library))?;

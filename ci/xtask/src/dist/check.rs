@@ -6,6 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use workbench::process::{capture, run};
 
+use crate::install::Toolchain;
+
 /// Libraries that every machine has, and the own one.
 const LIBRARIES: [&str; 8] = [
     "libc.so.6",
@@ -18,13 +20,13 @@ const LIBRARIES: [&str; 8] = [
     "librushmem.so.1",
 ];
 
-/// Removes the debug information of all programs and shared libraries of a prefix, and checks what
-/// they need.
-pub fn all(prefix: &Path, glibc: &str) -> Result<()> {
+/// Removes the debug information and private symbols of all programs and shared libraries of a
+/// prefix, and checks what they need.
+pub fn all(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     for folder in ["bin", "lib"] {
         for file in files(&prefix.join(folder))? {
-            run(Command::new("strip").arg("--strip-debug").arg(&file))?;
-            one(&file, glibc)?;
+            run(tools.binutil("strip").arg("--strip-unneeded").arg(&file))?;
+            one(&file, glibc, tools)?;
         }
     }
     Ok(())
@@ -45,9 +47,9 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn one(file: &Path, glibc: &str) -> Result<()> {
+fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     let limit = version(glibc);
-    let symbols = capture(Command::new("objdump").arg("-T").arg(file))?;
+    let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
     let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
         rest[..end].to_owned()

@@ -9,6 +9,7 @@ use roff::{Roff, bold, roman};
 use workbench::process;
 
 use super::files::Prefix;
+use super::toolchain::Toolchain;
 
 /// What a program generates, and where `man` and the shells look for it.
 fn generated(name: &str) -> [(&'static str, String); 4] {
@@ -20,25 +21,26 @@ fn generated(name: &str) -> [(&'static str, String); 4] {
     ]
 }
 
-pub fn of_program(prefix: &mut Prefix, name: &str) -> Result<()> {
-    let date = date()?;
+pub fn of_program(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<()> {
+    let date = date(tools)?;
     for (what, file) in generated(name) {
-        let text = printed(&prefix.path(&format!("bin/{name}")), &["--generate", what])?;
+        let program = prefix.path(&format!("bin/{name}"));
+        let text = printed(&program, &["--generate", what], tools)?;
         prefix.write(&file, &text.replace("@DATE@", &date))?;
     }
     Ok(())
 }
 
-pub fn page(prefix: &mut Prefix, file: &str, template: &str) -> Result<()> {
+pub fn page(prefix: &mut Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
-        entries(&printed(&prefix.path("bin/shmem-info"), &[])?)?
+        entries(&printed(&prefix.path("bin/shmem-info"), &[], tools)?)?
     } else {
         String::new()
     };
     let page = template
         .replace("@ENVIRONMENT@\n", &environment)
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
-        .replace("@DATE@", &date()?);
+        .replace("@DATE@", &date(tools)?);
     prefix.write(file, &page)
 }
 
@@ -58,12 +60,14 @@ fn entries(text: &str) -> Result<String> {
     }
 }
 
-fn date() -> Result<String> {
-    Ok(process::capture(Command::new("date").arg("+%F"))?.trim().to_owned())
+fn date(tools: &Toolchain) -> Result<String> {
+    let when = tools.epoch.as_ref().map_or_else(|| "now".to_owned(), |epoch| format!("@{epoch}"));
+    Ok(process::capture(Command::new("date").args(["-u", "+%F", "-d", &when]))?.trim().to_owned())
 }
 
 /// What the program prints, in an environment that sets nothing of ours.
-fn printed(program: &Path, arguments: &[&str]) -> Result<String> {
+fn printed(program: &Path, arguments: &[&str], tools: &Toolchain) -> Result<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    process::capture(Command::new(program).args(arguments).env_clear().env("PATH", path))
+    let mut command = tools.running(program.as_os_str());
+    process::capture(command.args(arguments).env_clear().env("PATH", path))
 }

@@ -4,6 +4,7 @@
 
 mod documents;
 mod files;
+mod toolchain;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,10 +14,11 @@ use shmem_perf::compile;
 use workbench::process;
 use workbench::workspace::Workspace;
 
-use crate::{archive, codegen};
+use crate::{archive, codegen, shared};
 use files::{MANIFEST, Prefix};
 
 pub use files::{place, place_tree};
+pub use toolchain::Toolchain;
 
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "librushmem";
@@ -97,15 +99,15 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
 
 /// Installs a release that was built.
 pub fn place_all(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
-    place_all_by(workspace, release, prefix, None)
+    place_all_by(workspace, release, prefix, &Toolchain::of_system())
 }
 
-/// The same, where another compiler than the system's builds what is in C.
+/// The same by other tools than the system's.
 pub fn place_all_by(
     workspace: &Workspace,
     release: &Release,
     prefix: &Path,
-    compiler: Option<&str>,
+    tools: &Toolchain,
 ) -> Result<()> {
     let built = |name: &str| release.file(name);
     let mut prefix = Prefix::new(prefix);
@@ -120,23 +122,24 @@ pub fn place_all_by(
     for name in PROGRAMS {
         prefix.place(built(name)?, &format!("bin/{name}"))?;
     }
-    prefix.place(built("librushmem.so")?, "lib/librushmem.so.1")?;
+    let library = prefix.add("lib/librushmem.so.1")?;
+    shared::link(built("librushmem.a")?, &library, &tools.compiler)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
     prefix.place(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
-    archive::pack(built("librushmem.a")?, &archive)?;
+    archive::pack(built("librushmem.a")?, &archive, tools)?;
     prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
     fortran_module(&mut prefix)?;
 
     prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
     let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
-    archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[])?;
-    perf(&mut prefix, compiler)?;
+    archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[], tools)?;
+    perf(&mut prefix, tools)?;
 
     prefix.place(&workspace.root.join(PACKAGES).join(SPECS), &format!("share/rushmem/{SPECS}"))?;
     for_build_systems(workspace, &mut prefix)?;
-    documents(workspace, &mut prefix)?;
+    documents(workspace, &mut prefix, tools)?;
     prefix.finish()
 }
 
@@ -155,13 +158,13 @@ fn fortran_module(prefix: &mut Prefix) -> Result<()> {
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
 /// moved.
-fn perf(prefix: &mut Prefix, compiler: Option<&str>) -> Result<()> {
+fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
     let new = parts.join(PERF);
     let mut command = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
-    command.envs(compiler.map(|compiler| ("OSHCC_CC", compiler)));
-    process::run(command.arg("-Wl,-rpath,$ORIGIN/../lib"))?;
+    command.env("OSHCC_CC", &tools.compiler);
+    process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib"]))?;
     std::fs::rename(&new, &program)
         .with_context(|| format!("could not place {}", program.display()))
 }
@@ -180,15 +183,15 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
 }
 
 /// Man pages and completions.
-fn documents(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
+fn documents(workspace: &Workspace, prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     for name in PROGRAMS.into_iter().chain([PERF]) {
-        documents::of_program(prefix, name)?;
+        documents::of_program(prefix, name, tools)?;
     }
     let [wrapper, others @ ..] = WRAPPERS;
     for (name, section) in [(wrapper, 1), ("rushmem", 7)] {
         let page = format!("{name}.{section}");
         let template = read(workspace, &page)?;
-        documents::page(prefix, &format!("share/man/man{section}/{page}"), &template)?;
+        documents::page(prefix, &format!("share/man/man{section}/{page}"), &template, tools)?;
     }
     for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;

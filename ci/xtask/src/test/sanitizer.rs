@@ -23,7 +23,7 @@ use workbench::process;
 use super::outcome::StepOutcome;
 use super::session::TestSession;
 use super::tools;
-use crate::install;
+use crate::{install, shared};
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// What must be free of races, and on how many PEs.
@@ -88,7 +88,7 @@ fn prefix(session: &TestSession) -> Result<PathBuf> {
     let built = build(session, &["-p", "librushmem"])?;
     let prefix = folder(session).join("prefix");
     install::place_tree(&session.prefix, &prefix)?;
-    install::place(&built.join("librushmem.so"), &prefix.join("lib/librushmem.so.1"))?;
+    shared::link(&built.join("librushmem.a"), &prefix.join("lib/librushmem.so.1"), "cc")?;
     Ok(prefix)
 }
 

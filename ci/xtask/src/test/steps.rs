@@ -124,7 +124,7 @@ pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
-    symbols::run(&session.prefix).map(|()| StepOutcome::Passed)
+    symbols::check(&session.workspace, &session.prefix, false).map(|()| StepOutcome::Passed)
 }
 
 pub fn counts(session: &TestSession) -> Result<StepOutcome> {

@@ -1,0 +1,238 @@
+//! The prefix as packages of Debian and of distributions that use RPM: the runtime, what compiles C
+//! and C++, and what compiles Fortran.
+//!
+//! The prefix stays one folder, /usr/lib/rushmem, with links in /usr/bin whose names other
+//! OpenSHMEM libraries do not have: their packages may be installed at the same time.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use workbench::process::{capture, run};
+use workbench::workspace::Workspace;
+
+use super::release::{VERSION, done, empty_folder};
+
+/// Where the prefix is in a package.
+const PREFIX: &str = "usr/lib/rushmem";
+/// The packages, and who they are in the names of files.
+const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
+/// Commands that have a link in /usr/bin, and its name.
+const COMMANDS: [(&str, &str); 6] = [
+    ("oshrun", "oshrun.rushmem"),
+    ("shmem-info", "shmem-info"),
+    ("shmem-tune", "shmem-tune"),
+    ("shmem-perf", "shmem-perf"),
+    ("oshcc", "oshcc.rushmem"),
+    ("oshfort", "oshfort.rushmem"),
+];
+
+/// What all packages are made of.
+pub struct Packages<'a> {
+    /// The text files, which are in the repository.
+    pub workspace: &'a Workspace,
+    /// The prefix.
+    pub prefix: &'a Path,
+    /// Where the packages go.
+    pub output: &'a Path,
+    /// The processor as the Linux kernel names it.
+    pub arch: &'a str,
+    /// The time of all files, in seconds.
+    pub epoch: &'a str,
+}
+
+impl Packages<'_> {
+    /// The packages for Debian.
+    pub fn deb(&self) -> Result<Vec<PathBuf>> {
+        let arch = if self.arch == "aarch64" { "arm64" } else { "amd64" };
+        let texts = self.workspace.root.join("ci/packaging/debian");
+        let trees = self.trees("deb")?;
+        trees
+            .iter()
+            .zip(PACKAGES)
+            .map(|(tree, name)| {
+                let documents = tree.join("usr/share/doc").join(name);
+                self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
+                self.changelog(name, &documents)?;
+                let overrides = texts.join(format!("{name}.lintian-overrides"));
+                self.copy(&overrides, &tree.join("usr/share/lintian/overrides").join(name))?;
+                let size = capture(Command::new("du").args(["-sk", "--apparent-size"]).arg(tree))?;
+                let size = size.split_whitespace().next().unwrap_or("0");
+                let control = self.text(&texts.join(format!("{name}.control")))?;
+                let control = control.replace("@ARCH@", arch).replace("@SIZE@", size);
+                let control = control.replace("@MODULE@", &self.module()?);
+                self.write(&tree.join("DEBIAN/control"), &control)?;
+                self.sums(tree)?;
+                self.same_time(tree)?;
+                let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
+                let mut deb = Command::new("dpkg-deb");
+                deb.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(&file);
+                capture(deb.env("SOURCE_DATE_EPOCH", self.epoch))?;
+                Ok(file)
+            })
+            .collect()
+    }
+
+    /// The packages for RPM.
+    pub fn rpm(&self) -> Result<Vec<PathBuf>> {
+        let folder = self.output.join("rpm");
+        let trees = self.trees("rpm")?;
+        let all = folder.join("all");
+        for (tree, name) in trees.iter().zip(PACKAGES) {
+            let mut list = String::new();
+            for path in paths(tree)? {
+                if !tree.join(&path).is_dir() || path.starts_with(PREFIX) {
+                    let folder = if tree.join(&path).is_dir() { "%dir " } else { "" };
+                    list += &format!("{folder}/{}\n", path.display());
+                }
+            }
+            self.write(&folder.join("lists").join(name), &list)?;
+            done(std::fs::create_dir_all(&all), &all)?;
+            run(Command::new("cp").arg("-a").arg(tree.join(".")).arg(&all))?;
+        }
+        self.same_time(&all)?;
+        let spec = self.text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?;
+        let spec = spec.replace("@TREE@", &all.display().to_string());
+        let spec = spec.replace("@LISTS@", &folder.join("lists").display().to_string());
+        let file = folder.join("rushmem.spec");
+        self.write(&file, &spec)?;
+        let mut build = Command::new("rpmbuild");
+        build.args(["-bb", "--quiet", "--target", self.arch]);
+        build.args(["--define", &format!("_topdir {}", folder.join("top").display())]);
+        build.args(["--define", &format!("_rpmdir {}", self.output.display())]);
+        build.args(["--define", "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"]);
+        run(build.arg(&file).env("SOURCE_DATE_EPOCH", self.epoch))?;
+        let names = ["rushmem", "rushmem-devel", "rushmem-fortran"];
+        let file = |name| self.output.join(format!("{name}-{VERSION}-1.{}.rpm", self.arch));
+        Ok(names.map(file).to_vec())
+    }
+
+    /// The files of each package in a folder of its own, below `kind`.
+    fn trees(&self, kind: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.output.join(kind);
+        empty_folder(&folder)?;
+        let trees = PACKAGES.map(|name| folder.join(name));
+        for path in paths(self.prefix)?.iter().filter(|path| !self.prefix.join(path).is_dir()) {
+            let to = trees[package(path)].join(PREFIX).join(path);
+            self.copy(&self.prefix.join(path), &to)?;
+        }
+        for (command, link) in COMMANDS {
+            let tree = &trees[package(&Path::new("bin").join(command))];
+            let link = tree.join("usr/bin").join(link);
+            done(std::fs::create_dir_all(tree.join("usr/bin")), tree)?;
+            done(symlink(format!("../lib/rushmem/bin/{command}"), &link), &link)?;
+            let page = self.prefix.join(format!("share/man/man1/{command}.1"));
+            let name = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let copy = tree.join(format!("usr/share/man/man1/{name}.1"));
+            self.copy(&page.canonicalize().unwrap_or(page), &copy)?;
+            run(Command::new("gzip").args(["-9n", "--force"]).arg(&copy))?;
+        }
+        Ok(trees.to_vec())
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let folder = to.parent().unwrap_or(to);
+        done(std::fs::create_dir_all(folder), folder)?;
+        if from.is_symlink() {
+            let points_at = done(std::fs::read_link(from), from)?;
+            return done(symlink(points_at, to), to);
+        }
+        done(std::fs::copy(from, to).map(drop), from)
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<()> {
+        let folder = path.parent().unwrap_or(path);
+        done(std::fs::create_dir_all(folder), folder)?;
+        done(std::fs::write(path, text), path)
+    }
+
+    fn text(&self, path: &Path) -> Result<String> {
+        Ok(done(std::fs::read_to_string(path), path)?.replace("@VERSION@", VERSION))
+    }
+
+    /// The changelog of a Debian package, which names that of the project.
+    fn changelog(&self, name: &str, folder: &Path) -> Result<()> {
+        let date = capture(Command::new("date").args(["-uRd", &format!("@{}", self.epoch)]))?;
+        let file = folder.join("changelog.Debian");
+        let text = format!(
+            "{name} ({VERSION}-1) unstable; urgency=medium\n\n  * Release {VERSION}: see /{PREFIX}/share/rushmem/CHANGELOG.md.\n\n \
+             -- Rushmem developers <maintainers@localhost.localdomain>  {}\n",
+            date.trim()
+        );
+        self.write(&file, &text)?;
+        run(Command::new("gzip").args(["-9n", "--force"]).arg(&file))
+    }
+
+    /// The version of gfortran's format of modules, of which each compiler reads one.
+    fn module(&self) -> Result<String> {
+        let module = self.prefix.join("include/shmem.mod");
+        let text = capture(Command::new("gzip").args(["-dc"]).arg(module))?;
+        Ok(text.split('\'').nth(1).unwrap_or_default().to_owned())
+    }
+
+    /// The checksums by which dpkg --verify finds files that were changed.
+    fn sums(&self, tree: &Path) -> Result<()> {
+        let files = paths(tree)?.into_iter().filter(|path| {
+            let full = tree.join(path);
+            full.is_file() && !full.is_symlink() && !path.starts_with("DEBIAN")
+        });
+        let sums = capture(Command::new("md5sum").args(files).current_dir(tree))?;
+        self.write(&tree.join("DEBIAN/md5sums"), &sums)
+    }
+
+    /// All files have one time, and permissions that do not depend on who makes the package.
+    fn same_time(&self, tree: &Path) -> Result<()> {
+        run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))?;
+        // Nobody runs a library.
+        let libraries = ["-name", "*.so.1", "-exec", "chmod", "a-x", "{}", "+"];
+        run(Command::new("find").arg(tree).args(libraries))?;
+        let mut touch = Command::new("find");
+        touch.arg(tree).args([
+            "-exec",
+            "touch",
+            "-h",
+            "-d",
+            &format!("@{}", self.epoch),
+            "{}",
+            "+",
+        ]);
+        run(&mut touch)
+    }
+}
+
+/// Which package a file of the prefix belongs to.
+fn package(path: &Path) -> usize {
+    let text = path.to_string_lossy();
+    let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    let is_fortran =
+        text.contains("oshfort") || [".fh", ".f90", ".mod"].iter().any(|end| text.ends_with(end));
+    let is_development = ["bin/oshc", "bin/oshC", "include/", "lib/pkgconfig", "lib/cmake"];
+    let also = [
+        "share/man/man1/oshc",
+        "share/man/man1/oshC",
+        "share/man/man3",
+        "share/rushmem/race.specs",
+    ];
+    let is_library = text.ends_with(".a") || text.ends_with(".so");
+    if is_fortran {
+        2
+    } else if is_one_of(&is_development)
+        || is_one_of(&also)
+        || is_one_of(&["share/rushmem/shmem-perf"])
+        || is_library
+    {
+        1
+    } else {
+        0
+    }
+}
+
+/// All that is in a folder, sorted, from there.
+fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listed = capture(Command::new("find").args([".", "-mindepth", "1"]).current_dir(folder))?;
+    let mut paths: Vec<PathBuf> =
+        listed.lines().map(|line| PathBuf::from(line.trim_start_matches("./"))).collect();
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,97 @@
+//! The binary interface that programs depend on, against the one that the repository promises
+//! (ci/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and the sizes
+//! of types.
+//!
+//! All come from a compiler that reads the installed headers, not from the tables that made them.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use workbench::process::{capture, run};
+use workbench::workspace::Workspace;
+
+/// The interface of librushmem.so.1.
+const PROMISED: &str = "ci/spec/abi-1.txt";
+const TYPES: [&str; 6] = [
+    "shmem_team_t",
+    "shmem_ctx_t",
+    "shmem_team_config_t",
+    "shmem_ctx_session_config_t",
+    "shmemx_req_t",
+    "shmemx_pcntr_t",
+];
+const HEADERS: &str = "#include <shmem.h>\n#include <shmemx.h>\n#include <stdio.h>\n";
+
+/// Compares, or writes what is there as the new promise.
+pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
+    let path = workspace.root.join(PROMISED);
+    let found = read(&prefix.join("include"))?;
+    if accept {
+        return std::fs::write(&path, found.join("\n") + "\n")
+            .with_context(|| format!("could not write {}", path.display()));
+    }
+    let promised = std::fs::read_to_string(&path)
+        .with_context(|| format!("could not read {}", path.display()))?;
+    let promised: Vec<String> = promised.lines().map(str::to_owned).collect();
+    let only = |these: &[String], those: &[String], sign: char| -> Vec<String> {
+        let missing = these.iter().filter(|line| !those.contains(line));
+        missing.map(|line| format!("{sign} {line}")).collect()
+    };
+    let changes = [only(&promised, &found, '-'), only(&found, &promised, '+')].concat();
+    if changes.is_empty() {
+        println!("The headers keep the {} lines of {PROMISED}.", promised.len());
+        return Ok(());
+    }
+    bail!(
+        "the binary interface has changed:\n  {}\nA line with + alone is an addition: `cargo xtask symbols \
+         --accept` writes it. One with - breaks programs that are linked already, and needs a new soname and symbol version.",
+        changes.join("\n  ")
+    )
+}
+
+/// What the headers in a folder promise, sorted.
+fn read(include: &Path) -> Result<Vec<String>> {
+    let folder = tempfile::tempdir().context("could not make a folder")?;
+    let (source, listed) = (folder.path().join("abi.c"), folder.path().join("prototypes"));
+    let gcc = || {
+        let mut gcc = Command::new("gcc");
+        gcc.arg("-std=c11").arg("-I").arg(include);
+        gcc
+    };
+    let write = |text: &str| std::fs::write(&source, text).context("could not write a program");
+    write(HEADERS)?;
+    run(gcc().arg("-fsyntax-only").arg("-aux-info").arg(&listed).arg(&source))?;
+    let prototypes = std::fs::read_to_string(&listed).context("gcc wrote no prototypes")?;
+    let mut lines: Vec<String> = prototypes.lines().filter_map(prototype).collect();
+
+    let macros = capture(gcc().args(["-dM", "-E"]).arg(&source))?;
+    let constants = macros.lines().filter_map(constant);
+    let print = |kind: &str, name: &str, value: &str| {
+        format!("printf(\"{kind} {name} = %lld\\n\", (long long)({value}));\n")
+    };
+    let constants = constants.map(|name| print("constant", name, name));
+    let sizes = TYPES.map(|name| print("size", name, &format!("sizeof({name})")));
+    let body: String = constants.chain(sizes).collect();
+    write(&format!("{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"))?;
+    let program = folder.path().join("abi");
+    run(gcc().arg("-w").arg(&source).arg("-o").arg(&program))?;
+    lines.extend(capture(&mut Command::new(&program))?.lines().map(str::to_owned));
+    lines.sort();
+    Ok(lines)
+}
+
+/// A prototype of the library, of a line such as
+/// `/* shmem.h:9:NC */ extern void shmem_init (void);`.
+fn prototype(line: &str) -> Option<String> {
+    let (place, text) = line.split_once("*/ extern ")?;
+    place.contains("shmem").then(|| text.trim_end_matches(';').to_owned())
+}
+
+/// The name of a constant, of a line such as `#define SHMEM_CMP_EQ 1`.
+fn constant(line: &str) -> Option<&str> {
+    let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
+    let is_plain = name.starts_with("SHMEM") && !name.contains('(') && !value.starts_with('"');
+    // The version of the standard may grow.
+    (is_plain && !value.is_empty() && !name.ends_with("_VERSION")).then_some(name)
+}

@@ -8,11 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::emulation;
 use crate::limits::{GLANCE, LIMIT};
 use crate::mark::Process;
 use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
-use crate::prefix::prefix;
 use crate::started::{Overdue, Started, listed};
 
 /// What starts the program.
@@ -118,7 +118,7 @@ impl Job {
         let permit = permits::take();
         let mut words: Vec<String> = self.wrapper.clone();
         let launcher = match &self.launcher {
-            Launcher::OfPrefix => Some(prefix().join("bin/oshrun")),
+            Launcher::OfPrefix => Some(emulation::launcher()),
             Launcher::At(path) => Some(path.clone()),
             Launcher::None => None,
         };
@@ -126,6 +126,7 @@ impl Job {
             words.push(launcher.display().to_string());
             words.extend(self.launcher_options.clone());
         }
+        words.extend(emulation::words());
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod emulation;
 mod harness;
 mod job;
 mod libraries;

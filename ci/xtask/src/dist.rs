@@ -8,6 +8,7 @@
 
 mod archive;
 mod check;
+mod dependencies;
 mod packages;
 mod release;
 mod wheel;
@@ -41,24 +42,39 @@ pub fn run(DistFlags { arch, output }: DistFlags) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tools are here.
-pub fn can_be_made() -> bool {
-    process::succeeds(Command::new("cargo-zigbuild").arg("--version"))
-        && process::succeeds(Command::new("python3").args(["-m", "wheel", "version"]))
+/// The first tool that is missing, with what installs it.
+pub fn missing() -> Option<String> {
+    let cargo = |name: &&str| process::on_path(name).is_none();
+    if let Some(name) = dependencies::TOOLS.iter().find(|name| cargo(name)) {
+        return Some(format!("{name} is not here: cargo install --locked {name}"));
+    }
+    let python = [
+        ("cargo-zigbuild", Command::new("cargo-zigbuild").arg("--version")),
+        ("ziglang", Command::new("python3").args(["-m", "ziglang", "version"])),
+        ("wheel", Command::new("python3").args(["-m", "wheel", "version"])),
+    ]
+    .into_iter()
+    .find_map(|(name, command)| (!process::succeeds(command)).then_some(name));
+    python.map(|name| format!("{name} is not here: pip install {name}"))
 }
 
 /// Makes all files in `output`; their checksums and names.
 pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> {
+    if let Some(missing) = missing() {
+        bail!(missing);
+    }
     done(std::fs::create_dir_all(output), output)?;
     let epoch = capture(workspace.git().args(["log", "-1", "--format=%ct"]))?.trim().to_owned();
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
     empty_folder(&prefix)?;
     install(workspace, arch, &prefix, &epoch)?;
+    let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
+    dependencies::place(workspace, &folder, &prefix, &epoch)?;
     let mut made = vec![
         archive::of_folder(output, &name, &epoch)?,
         wheel::of_prefix(&prefix, output, arch, &epoch)?,
-        archive::of_sources(workspace, output, &epoch)?,
+        sources,
     ];
     let packages = Packages { workspace, prefix: &prefix, output, arch, epoch: &epoch };
     if is_here("dpkg-deb") {
@@ -85,11 +101,6 @@ fn is_here(tool: &str) -> bool {
 
 /// Builds the release for the old C library, installs it without debug information, and checks it.
 fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Result<()> {
-    if !process::succeeds(Command::new("cargo-zigbuild").arg("--version")) {
-        bail!(
-            "cargo-zigbuild is not here, which links against an old C library: pip install cargo-zigbuild ziglang"
-        );
-    }
     let target = format!("{arch}-unknown-linux-gnu");
     let build = ["zigbuild", "--release", "--target", &format!("{target}.{GLIBC}")];
     let release = Release::build_by(workspace, &build, &[])?;
@@ -105,21 +116,5 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         install::place(&workspace.root.join(file), &prefix.join("share/rushmem").join(file))?;
     }
-    let licenses = prefix.join("share/rushmem/dependencies.txt");
-    done(std::fs::write(&licenses, dependencies(workspace)?), &licenses)?;
     check::all(prefix, GLIBC, &tools)
-}
-
-/// The packages that the library and its programs contain, each with its version and license.
-fn dependencies(workspace: &Workspace) -> Result<String> {
-    let mut cargo = workspace.cargo();
-    let packages = install::packages().flat_map(|package| ["-p", package]);
-    cargo.arg("tree").args(packages).args(["-e", "normal", "--prefix", "none"]);
-    let listed = capture(cargo.args(["--no-dedupe", "-f", "{p} {l}"]))?;
-    let here = workspace.root.display().to_string();
-    let is_other = |line: &&str| !line.is_empty() && !line.contains(&here);
-    let mut lines: Vec<&str> = listed.lines().filter(is_other).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    Ok(lines.join("\n") + "\n")
 }

@@ -10,6 +10,7 @@ use testkit::{Job, Outcome, Test, absent, compile, every_size, prefix, program};
 
 const PES: [usize; 4] = [1, 3, 4, 8];
 const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
+const EMULATED: [usize; 2] = [2, 3];
 
 /// Programs that other tests run, and the headers.
 const ELSEWHERE: &[&str] = &[
@@ -480,7 +481,7 @@ type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 const PROVIDERS: &str = "part of `cargo xtask test --providers`";
 const FULL: &str = "part of `cargo xtask test --full`";
 
-const SETTINGS: [Setting; 11] = [
+const SETTINGS: [Setting; 12] = [
     ("on_node", on_node, None),
     ("checked", checked, None),
     ("counted", counted, None),
@@ -492,11 +493,17 @@ const SETTINGS: [Setting; 11] = [
     ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), Some(FULL)),
     ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), Some(FULL)),
     ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), Some(FULL)),
+    ("emulated", emulated, Some(FULL)),
 ];
 
 fn on_node(source: &str) {
     let sizes = if every_size() { &ALL_PES[..] } else { &PES };
     sizes.iter().for_each(|&n| runs(source, n, &[]));
+}
+
+/// On another processor than this machine's, which is slow.
+fn emulated(source: &str) {
+    EMULATED.iter().for_each(|&n| runs(source, n, &[]));
 }
 
 /// With everything checked that costs time to check, correct programs do what they did.

@@ -24,8 +24,9 @@ pub fn of_folder(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The sources, and those of all dependencies, with which cargo builds them without a network.
-pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<PathBuf> {
+/// The sources, and those of all dependencies, with which cargo builds them without a network; and
+/// their folder.
+pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(PathBuf, PathBuf)> {
     let name = format!("rushmem-{VERSION}-source");
     let folder = output.join(&name);
     empty_folder(&folder)?;
@@ -40,5 +41,5 @@ pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<P
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     done(std::fs::write(&file, format!("{known}\n{config}")), &file)?;
-    of_folder(output, &name, epoch)
+    Ok((of_folder(output, &name, epoch)?, folder))
 }

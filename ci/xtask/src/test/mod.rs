@@ -4,6 +4,7 @@
 //! not keep those after it from running, unless they need what it makes. At the end stands a table
 //! of all, with what was skipped and why.
 
+mod aarch64;
 mod fuzz;
 mod hosts;
 mod ordinary;
@@ -89,6 +90,8 @@ const FULL: &[TestStep] = &[
     step("fuzz", fuzz::decoders),
     step("verbs", steps::verbs),
     step("release", release::files),
+    step("dependencies", steps::dependencies),
+    installed("aarch64", aarch64::programs),
     step("oldest-rust", steps::oldest_rust),
 ];
 

@@ -1,5 +1,5 @@
 //! The files of a release as users have them: the archive unpacked elsewhere, the wheel in a new
-//! Python environment.
+//! Python environment, the packages unpacked.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,8 @@ use crate::dist;
 
 /// Makes them, and runs a program with each.
 pub fn files(session: &TestSession) -> Result<StepOutcome> {
-    if !dist::can_be_made() {
-        return Ok(StepOutcome::Skipped("cargo-zigbuild, zig or wheel is not here".into()));
+    if let Some(missing) = dist::missing() {
+        return Ok(StepOutcome::Skipped(missing));
     }
     let root = &session.workspace.root;
     let output = root.join("target/release-files");
@@ -39,7 +39,27 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     let mut pip = Command::new(environment.join("bin/pip"));
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
     runs(&environment, &source)?;
+    packages(&output, &source)?;
     Ok(StepOutcome::Passed)
+}
+
+/// The packages for Debian, unpacked beside each other.
+fn packages(output: &Path, source: &Path) -> Result<()> {
+    let listed = process::capture(Command::new("find").arg(output).args([
+        "-maxdepth",
+        "1",
+        "-name",
+        "*.deb",
+    ]))?;
+    let folder = output.join("debian");
+    for package in listed.lines() {
+        process::run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&folder))?;
+        if process::on_path("lintian").is_some() {
+            let fail_on = ["--fail-on", "error,warning", "--allow-root"];
+            process::run(Command::new("lintian").args(fail_on).arg(package))?;
+        }
+    }
+    if listed.is_empty() { Ok(()) } else { runs(&folder.join("usr/lib/rushmem"), source) }
 }
 
 /// Compiles a program by the oshcc of a prefix, and runs it on two PEs.

@@ -328,13 +328,44 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
     Ok(if session.every_size { run.env(EVERY_SIZE, "1") } else { run })
 }
 
-fn oshrun(session: &TestSession) -> PathBuf {
+/// The programs of the C interface alone.
+pub fn emulated(session: &TestSession) -> Result<Run> {
+    suites(session, |program| program.is(SHMEM_C, "programs"))
+}
+
+/// The packages that are depended on: their licenses, versions and sources (deny.toml). Advisories
+/// are not looked at, as their database would have to be fetched.
+pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
+    if process::on_path("cargo-deny").is_none() {
+        return Ok(StepOutcome::Skipped(
+            "cargo-deny is not here: cargo install --locked cargo-deny".into(),
+        ));
+    }
+    passed(session.workspace.cargo().args([
+        "deny",
+        "--offline",
+        "check",
+        "licenses",
+        "bans",
+        "sources",
+    ]))
+}
+
+pub fn oshrun(session: &TestSession) -> PathBuf {
     session.prefix.join("bin/oshrun")
 }
 
 /// Modules of ignored tests that other steps of the tier run.
-const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_"];
+const STEPS_OF_THEIR_OWN: &[&str] = &[
+    "slurm::",
+    "hydra::",
+    "mpirun::",
+    "prterun",
+    "over_ssh_",
+    "_sample::",
+    "_at_every_",
+    "emulated::",
+];
 
 pub fn soak(session: &TestSession) -> Result<StepOutcome> {
     let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);

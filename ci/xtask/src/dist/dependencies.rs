@@ -1,0 +1,53 @@
+//! What the programs of a release contain: the texts of licenses, and a software bill of materials
+//! for each (CycloneDX).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use workbench::process::{capture, run};
+use workbench::workspace::Workspace;
+
+use super::release::done;
+use crate::install;
+
+/// The programs of cargo that this takes.
+pub const TOOLS: [&str; 2] = ["cargo-about", "cargo-cyclonedx"];
+
+/// Places both in share/rushmem of a prefix. `sources` is a copy of the repository, in which
+/// cargo-cyclonedx leaves its files.
+pub fn place(workspace: &Workspace, sources: &Path, prefix: &Path, epoch: &str) -> Result<()> {
+    let (licenses, bills) =
+        (prefix.join("share/rushmem/licenses"), prefix.join("share/rushmem/sbom"));
+    for folder in [&licenses, &bills] {
+        done(std::fs::create_dir_all(folder), folder)?;
+    }
+    let texts = workspace.root.join("ci/packaging");
+    let mut cyclonedx = Command::new("cargo");
+    cyclonedx.args(["cyclonedx", "--quiet", "--format", "json"]).current_dir(sources);
+    run(cyclonedx.env("SOURCE_DATE_EPOCH", epoch))?;
+    for package in install::packages() {
+        let folder = folder(workspace, package)?;
+        let mut about = workspace.cargo();
+        about.args(["about", "generate", "--offline", "--config"]).arg(texts.join("about.toml"));
+        about.arg("--manifest-path").arg(workspace.root.join(&folder).join("Cargo.toml"));
+        about.arg("--output-file").arg(licenses.join(format!("{package}.txt")));
+        run(about.arg(texts.join("licenses.hbs")))?;
+        let name = format!("{package}.cdx.json");
+        let made = sources.join(&folder).join(&name);
+        let bill = done(std::fs::read_to_string(&made), &made)?;
+        // Where it was made is of no interest, and differs.
+        let bill = bill.replace(&sources.display().to_string(), "/rushmem");
+        let bills = bills.join(name);
+        done(std::fs::write(&bills, bill), &bills)?;
+    }
+    Ok(())
+}
+
+/// The folder of a package, from the root of the repository.
+fn folder(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+    let id = capture(workspace.cargo().args(["pkgid", "-p", package]))?;
+    let path = id.split_once("file://").and_then(|(_, rest)| rest.split('#').next());
+    let path = Path::new(path.context("cargo names no folder")?.trim());
+    Ok(path.strip_prefix(&workspace.root)?.to_owned())
+}

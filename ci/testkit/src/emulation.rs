@@ -1,5 +1,5 @@
-//! Programs for another processor than this machine's, which an emulator of user programs runs under
-//! the launcher of this machine.
+//! Programs for another processor than this machine's, which an emulator of user programs runs
+//! under the launcher of this machine.
 
 use std::path::PathBuf;
 

@@ -333,7 +333,7 @@ pub fn emulated(session: &TestSession) -> Result<Run> {
     suites(session, |program| program.is(SHMEM_C, "programs"))
 }
 
-/// The packages that are depended on: their licenses, versions and sources (deny.toml). Advisories
+/// The packages that are depended on: their licenses, versions and sources. Advisories
 /// are not looked at, as their database would have to be fetched.
 pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path("cargo-deny").is_none() {
@@ -341,14 +341,9 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
             "cargo-deny is not here: cargo install --locked cargo-deny".into(),
         ));
     }
-    passed(session.workspace.cargo().args([
-        "deny",
-        "--offline",
-        "check",
-        "licenses",
-        "bans",
-        "sources",
-    ]))
+    let mut deny = session.workspace.cargo();
+    deny.args(["deny", "--offline", "check", "--config", "ci/packaging/deny.toml"]);
+    passed(deny.args(["licenses", "bans", "sources"]))
 }
 
 pub fn oshrun(session: &TestSession) -> PathBuf {

@@ -70,7 +70,7 @@ pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> 
     empty_folder(&prefix)?;
     install(workspace, arch, &prefix, &epoch)?;
     let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
-    dependencies::place(workspace, &folder, &prefix, &epoch)?;
+    dependencies::place(workspace, &folder, &prefix, (arch, &epoch))?;
     let mut made = vec![
         archive::of_folder(output, &name, &epoch)?,
         wheel::of_prefix(&prefix, output, arch, &epoch)?,

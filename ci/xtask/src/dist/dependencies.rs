@@ -16,7 +16,12 @@ pub const TOOLS: [&str; 2] = ["cargo-about", "cargo-cyclonedx"];
 
 /// Places both in share/rushmem of a prefix. `sources` is a copy of the repository, in which
 /// cargo-cyclonedx leaves its files.
-pub fn place(workspace: &Workspace, sources: &Path, prefix: &Path, epoch: &str) -> Result<()> {
+pub fn place(
+    workspace: &Workspace,
+    sources: &Path,
+    prefix: &Path,
+    (arch, epoch): (&str, &str),
+) -> Result<()> {
     let (licenses, bills) =
         (prefix.join("share/rushmem/licenses"), prefix.join("share/rushmem/sbom"));
     for folder in [&licenses, &bills] {
@@ -24,7 +29,8 @@ pub fn place(workspace: &Workspace, sources: &Path, prefix: &Path, epoch: &str) 
     }
     let texts = workspace.root.join("ci/packaging");
     let mut cyclonedx = Command::new("cargo");
-    cyclonedx.args(["cyclonedx", "--quiet", "--format", "json"]).current_dir(sources);
+    cyclonedx.args(["cyclonedx", "--quiet", "--format", "json", "--target"]);
+    cyclonedx.arg(format!("{arch}-unknown-linux-gnu")).current_dir(sources);
     run(cyclonedx.env("SOURCE_DATE_EPOCH", epoch))?;
     for package in install::packages() {
         let folder = folder(workspace, package)?;

@@ -342,7 +342,7 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
         ));
     }
     let mut deny = session.workspace.cargo();
-    deny.args(["deny", "--offline", "check", "--config", "ci/packaging/deny.toml"]);
+    deny.args(["deny", "--offline", "--config", "ci/packaging/deny.toml", "check"]);
     passed(deny.args(["licenses", "bans", "sources"]))
 }
 

@@ -13,6 +13,7 @@ pub mod fortran;
 pub mod fortran_module;
 mod generics;
 mod header;
+pub mod manual;
 mod messages;
 mod overloads;
 pub mod table;

@@ -45,6 +45,8 @@ pub struct CFunction {
     /// Name of the table that the standard takes its types from, or nothing.
     pub type_rule: String,
     pub returns: String,
+    /// What all of its family return, and their parameters, in which TYPE is the element type.
+    pub pattern: (String, String),
     /// Its parameters, type and name; none for `void`.
     pub parameters: Vec<String>,
 }
@@ -120,6 +122,7 @@ impl CFunction {
             type_name: record["type_name"].clone(),
             type_rule: family["type_rule"].clone(),
             returns: of_type(&family["returns"]),
+            pattern: (family["returns"].clone(), family["args"].clone()),
             parameters,
             c_type,
         };
@@ -203,6 +206,7 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
                 generic: String::new(),
                 type_rule: String::new(),
                 returns: record["returns"].clone(),
+                pattern: (record["returns"].clone(), record["args"].clone()),
                 parameters: parameters(&record["args"]).map(of_type).collect(),
                 c_type: c_type.to_owned(),
                 type_name: type_name.clone(),

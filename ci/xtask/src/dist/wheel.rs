@@ -2,7 +2,7 @@
 //! that `oshrun` and `oshcc` are on PATH, and packages that are built there find the library.
 //!
 //! A wheel has no links: where the prefix has one, it has a copy, or a text by which the linker
-//! finds the library.
+//! finds the library, or man the page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,6 +43,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             let library = done(std::fs::read_link(&path), &path)?;
             let text = format!("INPUT(-l:{})\n", library.display());
             done(std::fs::write(&target, text), &target)?;
+        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "3") {
+            let page = done(std::fs::read_link(&path), &path)?;
+            done(std::fs::create_dir_all(to), to)?;
+            done(std::fs::write(&target, format!(".so man3/{}\n", page.display())), &target)?;
         } else {
             done(std::fs::create_dir_all(to), to)?;
             place(&done(path.canonicalize(), &path)?, &target)?;

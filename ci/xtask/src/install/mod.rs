@@ -196,6 +196,13 @@ fn documents(workspace: &Workspace, prefix: &mut Prefix, tools: &Toolchain) -> R
     for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
         prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
     }
+    for page in codegen::manual::pages() {
+        let file = |name: &str| format!("share/man/man3/{name}.3");
+        documents::page(prefix, &file(&page.name), &page.text, tools)?;
+        for routine in page.routines {
+            prefix.link(&format!("{}.3", page.name), &file(&routine))?;
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,278 @@
+//! The man pages of section 3: one for each group of routines, and for each routine a link to it.
+//!
+//! Prototypes come from the tables that make the headers, and what a routine does from
+//! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
+//! says what the routines do; paragraphs follow, and lines that begin with `Returns:`, `Note:` and
+//! `Rust:`. The last part names the arguments.
+
+use std::collections::BTreeMap;
+
+use roff::{Inline, Roff, bold, italic, roman};
+
+use super::table::{CFunction, SpecTable};
+
+const TEXT: &str = include_str!("../../../spec/manual.txt");
+
+/// A page: its name, and its text in the language of man pages.
+pub struct ManPage {
+    pub name: String,
+    /// Routines that are described here, by their names.
+    pub routines: Vec<String>,
+    pub text: String,
+}
+
+/// A page as the text has it.
+struct Described<'a> {
+    name: &'a str,
+    sections: Vec<&'a str>,
+    summary: &'a str,
+    paragraphs: Vec<&'a str>,
+}
+
+impl Described<'_> {
+    fn labeled(&self, label: &str) -> impl Iterator<Item = &str> {
+        self.paragraphs.iter().filter_map(move |line| line.strip_prefix(label)).map(str::trim)
+    }
+}
+
+/// All pages.
+///
+/// # Panics
+/// If the text has no page for a section of the standard, or no words for an argument.
+pub fn pages() -> Vec<ManPage> {
+    let table = SpecTable::read();
+    let (described, arguments) = read();
+    for function in table.functions.iter().filter(|function| !is_obsolete(function)) {
+        let has = |page: &Described<'_>| page.sections.contains(&function.section.as_str());
+        assert!(
+            described.iter().any(has),
+            "ci/spec/manual.txt has no page for {}",
+            function.symbol
+        );
+    }
+    described.iter().map(|page| write(page, &described, &table, &arguments)).collect()
+}
+
+/// Routines that do nothing, and have no section.
+fn is_obsolete(function: &CFunction) -> bool {
+    function.section.is_empty() || !function.section.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn read() -> (Vec<Described<'static>>, BTreeMap<&'static str, &'static str>) {
+    let (pages, arguments) = TEXT.split_once("# arguments\n").expect("the names of arguments");
+    let pages = pages.split("# ").filter(|page| !page.is_empty()).map(|page| {
+        let mut lines = page.lines().filter(|line| !line.is_empty());
+        let (name, sections) =
+            lines.next().and_then(|head| head.split_once(": ")).expect("a name and sections");
+        let sections = sections.split_whitespace().collect();
+        let summary = lines.next().expect("a summary");
+        Described { name, sections, summary, paragraphs: lines.collect() }
+    });
+    (pages.collect(), arguments.lines().filter_map(|line| line.split_once(": ")).collect())
+}
+
+fn write(
+    page: &Described<'_>,
+    all: &[Described<'_>],
+    table: &SpecTable,
+    arguments: &BTreeMap<&str, &str>,
+) -> ManPage {
+    let of_page: Vec<&CFunction> = (table.functions.iter())
+        .filter(|function| page.sections.contains(&function.section.as_str()))
+        .collect();
+    let mut roff = Roff::new();
+    let title =
+        [page.name.to_uppercase().as_str(), "3", "@DATE@", "Rushmem @VERSION@", "OpenSHMEM"]
+            .map(str::to_owned);
+    roff.control("TH", title.iter().map(String::as_str));
+    roff.control("nh", []).control("ad", ["l"]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(format!("{} - {}", page.name, page.summary))]);
+    roff.control("SH", ["SYNOPSIS"]).control("nf", []);
+    roff.text([bold("#include <shmem.h>")]);
+    let (families, c11) = synopsis(&of_page);
+    let fortran = fortran(&of_page);
+    let rust = page.labeled("Rust:").map(str::to_owned).collect();
+    for (language, forms) in [("C11", c11), ("C", families), ("Fortran", fortran), ("Rust", rust)] {
+        if !forms.is_empty() {
+            roff.control("PP", []).text([bold(language)]);
+            forms.into_iter().for_each(|form| {
+                roff.text([roman(form)]);
+            });
+        }
+    }
+    roff.control("fi", []);
+    roff.control("SH", ["DESCRIPTION"]);
+    let labels = ["Rust:", "Returns:", "Note:"];
+    let plain = page.paragraphs.iter().filter(|line| !labels.iter().any(|l| line.starts_with(l)));
+    for (i, paragraph) in plain.enumerate() {
+        if i > 0 {
+            roff.control("PP", []);
+        }
+        roff.text(inline(paragraph));
+    }
+    for types in types(&of_page) {
+        roff.control("PP", []).text(inline(&types));
+    }
+    let named = names(&of_page);
+    if !named.is_empty() {
+        roff.control("SH", ["ARGUMENTS"]);
+    }
+    for name in named {
+        let meaning = arguments.get(name.as_str());
+        let meaning = meaning.unwrap_or_else(|| panic!("no words for the argument {name}"));
+        roff.control("TP", []).text([italic(name)]).text([roman(*meaning)]);
+    }
+    for (label, heading) in [("Returns:", "RETURN VALUE"), ("Note:", "NOTES")] {
+        for text in page.labeled(label) {
+            roff.control("SH", [heading]).text(inline(text));
+        }
+    }
+    let old = of_page.iter().filter(|f| !f.deprecated_since.is_empty()).map(|f| &f.family);
+    let mut old: Vec<&str> = old.map(String::as_str).collect();
+    old.dedup();
+    roff.control("SH", ["CONFORMING TO"]);
+    let sections = page.sections.join(", ");
+    roff.text([roman(format!("OpenSHMEM 1.6: {sections}."))]);
+    if !old.is_empty() {
+        roff.text([roman(format!("Deprecated there: {}.", old.join(", ")))]);
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    let chapter = |page: &Described<'_>| {
+        page.sections.first().map(|s| s.split('.').take(2).collect::<String>())
+    };
+    let near =
+        all.iter().filter(|other| other.name != page.name && chapter(other) == chapter(page));
+    let near: Vec<String> = near.map(|other| format!("{}(3)", other.name)).collect();
+    let others = ["oshcc(1)", "oshrun(1)", "rushmem(7)"].map(str::to_owned);
+    roff.text([roman(near.into_iter().chain(others).collect::<Vec<_>>().join(", "))]);
+    let generics = of_page.iter().map(|function| function.generic.clone());
+    let mut routines: Vec<String> =
+        of_page.iter().map(|function| function.symbol.clone()).collect();
+    routines.extend(generics.filter(|name| !name.is_empty()));
+    routines.sort();
+    routines.dedup();
+    routines.retain(|name| name != page.name);
+    ManPage { name: page.name.to_owned(), routines, text: roff.to_roff() }
+}
+
+/// The prototypes of the families, with names of types for what differs, and those of C11.
+fn synopsis(functions: &[&CFunction]) -> (Vec<String>, Vec<String>) {
+    let (mut families, mut generics): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut seen = Vec::new();
+    for function in functions {
+        let (returns, arguments) = &function.pattern;
+        let space = if returns.ends_with('*') { "" } else { " " };
+        let typed = |name: &str| format!("{returns}{space}{name}({arguments})");
+        let context = |text: String| text.replace("shmem_ctx_t ctx, ", "[shmem_ctx_t ctx, ]");
+        if !seen.contains(&function.family) {
+            seen.push(function.family.clone());
+            families.push(format!("{};", typed(&function.family)));
+        }
+        if !function.generic.is_empty() {
+            let plain = context(typed(&function.generic));
+            let without = plain.replace("[shmem_ctx_t ctx, ]", "");
+            generics.retain(|known| *known != without);
+            let is_known =
+                generics.iter().any(|known| known.replace("[shmem_ctx_t ctx, ]", "") == without);
+            if !is_known {
+                generics.push(plain);
+            }
+        }
+    }
+    generics.iter_mut().for_each(|generic| generic.push(';'));
+    // Those with a context after those without.
+    families.sort_by_key(|family| family.contains("shmem_ctx_") && family.contains("ctx,"));
+    (families, generics)
+}
+
+/// Calls by the module of Fortran: of the routines of C11, or of C where there are none.
+fn fortran(functions: &[&CFunction]) -> Vec<String> {
+    let mut calls: Vec<String> = Vec::new();
+    for function in functions.iter().filter(|function| function.deprecated_since.is_empty()) {
+        let name = if function.generic.is_empty() { &function.family } else { &function.generic };
+        let arguments = names(&[*function]);
+        let is_other_form = function.takes_context() && !function.generic.is_empty();
+        if name.contains('<') || is_other_form {
+            continue;
+        }
+        let call = if function.returns == "void" { "call " } else { "result = " };
+        let call = format!("{call}{name}({})", arguments.join(", "));
+        if !calls.contains(&call) {
+            calls.push(call);
+        }
+    }
+    if calls.is_empty() { calls } else { [vec!["use shmem".to_owned()], calls].concat() }
+}
+
+/// What stands for TYPENAME and SIZE in the names of the families.
+fn types(functions: &[&CFunction]) -> Vec<String> {
+    let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for placeholder in ["<TYPENAME>", "<SIZE>"] {
+        for function in functions.iter().filter(|f| f.family.contains(placeholder)) {
+            let list = lists.entry(function.family.clone()).or_default();
+            if !list.contains(&function.type_name) {
+                list.push(function.type_name.clone());
+            }
+        }
+    }
+    let mut by_list: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for (family, list) in lists {
+        by_list.entry(list).or_default().push(family);
+    }
+    let of = |families: &[String]| match families {
+        [first, _, ..] => format!("`{first}` and others"),
+        _ => families.iter().map(|family| format!("`{family}`")).collect(),
+    };
+    by_list
+        .iter()
+        .map(|(list, families)| format!("Types of {}: {}.", of(families), list.join(", ")))
+        .collect()
+}
+
+/// The names of the arguments, in their order.
+fn names(functions: &[&CFunction]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for parameter in functions.iter().flat_map(|function| &function.parameters) {
+        let name = parameter.rsplit([' ', '*']).next().unwrap_or_default();
+        if !name.is_empty() && name != "..." && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// A paragraph, in which what stands between backquotes is bold.
+fn inline(text: &str) -> Vec<Inline> {
+    let parts = text.split('`').enumerate();
+    parts.map(|(i, part)| if i % 2 == 1 { bold(part) } else { roman(part) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_routine_has_one_page() {
+        let pages = pages();
+        for function in SpecTable::read().functions.iter().filter(|f| !is_obsolete(f)) {
+            let describes = |page: &&ManPage| {
+                page.name == function.symbol || page.routines.contains(&function.symbol)
+            };
+            assert_eq!(pages.iter().filter(describes).count(), 1, "{}", function.symbol);
+        }
+    }
+
+    #[test]
+    fn a_page_has_the_prototypes_of_its_families() {
+        let pages = pages();
+        let put = pages.iter().find(|page| page.name == "shmem_put").expect("a page");
+        for expected in [
+            "void shmem_put([shmem_ctx_t ctx, ]TYPE *dest, const TYPE *source, size_t nelems, int pe);",
+            "void shmem_<TYPENAME>_put(TYPE *dest, const TYPE *source, size_t nelems, int pe);",
+            "call shmem_put(dest, source, nelems, pe)",
+        ] {
+            assert!(put.text.contains(&expected.replace('-', "\\-")), "{expected}\n{}", put.text);
+        }
+    }
+}

@@ -7,6 +7,7 @@
 
 mod archive;
 mod bindings;
+mod book;
 mod codegen;
 mod counts;
 mod demo;
@@ -44,6 +45,8 @@ enum Task {
     Dist(dist::DistFlags),
     /// Write the headers, the diagram of the crates, docs/messages.md and docs/waiting.md
     Codegen(GenerateFlags),
+    /// Make the documentation one site, under target/book
+    Book,
     /// Write the bindings of C libraries from their headers
     Bindings(GenerateFlags),
     /// Compare what an installed librushmem exports with the standard and with its promised ABI
@@ -75,6 +78,7 @@ fn run(task: Task) -> Result<()> {
         Task::Dist(flags) => dist::run(flags),
         Task::Codegen(flags) => codegen::run(flags.check),
         Task::Bindings(flags) => bindings::run(flags.check),
+        Task::Book => book::run_task(),
         Task::Symbols(flags) => symbols::run(flags),
         Task::Tidy => tidy::run(),
         Task::Counts(flags) => counts::run(flags),

@@ -90,6 +90,7 @@ const FULL: &[TestStep] = &[
     step("fuzz", fuzz::decoders),
     step("verbs", steps::verbs),
     step("release", release::files),
+    step("book", steps::book),
     step("dependencies", steps::dependencies),
     installed("aarch64", aarch64::programs),
     step("oldest-rust", steps::oldest_rust),

@@ -18,7 +18,7 @@ use super::sanitizer;
 use super::session::TestSession;
 use super::suites::Run;
 use super::tools;
-use crate::{bindings, codegen, counts, install, symbols, tidy};
+use crate::{bindings, book, codegen, counts, install, symbols, tidy};
 
 /// Tests of unsafe code that need no process, as arguments of `cargo miri test`. Miri finds nothing
 /// in safe code that the tests themselves do not.
@@ -344,6 +344,14 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
     let mut deny = session.workspace.cargo();
     deny.args(["deny", "--offline", "--config", "ci/packaging/deny.toml", "check"]);
     passed(deny.args(["licenses", "bans", "sources"]))
+}
+
+/// The documentation as a site, all of whose links lead somewhere.
+pub fn book(session: &TestSession) -> Result<StepOutcome> {
+    match book::missing() {
+        Some(missing) => Ok(StepOutcome::Skipped(missing.into())),
+        None => book::make(&session.workspace).map(|_| StepOutcome::Passed),
+    }
 }
 
 pub fn oshrun(session: &TestSession) -> PathBuf {

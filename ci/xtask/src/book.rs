@@ -1,0 +1,139 @@
+//! `cargo xtask book`: the documentation as one site that can be searched, under target/book: the
+//! pages of docs/ in the order of docs/SUMMARY.md, and a page for each routine, as its man page.
+//!
+//! mdBook makes it. Afterwards every link of the site must lead to a file of it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use workbench::process::{self, capture, run};
+use workbench::workspace::Workspace;
+
+use crate::codegen::manual;
+use crate::install::place_tree;
+
+/// What a link to another file of the repository leads to.
+const OUTSIDE: &str = "../";
+
+/// The first tool that is missing, with what installs it.
+pub fn missing() -> Option<&'static str> {
+    let tools = [
+        ("mdbook", "mdbook is not here: cargo install --locked mdbook"),
+        ("mandoc", "mandoc is not here (the package mandoc)"),
+    ];
+    tools.iter().find(|(tool, _)| process::on_path(tool).is_none()).map(|(_, message)| *message)
+}
+
+pub fn run_task() -> Result<()> {
+    println!("{}", make(&Workspace::open()?)?.display());
+    Ok(())
+}
+
+/// Makes the site, and returns its first page.
+pub fn make(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(missing) = missing() {
+        bail!(missing);
+    }
+    let folder = workspace.target.join("book");
+    let _ = std::fs::remove_dir_all(&folder);
+    let (sources, site) = (folder.join("sources"), folder.join("site"));
+    place_tree(&workspace.root.join("docs"), &sources)?;
+    let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
+    write(&sources.join("introduction.md"), &introduction)?;
+    let mut summary = read(&sources.join("SUMMARY.md"))?.replace("../README.md", "introduction.md");
+    summary += "\n# Routines\n\n";
+    for page in manual::pages() {
+        let source = folder.join("page.3");
+        let text = page.text.replace("@DATE@", "").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        write(&source, &text)?;
+        let html = capture(Command::new("mandoc").args(["-Thtml", "-Ofragment"]).arg(&source))?;
+        let html =
+            without_head_and_foot(&html).replace("<pre>", "<pre style=\"overflow-x: auto\">");
+        write(&sources.join(format!("{}.md", page.name)), &format!("# {}\n\n{html}", page.name))?;
+        let _ = writeln!(summary, "- [{0}]({0}.md)", page.name);
+    }
+    write(&sources.join("SUMMARY.md"), &summary)?;
+    for page in files(&sources, ".md")? {
+        write(&page, &without_links_outside(&read(&page)?))?;
+    }
+    run(Command::new("mdbook").arg("build").arg(&sources).arg("--dest-dir").arg(&site))?;
+    check(&site)?;
+    Ok(site.join("index.html"))
+}
+
+/// A page as mandoc makes it begins and ends with a table that repeats its name.
+fn without_head_and_foot(html: &str) -> &str {
+    let body = html.split_once("</table>").map_or(html, |(_, body)| body);
+    body.rsplit_once("<table").map_or(body, |(body, _)| body)
+}
+
+/// Links to files that the site does not have become their text.
+fn without_links_outside(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (target, rest) = part.split_once(')').unwrap_or((part, ""));
+        let is_outside = target.starts_with(OUTSIDE)
+            || ["crates/", "CONTRIBUTING", "CHANGELOG", "LICENSE", "SUMMARY"]
+                .iter()
+                .any(|s| target.starts_with(s));
+        match result.rfind('[').filter(|_| is_outside) {
+            Some(at) => {
+                result.remove(at);
+                result += rest;
+            }
+            None => {
+                let _ = write!(result, "]({part}");
+            }
+        }
+    }
+    result
+}
+
+/// Every link of the site leads to a file of it.
+fn check(site: &Path) -> Result<()> {
+    let mut broken = Vec::new();
+    for page in files(site, ".html")? {
+        let folder = page.parent().unwrap_or(site);
+        for target in read(&page)?.split(" href=\"").skip(1) {
+            let target = target.split(['"', '#']).next().unwrap_or_default();
+            let is_here = !target.is_empty() && !target.contains(':');
+            if is_here && !folder.join(target).exists() {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    broken.dedup();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    bail!("these links lead nowhere:\n  {}", broken.join("\n  "))
+}
+
+fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let pattern = format!("*{end}");
+    let listed = capture(Command::new("find").arg(folder).args(["-name", &pattern]))?;
+    Ok(listed.lines().map(PathBuf::from).collect())
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_the_repository_become_text() {
+        let text = "see [a](a.md), [the `code`](../crates/x) and [b](b.md#c).";
+        let expected = "see [a](a.md), the `code` and [b](b.md#c).";
+        assert_eq!(without_links_outside(text), expected);
+    }
+}

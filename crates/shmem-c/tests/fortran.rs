@@ -149,10 +149,15 @@ fn common_blocks_are_symmetric_however_a_program_is_linked() {
     }
 }
 
-/// Also by a compiler whose reals have 8 bytes, as Cray's had.
-fn the_example_finds_the_maximum_of_the_even_pes() {
-    let source = here().join("examples/max_to_all.f");
-    for flags in [&[][..], &["-fdefault-real-8"]] {
+/// By the include file, also by a compiler whose reals have 8 bytes, as Cray's had, and by the
+/// module.
+fn the_examples_find_the_maximum_of_the_even_pes() {
+    for (name, flags) in [
+        ("max_to_all.f", &[][..]),
+        ("max_to_all.f", &["-fdefault-real-8"]),
+        ("max_to_all.f90", &[]),
+    ] {
+        let source = here().join("examples").join(name);
         let outcome = Job::new(compile(&source, tmpdir(), flags)).n(8).run();
         assert!(outcome.status.success(), "{outcome}");
         let results: BTreeSet<&str> = outcome.lines().map(|line| line.trim_end()).collect();
@@ -175,5 +180,5 @@ testkit::tests! {
     misuse_is_reported_in_the_words_of_fortran,
     a_tool_can_take_the_place_of_a_routine,
     common_blocks_are_symmetric_however_a_program_is_linked,
-    the_example_finds_the_maximum_of_the_even_pes,
+    the_examples_find_the_maximum_of_the_even_pes,
 }

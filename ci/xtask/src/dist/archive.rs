@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use workbench::process::{capture, run};
+use workbench::process::run;
 use workbench::workspace::Workspace;
 
 use super::release::{VERSION, done, empty_folder};
+
+/// What makes cargo take dependencies from the folder `vendor`.
+const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
+                        [source.vendored-sources]\ndirectory = \"vendor\"\n";
 
 /// What makes archives equal.
 fn tar(epoch: &str) -> Command {
@@ -35,11 +39,11 @@ pub fn of_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<(
     run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder))?;
     done(std::fs::remove_file(&archive), &archive)?;
     let vendor = ["vendor", "--locked", "--versioned-dirs", "--quiet", "vendor"];
-    let config = capture(Command::new("cargo").args(vendor).current_dir(&folder))?;
+    run(Command::new("cargo").args(vendor).current_dir(&folder))?;
     let cargo = folder.join(".cargo");
     done(std::fs::create_dir_all(&cargo), &cargo)?;
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
-    done(std::fs::write(&file, format!("{known}\n{config}")), &file)?;
+    done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)?;
     Ok((of_folder(output, &name, epoch)?, folder))
 }

@@ -40,7 +40,18 @@ pub fn files(session: &TestSession) -> Result<StepOutcome> {
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
     runs(&environment, &source)?;
     packages(&output, &source)?;
+    offline(&named("-source.tar.gz")?, &output.join("sources"))?;
     Ok(StepOutcome::Passed)
+}
+
+/// The sources have all that cargo needs of its registry.
+fn offline(archive: &Path, folder: &Path) -> Result<()> {
+    process::run(Command::new("mkdir").arg("-p").arg(folder))?;
+    let mut tar = Command::new("tar");
+    process::run(tar.arg("-xzf").arg(archive).arg("-C").arg(folder).arg("--strip-components=1"))?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["tree", "--offline", "--locked", "--workspace"]).current_dir(folder);
+    process::capture(cargo.env("CARGO_HOME", folder.join("empty"))).map(drop)
 }
 
 /// The packages for Debian, unpacked beside each other.

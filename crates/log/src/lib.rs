@@ -9,6 +9,13 @@
 //! of the library report through the macros of this one, which imports no other crate of this
 //! repository.
 
+// This crate is the first to be compiled, so that other systems get this message alone.
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "Rushmem runs on Linux alone: PEs share memory files, wait by futexes and are watched through /proc. On macOS \
+     and Windows use it in a container or a virtual machine with Linux."
+);
+
 mod filter;
 mod line;
 

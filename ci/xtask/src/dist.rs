@@ -48,6 +48,9 @@ pub fn missing() -> Option<String> {
     if let Some(name) = dependencies::TOOLS.iter().find(|name| cargo(name)) {
         return Some(format!("{name} is not here: cargo install --locked {name}"));
     }
+    if process::on_path("gfortran").is_none() {
+        return Some("gfortran is not here, which makes the module of Fortran".to_owned());
+    }
     let python = [
         ("cargo-zigbuild", Command::new("cargo-zigbuild").arg("--version")),
         ("ziglang", Command::new("python3").args(["-m", "ziglang", "version"])),

@@ -561,7 +561,7 @@ fn fortran_routines() -> BTreeSet<String> {
     offered.collect()
 }
 
-/// The symbols that a compiled program wants of libraries.
+/// The symbols that a compiled program wants of libraries, without their versions.
 fn wanted(program: &Path) -> Vec<String> {
     let output = Command::new("nm")
         .arg("--undefined-only")
@@ -570,7 +570,8 @@ fn wanted(program: &Path) -> Vec<String> {
         .expect("this test needs nm: install the package binutils");
     assert!(output.status.success(), "{output:?}");
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
-    listing.split_whitespace().map(str::to_owned).collect()
+    let names = listing.split_whitespace().filter_map(|word| word.split('@').next());
+    names.map(str::to_owned).collect()
 }
 
 fn the_fortran_programs_call_every_routine() {

@@ -213,7 +213,11 @@ fn or_silent(error: io::Error) -> ConnectFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::Acceptor;
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    use std::cell::Cell;
     use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
     use std::thread;
 
     /// Connects to a process that greets, perhaps waits for a claim, and closes the connection
@@ -237,19 +241,25 @@ mod tests {
         })
     }
 
-    /// Nobody listens on a port that is taken.
-    #[test]
-    fn a_refused_peer_is_tried_again_with_pauses() {
-        use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    /// A port that is taken, where nobody listens yet, so that connections are refused.
+    fn bound() -> (OwnedFd, Address) {
         let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
         let at = SocketAddr::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
-        let address = Address { host: "a".to_owned(), sockets: vec![at] };
-        let tuning = |refusal, connect| Tuning {
+        (bound, Address { host: "a".to_owned(), sockets: vec![at] })
+    }
+
+    fn tuning(refusal: u64, connect: u64) -> Tuning {
+        Tuning {
             refusal_limit: Duration::from_secs(refusal),
             connect_limit: Duration::from_secs(connect),
             ..Tuning::default()
-        };
+        }
+    }
+
+    #[test]
+    fn a_refused_peer_is_tried_again_with_pauses() {
+        let (_bound, address) = bound();
         let refused = |tuning: &Tuning, may_stop: &dyn Fn() -> bool| {
             let tried = connect([7; 32], Pe(1), Pe(0), &address, tuning, may_stop);
             let Err(ConnectRefusal::Peer(why)) = tried else { panic!("{tried:?}") };
@@ -259,11 +269,43 @@ mod tests {
         for words in ["refused", "PE 1 has tried ", " times within 1.", "SHMEM_HOST_LIMIT"] {
             assert!(why.contains(words), "{words}: {why}");
         }
-        let rounds = std::cell::Cell::new(0);
+        let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
         let late = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), stops_late);
         assert!(matches!(late, Ok(None)), "{late:?}");
         assert_eq!(rounds.get(), 11);
+    }
+
+    /// Lets in one PE, as PE 0 does.
+    fn welcome(listener: &TcpListener) {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut acceptor = Acceptor::new([7; 32], 0, 2, [1; 32]);
+        stream.write_all(&acceptor.greeting()).expect("room for it");
+        let mut claim = [0; CLAIM];
+        stream.read_exact(&mut claim).expect("a claim");
+        assert_eq!(acceptor.check(&claim).expect("the secret of the job"), 1);
+        stream.write_all(&acceptor.answer(HandshakeAnswer::Welcome)).expect("room for it");
+    }
+
+    #[test]
+    fn a_peer_that_refused_at_first_is_reached_by_a_later_attempt() {
+        let (bound, address) = bound();
+        let listener = TcpListener::from(bound);
+        let refusals = Cell::new(0);
+        thread::scope(|scope| {
+            // Called after each round of attempts that has failed.
+            let after_refusal = || {
+                refusals.set(refusals.get() + 1);
+                if refusals.get() == 3 {
+                    listen(&listener, 1).expect("a port that is taken");
+                    scope.spawn(|| welcome(&listener));
+                }
+                false
+            };
+            let tried = connect([7; 32], Pe(1), Pe(0), &address, &tuning(30, 30), after_refusal);
+            assert!(matches!(tried, Ok(Some(_))), "{tried:?}");
+        });
+        assert_eq!(refusals.get(), 3);
     }
 
     #[test]

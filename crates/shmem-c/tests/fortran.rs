@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, compile, compile_text, needs_fortran, prefix, program};
+use testkit::{Job, absent, compile, compile_text, needs_fortran, prefix, program};
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -171,7 +171,27 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
     }
 }
 
+/// Where LLVM's compiler is, by either form of the interface. The module is that of the compiler
+/// which was there when the prefix was installed, if it can compile it.
+fn flang_compiles_programs() {
+    let names = ["flang", "flang-new", "flang-new-19"];
+    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let has_module = prefix().join("include/flang/shmem.mod").exists();
+    let Some(flang) = names.into_iter().find(is_here).filter(|_| has_module) else {
+        absent("flang is not here, or has made no module");
+    };
+    for source in ["fortran_module.f90", "fortran_teams.f90"] {
+        let program = tmpdir().join(format!("by-flang-{source}"));
+        let mut oshfort = Command::new(prefix().join("bin/oshfort"));
+        oshfort.env("OSHFORT_FC", flang).arg(here().join("tests/programs").join(source));
+        let compiled = oshfort.arg("-o").arg(&program).output().expect("oshfort can be started");
+        assert!(compiled.status.success(), "{compiled:?}");
+        Job::new(program).n(3).run().assert_ok(3);
+    }
+}
+
 testkit::tests! {
+    flang_compiles_programs,
     the_include_files_are_read_in_fixed_and_in_free_form,
     the_include_file_declares_what_that_of_others_does,
     a_global_exit_writes_what_units_hold_back,

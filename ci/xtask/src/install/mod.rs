@@ -44,6 +44,9 @@ const HEADERS: &str = "crates/shmem-c/include";
 /// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
 const PACKAGES: &str = "crates/shmem-c/packages";
 
+/// Names of LLVM's Fortran compiler.
+const FLANG: [&str; 3] = ["flang", "flang-new", "flang-new-19"];
+
 /// What makes GCC mark loads and stores, for `oshcc --race`.
 const SPECS: &str = "race.specs";
 
@@ -143,17 +146,24 @@ pub fn place_all_by(
     prefix.finish()
 }
 
-/// The module of Fortran, and what gfortran makes of it where it is here; other compilers have
-/// formats of their own.
+/// The module of Fortran, and what gfortran and flang make of it where they are here; other
+/// compilers have formats of their own.
 fn fortran_module(prefix: &mut Prefix) -> Result<()> {
     prefix.write("include/shmem.f90", &codegen::fortran_module::text()?)?;
-    if process::on_path("gfortran").is_none() {
-        return Ok(());
+    let source = prefix.path("include/shmem.f90");
+    let is_here = |name: &&str| process::on_path(name).is_some();
+    for (names, folder) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
+        let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
+        let within = prefix.path(folder);
+        std::fs::create_dir_all(&within)?;
+        let mut command = Command::new(compiler);
+        command.args(["-w", "-fsyntax-only"]).arg(&source).current_dir(&within);
+        // Old versions of flang cannot compile it.
+        if process::succeeds(&mut command) {
+            prefix.add(&format!("{folder}/shmem.mod"))?;
+        }
     }
-    prefix.add("include/shmem.mod")?;
-    let folder = prefix.path("include");
-    let mut gfortran = Command::new("gfortran");
-    process::run(gfortran.args(["-fsyntax-only", "shmem.f90"]).current_dir(&folder))
+    Ok(())
 }
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is

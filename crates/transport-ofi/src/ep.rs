@@ -21,7 +21,7 @@ use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
-use attempts::Attempts;
+use attempts::RefusedAttempts;
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
@@ -97,7 +97,7 @@ pub(crate) struct FiEndpoint {
     /// so.
     inject_up_to: usize,
     write_arguments: WriteArguments,
-    attempts: Attempts,
+    attempts: RefusedAttempts,
     /// What a write's completion means, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,

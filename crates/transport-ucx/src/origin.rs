@@ -5,6 +5,7 @@
 
 mod abandon;
 mod blocks;
+mod establish;
 mod gathered;
 mod order;
 mod requests;
@@ -13,7 +14,7 @@ pub(crate) mod transfers;
 mod waits;
 
 use crate::connect;
-use crate::pending::{PePending, Pending, broken, replied};
+use crate::pending::{PePending, Pending, replied};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::target::REPLY_KIND;
@@ -38,7 +39,8 @@ pub(crate) struct Origin {
     pending: Rc<Pending>,
     /// The PEs towards which UCX may have something to do, or an old value is due.
     touched: Vec<u32>,
-    /// Endpoints that were closed by force after a loss; UCX may still call back for them.
+    /// Endpoints that were closed by force, as they failed or after a loss; UCX may still call back
+    /// for them.
     closed: Vec<OpenRoute>,
     /// Requests whose callers got an error for a loss, or that no thread waits for: UCX may not be
     /// done with them.
@@ -117,19 +119,6 @@ impl Origin {
         if !std::mem::replace(&mut self.routes[pe].touched, true) {
             self.touched.push(pe.0);
         }
-    }
-
-    #[cold]
-    fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
-        let connection = Rc::new(PePending::new(self.worker.ucp(), &self.pending));
-        let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: the handler takes a `PePending`, which is dropped after the worker.
-        let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
-        let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
-        rushmem_log::debug!(peer = pe.0, host = address.host, "made an endpoint to it");
-        self.routes[pe].open = Some(OpenRoute { endpoint, connection });
-        Ok(())
     }
 
     /// The key to an address of a PE that is connected, which [`part`](Self::part) has found.

@@ -18,8 +18,12 @@ use rushmem_transport::{
     Segment,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
+/// How long attempts to connect are repeated.
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) const NBYTES: usize = 4 << 20;
 pub(crate) const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 pub(crate) const ME: Pe = Pe(0);
@@ -81,7 +85,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
     let acks = Arc::new(Acks::new(2));
     let service = Service::new(&context, ME, (Arc::clone(&segments), Arc::new(Panics)), acks);
     let service = service.expect("a worker");
-    let tuning = Tuning { abandon_limit, ..Tuning::default() };
+    let tuning = Tuning { abandon_limit, connect_limit: CONNECT_LIMIT, ..Tuning::default() };
     let shared = SharedState::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
@@ -102,8 +106,21 @@ impl TestPair {
         let word = 7u64.to_ne_bytes();
         let source = LocalBuf::source(word.as_ptr(), word.len());
         let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
-        // SAFETY: the word lives until the put is complete.
-        unsafe { self.endpoint.put(PEER, put) }.expect("a peer that serves");
+        let (endpoint, peer) = (&mut self.endpoint, &mut self.peer);
+        let connected = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // The first put waits until the peer, too, has done its part.
+            scope.spawn(|| {
+                let peer = peer;
+                while !connected.load(Ordering::Acquire) {
+                    peer.poll();
+                }
+            });
+            // SAFETY: the word lives until the put is complete.
+            let put = unsafe { endpoint.put(PEER, put) };
+            connected.store(true, Ordering::Release);
+            put.expect("a peer that serves");
+        });
         while !self.endpoint.is_quiet().expect("a peer that serves") {
             self.peer.poll();
         }

@@ -65,6 +65,8 @@ pub struct Tuning {
     /// How long operations may go on with memory of callers that got an error for a loss; then the
     /// process ends.
     pub abandon_limit: Duration,
+    /// How long attempts to connect to a PE are repeated.
+    pub connect_limit: Duration,
     /// The heap is registered in blocks also where nothing locks it, for tests.
     pub heap_in_blocks: bool,
 }
@@ -79,7 +81,9 @@ impl Tuning {
         let max_workers = WORKERS.number(|name| host.variable(name));
         let max_workers = max_workers.map_err(|invalid| Error::Unavailable(invalid.to_string()))?;
         let max_workers = max_workers.unwrap_or(usual.max_workers);
-        Ok(Tuning { max_workers, ..usual })
+        // As for the detection of silence.
+        let connect_limit = host.host_limit() * 3 / 5;
+        Ok(Tuning { max_workers, connect_limit, ..usual })
     }
 
     /// Requests of a context that a PE is not known to have carried out.
@@ -94,6 +98,7 @@ impl Default for Tuning {
             max_in_flight: 1024,
             max_workers: 32,
             abandon_limit: Duration::from_secs(10),
+            connect_limit: Duration::from_secs(6),
             heap_in_blocks: false,
         }
     }

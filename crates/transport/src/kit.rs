@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
 //! | [`alone`] | exclusion of one user, without a lock, and threads that claim what it uses |
+//! | [`attempts`] | attempts to reach a PE that were refused, and when the next is to be made |
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`batch`] | small operations that travel in one message, as bytes |
 //! | [`carried_out`] | the order in which a target carries out requests |
@@ -40,6 +41,7 @@
 
 pub mod acks;
 pub mod alone;
+pub mod attempts;
 pub mod backoff;
 pub mod batch;
 pub mod carried_out;

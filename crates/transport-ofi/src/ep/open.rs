@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::arguments::WriteArguments;
-use super::attempts::Attempts;
+use super::attempts::RefusedAttempts;
 use super::poll::ENTRIES;
 use super::{BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;
@@ -64,7 +64,7 @@ impl FiEndpoint {
             longest_message,
             inject_up_to: fabric.facts.inject,
             write_arguments: WriteArguments::new(),
-            attempts: Attempts::new(connect_limit),
+            attempts: RefusedAttempts::new(connect_limit),
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,

@@ -1,0 +1,135 @@
+//! How an origin connects to a PE. When a connection of UCX's fails, all that was to be sent over
+//! it is lost; so an endpoint is flushed before its first use, and another one is made if that
+//! fails.
+#![allow(unsafe_code)]
+
+use super::Origin;
+use super::route::OpenRoute;
+use crate::connect;
+use crate::pending::{PePending, broken};
+use crate::shared::SharedState;
+use crate::ucp::said;
+use rushmem_transport::kit::attempts::Attempts;
+use rushmem_transport::{Error, Pe};
+use std::rc::Rc;
+use std::time::Instant;
+use ucx_sys::ucs_status_t;
+
+impl Origin {
+    /// Connects to a PE; an attempt that fails is repeated for some time.
+    #[cold]
+    pub(super) fn connect(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
+        let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
+        let mut attempts = Attempts::new(Instant::now());
+        loop {
+            let why = match self.attempt(shared, pe, &address.worker)? {
+                Ok(open) => {
+                    rushmem_log::debug!(peer = pe.0, host = address.host, "made an endpoint to it");
+                    self.routes[pe].open = Some(open);
+                    return Ok(());
+                }
+                Err(why) => why,
+            };
+            if !attempts.refused(Instant::now(), shared.tuning.connect_limit) {
+                let why = format!(
+                    "{why}; PE {} has tried {} times within {:.1} s; if the PE still runs there, set SHMEM_HOST_LIMIT to a \
+                     longer time",
+                    shared.me,
+                    attempts.n(),
+                    attempts.elapsed().as_secs_f64()
+                );
+                return Err(shared.lose(pe, &why));
+            }
+            rushmem_log::debug!(peer = pe.0, "{why}: connects once more");
+            self.until(shared, Some(pe), |_| Instant::now() >= attempts.next())?;
+        }
+    }
+
+    /// One attempt to connect: an endpoint, or why there is none.
+    fn attempt(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        worker: &[u8],
+    ) -> Result<Result<OpenRoute, String>, Error> {
+        let open = match self.open(worker) {
+            Ok(open) => open,
+            Err(why) => return Ok(Err(why)),
+        };
+        if !self.worker.closes_by_force() {
+            // UCX would not say that it has failed.
+            return Ok(Ok(open));
+        }
+        let failure = match self.establish(shared, pe, &open) {
+            Ok(None) => return Ok(Ok(open)),
+            Ok(Some(status)) => Ok(Err(said(self.ucp(), status))),
+            Err(error) => Err(error),
+        };
+        self.given_up.extend(self.worker.close_by_force(&open.endpoint));
+        self.closed.push(open);
+        failure
+    }
+
+    /// Makes an endpoint to the worker with this address.
+    fn open(&self, address: &[u8]) -> Result<OpenRoute, String> {
+        let connection = Rc::new(PePending::new(self.ucp(), &self.pending));
+        let arg = Rc::as_ptr(&connection).cast_mut().cast();
+        // SAFETY: the handler takes a `PePending`, which is dropped after the worker: a route and
+        // `closed` keep it.
+        let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
+        Ok(OpenRoute { endpoint, connection })
+    }
+
+    /// Waits until an endpoint is connected, or failed; returns UCX's status if it failed.
+    fn establish(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        open: &OpenRoute,
+    ) -> Result<Option<ucs_status_t>, Error> {
+        let ucp = self.ucp();
+        let flush = match open.endpoint.flush(ucp) {
+            Ok(Some(flush)) => flush,
+            Ok(None) => return Ok(None),
+            Err(status) => return Ok(Some(status)),
+        };
+        let mut status = None;
+        let waited = self.until(shared, Some(pe), |_| {
+            status = flush.status(ucp);
+            status.is_some()
+        });
+        match waited {
+            Ok(()) => flush.free(ucp),
+            Err(_) => self.given_up.push(flush),
+        }
+        // The handler knows the cause of a flush that was canceled.
+        waited.map(|()| open.connection.broken().or(status.and_then(Result::err)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::{HEAP, PEER, TestPair, pair};
+    use rushmem_transport::{Completion, Endpoint, Error, LocalBuf, Put};
+    use std::time::Duration;
+
+    #[test]
+    fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
+        let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
+        let TestPair { mut endpoint, issuer: _issuer, progress: _progress, peer, .. } = pair;
+        // Nobody listens at its address from now on.
+        drop(peer);
+        let word = 7u64.to_ne_bytes();
+        let source = LocalBuf::source(word.as_ptr(), word.len());
+        let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
+        // SAFETY: the word outlives the endpoint's use of it: there is no connection.
+        let tried = unsafe { endpoint.put(PEER, put) };
+        let Err(Error::Lost(PEER, why)) = tried else { panic!("{tried:?}") };
+        let found = why.split_once("PE 0 has tried ").expect(&why).1;
+        let n: u32 = found.split(' ').next().and_then(|n| n.parse().ok()).expect(&why);
+        assert!(n > 1, "{why}");
+        for words in ["from PE 0 on here to PE 1 on here", " times within 1.", "SHMEM_HOST_LIMIT"] {
+            assert!(why.contains(words), "{words}: {why}");
+        }
+    }
+}

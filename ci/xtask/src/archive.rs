@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use workbench::process::run;
 
 use crate::codegen::exports::Exports;
-use crate::install::Toolchain;
+use crate::toolchain::Toolchain;
 
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";

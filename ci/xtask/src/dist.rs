@@ -20,7 +20,8 @@ use anyhow::{Result, bail};
 use workbench::process::{self, capture};
 use workbench::workspace::Workspace;
 
-use crate::install::{self, Release, Toolchain};
+use crate::install::{self, Release};
+use crate::toolchain::Toolchain;
 use packages::Packages;
 use release::{GLIBC, VERSION, done, empty_folder};
 

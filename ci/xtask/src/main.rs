@@ -17,6 +17,7 @@ mod shared;
 mod symbols;
 mod test;
 mod tidy;
+mod toolchain;
 
 use std::process::ExitCode;
 

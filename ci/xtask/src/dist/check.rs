@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use workbench::process::{capture, run};
 
-use crate::install::Toolchain;
+use crate::toolchain::Toolchain;
 
 /// Libraries that every machine has, and the own one.
 const LIBRARIES: [&str; 8] = [

@@ -9,7 +9,7 @@ use roff::{Roff, bold, roman};
 use workbench::process;
 
 use super::files::Prefix;
-use super::toolchain::Toolchain;
+use crate::toolchain::Toolchain;
 
 /// What a program generates, and where `man` and the shells look for it.
 fn generated(name: &str) -> [(&'static str, String); 4] {

@@ -4,7 +4,6 @@
 
 mod documents;
 mod files;
-mod toolchain;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,11 +13,11 @@ use shmem_perf::compile;
 use workbench::process;
 use workbench::workspace::Workspace;
 
+use crate::toolchain::Toolchain;
 use crate::{archive, codegen, shared};
 use files::{MANIFEST, Prefix};
 
 pub use files::{place, place_tree};
-pub use toolchain::Toolchain;
 
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "librushmem";

@@ -7,7 +7,8 @@ use workbench::process;
 use super::outcome::StepOutcome;
 use super::session::TestSession;
 use super::steps;
-use crate::install::{self, Release, Toolchain};
+use crate::install::{self, Release};
+use crate::toolchain::Toolchain;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const BINUTILS: &str = "aarch64-linux-gnu-";

@@ -103,10 +103,18 @@ fn is_here(tool: &str) -> bool {
     is_here
 }
 
+/// Where cargo keeps the sources of dependencies, whose paths are in messages of panics.
+fn home() -> Result<String> {
+    let of_user = || std::env::var("HOME").map(|home| format!("{home}/.cargo"));
+    Ok(std::env::var("CARGO_HOME").or_else(|_| of_user())?)
+}
+
 /// Builds the release for the old C library, installs it without debug information, and checks it.
 fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Result<()> {
     let target = format!("{arch}-unknown-linux-gnu");
-    let build = ["zigbuild", "--release", "--target", &format!("{target}.{GLIBC}")];
+    let paths = format!("target.{target}.rustflags = [\"--remap-path-prefix={}=/cargo\"]", home()?);
+    let build =
+        ["zigbuild", "--release", "--config", &paths, "--target", &format!("{target}.{GLIBC}")];
     let release = Release::build_by(workspace, &build, &[])?;
     let is_native = arch == std::env::consts::ARCH;
     let cross = |name: String| if is_native { String::new() } else { name };

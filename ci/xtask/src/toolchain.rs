@@ -28,6 +28,14 @@ impl Toolchain {
         Command::new(format!("{}{name}", self.binutils))
     }
 
+    /// A command that compiles.
+    pub fn compiling<'a>(&'a self, args: impl Iterator<Item = &'a OsStr>) -> Command {
+        let mut words = self.compiler.split_whitespace().map(OsStr::new).chain(args);
+        let mut command = Command::new(words.next().unwrap_or(OsStr::new("cc")));
+        command.args(words);
+        command
+    }
+
     /// A command that runs a program.
     pub fn running(&self, program: &OsStr) -> Command {
         let mut words = self.runner.split_whitespace().map(OsStr::new).chain([program]);

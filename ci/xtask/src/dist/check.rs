@@ -64,6 +64,12 @@ fn one(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
             bail!("{} is linked with {name}, which a machine may not have", file.display());
         }
     }
+    let searched = header.lines().filter(|line| line.contains("PATH)"));
+    let mut folders =
+        searched.filter_map(|line| line.split(['[', ']']).nth(1)).flat_map(|list| list.split(':'));
+    if let Some(folder) = folders.find(|folder| !folder.starts_with("$ORIGIN")) {
+        bail!("{} looks for libraries in {folder}, a folder of this machine", file.display());
+    }
     Ok(())
 }
 

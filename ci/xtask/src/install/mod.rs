@@ -166,14 +166,15 @@ fn fortran_module(prefix: &mut Prefix) -> Result<()> {
 }
 
 /// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is
-/// moved.
+/// moved. The wrapper would write the prefix into it.
 fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     let program = prefix.add(&format!("bin/{PERF}"))?;
     let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
     let new = parts.join(PERF);
-    let mut command = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
-    command.env("OSHCC_CC", &tools.compiler);
-    process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib"]))?;
+    let by_wrapper = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
+    let mut command = tools.compiling(by_wrapper.get_args());
+    command.arg("-I").arg(prefix.path("include")).arg("-L").arg(prefix.path("lib"));
+    process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]))?;
     std::fs::rename(&new, &program)
         .with_context(|| format!("could not place {}", program.display()))
 }

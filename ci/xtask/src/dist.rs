@@ -16,7 +16,7 @@ mod wheel;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use workbench::process::{self, capture};
 use workbench::workspace::Workspace;
 
@@ -106,7 +106,9 @@ fn is_here(tool: &str) -> bool {
 /// Where cargo keeps the sources of dependencies, whose paths are in messages of panics.
 fn home() -> Result<String> {
     let of_user = || std::env::var("HOME").map(|home| format!("{home}/.cargo"));
-    Ok(std::env::var("CARGO_HOME").or_else(|_| of_user())?)
+    std::env::var("CARGO_HOME")
+        .or_else(|_| of_user())
+        .context("neither CARGO_HOME nor HOME is set: set one to where cargo keeps its files")
 }
 
 /// Builds the release for the old C library, installs it without debug information, and checks it.

@@ -30,17 +30,19 @@ impl Toolchain {
 
     /// A command that compiles.
     pub fn compiling<'a>(&'a self, args: impl Iterator<Item = &'a OsStr>) -> Command {
-        let mut words = self.compiler.split_whitespace().map(OsStr::new).chain(args);
-        let mut command = Command::new(words.next().unwrap_or(OsStr::new("cc")));
-        command.args(words);
-        command
+        of_words(&self.compiler, args)
     }
 
     /// A command that runs a program.
     pub fn running(&self, program: &OsStr) -> Command {
-        let mut words = self.runner.split_whitespace().map(OsStr::new).chain([program]);
-        let mut command = Command::new(words.next().unwrap_or(program));
-        command.args(words);
-        command
+        of_words(&self.runner, std::iter::once(program))
     }
+}
+
+/// The command whose words are those of `first`, which may have none, and then `rest`.
+fn of_words<'a>(first: &'a str, rest: impl Iterator<Item = &'a OsStr>) -> Command {
+    let mut words = first.split_whitespace().map(OsStr::new).chain(rest);
+    let mut command = Command::new(words.next().expect("a command has a word"));
+    command.args(words);
+    command
 }

@@ -1,11 +1,13 @@
 //! The drivers of the benchmarks beside this folder: each builds them, runs them and makes a table
 //! of what they print.
 //!
-//! `cargo xtask bench-peer` and `bench-size` call them. What is timed, and how, is the benchmarks'
+//! `cargo xtask bench-peer`, `bench-races` and `bench-size` call them. What is timed, and how, is the benchmarks'
 //! own matter; a driver knows their names, the names of the values that they print, and what those
 //! should reach.
 #![forbid(unsafe_code)]
 
 mod ours;
 pub mod peer;
+mod program;
+pub mod races;
 pub mod size;

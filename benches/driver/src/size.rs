@@ -6,17 +6,17 @@
 //! matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
 //! that is measured would be shmem-perf's own. The tables are for docs/scale.md.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use shmem_perf::statistics::Spread;
 use workbench::process;
 use workbench::workspace::{Install, Workspace};
 
 use crate::ours;
+use crate::program::{self, value};
 
 const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// The same where all pairs have a connection.
@@ -51,13 +51,17 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
     let folder = workspace.target.join("bench-size");
     let bin = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
-    let memory = build(&bin, &benches, &folder, "memory")?;
+    let build = |name| {
+        let source = benches.join(name).with_extension("c");
+        program::build(&bin, &source, &[], (&folder, name))
+    };
+    let memory = build("memory")?;
     let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
     if let Some(transport) = transport {
         let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };
         return off_node(&bin, pes, (&memory, without), &transport);
     }
-    let start = build(&bin, &benches, &folder, "start")?;
+    let start = build("start")?;
     println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
@@ -97,13 +101,6 @@ fn off_node(
     Ok(())
 }
 
-fn build(bin: &Path, benches: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let (source, program) = (benches.join(name).with_extension("c"), folder.join(name));
-    process::run(Command::new(bin.join("oshcc")).arg("-O2").arg(source).arg("-o").arg(&program))?;
-    Ok(program)
-}
-
 fn job(bin: &Path, pes: u32) -> Command {
     let mut command = process::limited(LIMIT, bin.join("oshrun"));
     command.args(["-n", &pes.to_string()]).env(HEAP.0, HEAP.1);
@@ -119,27 +116,4 @@ fn time(bin: &Path, pes: u32, program: &Path) -> Result<f64> {
 
 fn capture(bin: &Path, pes: u32, words: &[&Path]) -> Result<String> {
     process::capture(job(bin, pes).args(words))
-}
-
-/// The number on the line that begins with `name`.
-fn value(printed: &str, name: &str) -> Result<f64> {
-    printed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(first, _)| *first == name)
-        .and_then(|(_, number)| number.trim().parse().ok())
-        .with_context(|| format!("the benchmark printed no {name}:\n{printed}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_found_by_their_names() {
-        let printed = "private 2048.000\ntables_touched 3.5\ntables 1\n";
-        assert_eq!(value(printed, "tables").unwrap(), 1.0);
-        assert_eq!(value(printed, "tables_touched").unwrap(), 3.5);
-        assert!(value(printed, "slice").is_err());
-    }
 }

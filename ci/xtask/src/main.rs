@@ -58,6 +58,8 @@ enum Task {
     Counts(counts::CountsFlags),
     /// Compare with another OpenSHMEM
     BenchPeer(bench_driver::peer::PeerFlags),
+    /// Measure what the race detector costs
+    BenchRaces(bench_driver::races::RacesFlags),
     /// Measure time and memory of jobs of many PEs
     BenchSize(bench_driver::size::SizeFlags),
 }
@@ -84,6 +86,7 @@ fn run(task: Task) -> Result<()> {
         Task::Tidy => tidy::run(),
         Task::Counts(flags) => counts::run(flags),
         Task::BenchPeer(flags) => bench_driver::peer::run(flags, install::into),
+        Task::BenchRaces(flags) => bench_driver::races::run(flags, install::into),
         Task::BenchSize(flags) => bench_driver::size::run(flags, install::into),
     }
 }

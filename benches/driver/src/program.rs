@@ -1,0 +1,46 @@
+//! A program of benches/: building it, and reading what it prints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use workbench::process;
+
+/// Compiles `source` by the `oshcc` of `bin` to the file `name` of `folder`, optimized and with
+/// `flags`.
+pub fn build(
+    bin: &Path,
+    source: &Path,
+    flags: &[&str],
+    (folder, name): (&Path, &str),
+) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let program = folder.join(name);
+    let mut compiler = Command::new(bin.join("oshcc"));
+    process::run(compiler.arg("-O2").args(flags).arg(source).arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+/// The number on the line that begins with `name`.
+pub fn value(printed: &str, name: &str) -> Result<f64> {
+    printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(first, _)| *first == name)
+        .and_then(|(_, number)| number.trim().parse().ok())
+        .with_context(|| format!("the benchmark printed no {name}:\n{printed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_their_names() {
+        let printed = "private 2048.000\ntables_touched 3.5\ntables 1\n";
+        assert_eq!(value(printed, "tables").unwrap(), 1.0);
+        assert_eq!(value(printed, "tables_touched").unwrap(), 3.5);
+        assert!(value(printed, "slice").is_err());
+    }
+}

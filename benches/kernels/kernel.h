@@ -15,7 +15,7 @@ static inline double proportional_memory(void)
         if (strncmp(line, "Pss:", 4) == 0)
             found = 1024. * strtol(line + 4, NULL, 10);
     if (found < 0)
-        give_up("the kernel does not tell what memory the process uses");
+        give_up("/proc/self/smaps_rollup cannot be read");
     fclose(file);
     return found;
 }

@@ -166,7 +166,13 @@ impl Flags {
             ("--host-limit", self.host_limit.map(seconds)),
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
-        let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
+        let retries = (self.retries > 0).then_some(self.retries);
+        let layout = vec![
+            ("-n", number(self.n_pes)),
+            ("--ppn", number(self.ppn)),
+            ("--retries", number(retries)),
+            ("--spare", self.spare.clone().map(OsString::from)),
+        ];
         ExaminedHosts { hosts: options(hosts), layout: options(layout) }
     }
 }

@@ -134,6 +134,12 @@ pub trait Host: Send + Sync {
     /// change.
     fn arrived(&self) {}
 
+    /// The CPU of this PE has changed the heap of a PE of its node for a peer: wakes threads of
+    /// that PE that wait for such a change. A [`Proxy`] has its number, `place`.
+    fn arrived_at(&self, place: u8) {
+        let _ = place;
+    }
+
     /// Whether PEs of other nodes have proxies other than themselves.
     fn has_proxies(&self) -> bool {
         false

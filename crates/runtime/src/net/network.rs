@@ -205,6 +205,8 @@ pub(crate) struct ProcessHost {
 pub(crate) struct Callbacks {
     /// Wakes threads that wait for this PE's memory to change.
     pub(crate) arrived: fn(),
+    /// Wakes threads of a PE of this node that wait for its memory to change.
+    pub(crate) arrived_at: fn(Pe),
     /// The calling thread waits long for operations on these PEs, and how many are in flight.
     pub(crate) waits: fn(&[Pe], u64),
     /// That wait has ended.
@@ -213,7 +215,8 @@ pub(crate) struct Callbacks {
 
 impl Default for ProcessHost {
     fn default() -> ProcessHost {
-        let callbacks = Callbacks { arrived: || (), waits: |_, _| (), ends_wait: || () };
+        let callbacks =
+            Callbacks { arrived: || (), arrived_at: |_| (), waits: |_, _| (), ends_wait: || () };
         ProcessHost::with(Pe(0), Duration::ZERO, callbacks)
     }
 }
@@ -255,6 +258,12 @@ impl Host for ProcessHost {
 
     fn arrived(&self) {
         (self.callbacks.arrived)();
+    }
+
+    fn arrived_at(&self, place: u8) {
+        if let Some(pe) = proxies::pe_at(place) {
+            (self.callbacks.arrived_at)(pe);
+        }
     }
 
     fn has_proxies(&self) -> bool {

@@ -23,6 +23,13 @@ pub(crate) fn of(pe: Pe) -> Proxy {
     proxy.copied().unwrap_or(Proxy::itself(pe))
 }
 
+/// The PE of this node that has this place.
+pub(crate) fn pe_at(place: u8) -> Option<Pe> {
+    let job = job::known()?;
+    let mut members = job.nodes.members(job.nodes.node_of(job.me.0));
+    members.nth(usize::from(place).checked_sub(1)?).map(Pe)
+}
+
 /// The heap of a PE of this node.
 pub(crate) fn heap(place: u8) -> Option<&'static Segments> {
     static HEAPS: OnceLock<Vec<Segments>> = OnceLock::new();

@@ -60,6 +60,7 @@ pub fn transports(
 /// What a transport reports to this process.
 const CALLBACKS: Callbacks = Callbacks {
     arrived: flags::ring_own,
+    arrived_at: |pe| flags::area().ring(pe),
     waits: status::waits_for_operations,
     ends_wait: status::ends_wait_for_operations,
 };

@@ -114,23 +114,60 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Carries out the operations of a batch, and appends to `answers` what they return. False if no PE
-/// would send such a one, which does no harm: it is carried out as far as it makes sense.
+/// would send such a one, which does no harm: it is carried out as far as it makes sense. PEs of
+/// the node whose heaps were changed are woken; to wake this PE is the caller's.
 pub fn carry_out<T>(
-    mut batch: &[u8],
+    batch: &[u8],
     own: &Segments<T>,
     host: &dyn Host,
     answers: &mut Vec<u8>,
 ) -> bool {
+    let mut changed = ChangedPlaces::default();
+    let is_right = carry_out_each(batch, own, host, answers, &mut changed);
+    changed.places().for_each(|place| host.arrived_at(place));
+    is_right
+}
+
+fn carry_out_each<T>(
+    mut batch: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    answers: &mut Vec<u8>,
+    changed: &mut ChangedPlaces,
+) -> bool {
     while let Some((entry, place)) = next(&mut batch) {
         let is_right = match place {
             0 => entry.carry_out(own, answers),
-            _ => host.node_heap(place).is_some_and(|heap| entry.carry_out(heap, answers)),
+            _ => host.node_heap(place).is_some_and(|heap| {
+                changed.add(place);
+                entry.carry_out(heap, answers)
+            }),
         };
         if !is_right {
             return false;
         }
     }
     batch.is_empty()
+}
+
+/// The PEs of the node whose heaps a batch changes, a bit for each place.
+#[derive(Default)]
+struct ChangedPlaces([u64; 4]);
+
+impl ChangedPlaces {
+    #[inline]
+    fn add(&mut self, place: u8) {
+        self.0[usize::from(place / 64)] |= 1 << (place % 64);
+    }
+
+    fn places(mut self) -> impl Iterator<Item = u8> {
+        std::iter::from_fn(move || {
+            let word = self.0.iter().position(|word| *word != 0)?;
+            let bit = self.0[word].trailing_zeros() as usize;
+            self.0[word] &= self.0[word] - 1;
+            Some((64 * word + bit) as u8)
+        })
+    }
 }
 
 impl BatchEntry<'_> {

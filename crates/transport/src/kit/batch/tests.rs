@@ -3,17 +3,33 @@
 
 use super::*;
 use crate::LocalBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The node of a PE whose heap is known by number 2; none of another one is.
-struct Node(Option<Segments>);
+/// The node of a PE whose heap is known by number 2; none of another one is. It counts how often
+/// that PE is woken.
+struct Node {
+    heap: Option<Segments>,
+    woken: AtomicU32,
+}
 
-impl Host for Node {
-    fn node_heap(&self, place: u8) -> Option<&Segments> {
-        self.0.as_ref().filter(|_| place == 2)
+impl Node {
+    const fn new(heap: Option<Segments>) -> Node {
+        Node { heap, woken: AtomicU32::new(0) }
     }
 }
 
-const ALONE: Node = Node(None);
+impl Host for Node {
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        self.heap.as_ref().filter(|_| place == 2)
+    }
+
+    fn arrived_at(&self, place: u8) {
+        assert_eq!(place, 2);
+        self.woken.fetch_add(1, Relaxed);
+    }
+}
+
+static ALONE: Node = Node::new(None);
 
 fn heap(offset: u64) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset }
@@ -111,17 +127,26 @@ fn what_no_pe_sends_does_no_harm() {
 #[test]
 fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
-    let node = Node(Some(heap_of_other));
+    let node = Node::new(Some(heap_of_other));
     let (mut batch, mut answers) = (Vec::new(), Vec::new());
     append_put(&mut batch, (heap(0), 2), 8).copy_from_slice(&3u64.to_ne_bytes());
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 2), true);
     assert!(carry_out(&batch, &segments, &node, &mut answers));
     assert_eq!((*own, *others, &answers[..]), ([1, 6], [3, 12], &7u64.to_ne_bytes()[..]));
+    assert_eq!(node.woken.load(Relaxed), 1);
     let mut of_nobody = Vec::new();
     append_put(&mut of_nobody, (heap(0), 3), 8).fill(9);
     assert!(!carry_out(&of_nobody, &segments, &node, &mut answers));
     assert_eq!((*own, *others), ([1, 6], [3, 12]));
+}
+
+#[test]
+fn changed_places_are_each_named_once() {
+    let mut changed = ChangedPlaces::default();
+    [64, 1, 255, 63, 1, 64].into_iter().for_each(|place| changed.add(place));
+    assert!(changed.places().eq([1, 63, 64, 255]));
+    assert_eq!(ChangedPlaces::default().places().count(), 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 /* Locks that all PEs want at once: no two hold one, and what a holder wrote the next one reads. */
 #include "check.h"
+#include <time.h>
 
 /* Turns of all PEs together at each lock, and locks, whose words lie on different PEs. */
 enum { TURNS = 96, LOCKS = 3 };
@@ -36,6 +37,20 @@ static void exclusion(long *lock, int by_test, int keeper) {
     shmem_barrier_all();
 }
 
+/* Each PE but the first gets the lock when it has slept for it, and no other message wakes it. */
+static void grant_to_sleepers(long *lock) {
+    static int holders, all_had_it;
+    shmem_barrier_all();
+    shmem_set_lock(lock);
+    int is_last = shmem_int_atomic_fetch_inc(&holders, 0) == check_n - 1;
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+    shmem_clear_lock(lock);
+    for (int pe = 0; is_last && pe < check_n; pe++)
+        shmem_int_p(&all_had_it, 1, pe);
+    shmem_int_wait_until(&all_had_it, SHMEM_CMP_EQ, 1);
+    shmem_barrier_all();
+}
+
 int main(void) {
     static long locks[LOCKS];
     check_begin();
@@ -43,6 +58,7 @@ int main(void) {
     for (int i = 0; i < LOCKS; i++)
         for (int by_test = 0; by_test < 3; by_test++)
             exclusion(i % 2 ? &locks[i] : &on_heap[i], by_test, (i + by_test) % check_n);
+    grant_to_sleepers(on_heap);
     shmem_free(on_heap);
     return check_end();
 }

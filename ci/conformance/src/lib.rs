@@ -3,7 +3,7 @@
 //! A provider's test calls [`suite`] with the functions that open it; each case then runs with 1 to
 //! 4 PEs, every PE a process of its own: the test binary starts itself once per PE, and the PEs
 //! exchange addresses and meet over sockets that they inherit, never over the transport under test.
-//! Cases assert outcomes and order, never times; a job has 60 seconds.
+//! Cases assert outcomes and order, never times; a job has a limit that only a hang reaches.
 //!
 //! This crate depends on no provider.
 

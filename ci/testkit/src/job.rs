@@ -97,7 +97,7 @@ impl Job {
         self
     }
 
-    /// The hard time limit; 60 s where none is given.
+    /// The hard time limit; [`LIMIT`] where none is given.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self

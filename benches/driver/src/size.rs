@@ -56,6 +56,8 @@ pub fn run(SizeFlags { pes, runs, transport, ours }: SizeFlags, install: Install
         program::build(&bin, &source, &[], (&folder, name))
     };
     let memory = build("memory")?;
+    // The kernel counts pages of a program and a library that are not on disk yet as Private_Dirty.
+    process::run(&mut Command::new("sync"))?;
     let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
     if let Some(transport) = transport {
         let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };

@@ -19,6 +19,7 @@ mod pattern;
 mod random;
 mod rma;
 mod side;
+mod strided;
 mod threads;
 mod unused;
 pub mod verbs;
@@ -59,6 +60,8 @@ const MIB: usize = 1 << 20;
 const SIZES: Case = case(8 * MIB, rma::sizes);
 /// Operations across the borders of the blocks in which a large heap may be registered.
 const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_borders) };
+/// Strided blocks, between other operations on the same memory.
+const STRIDED: Case = case(8 * MIB, strided::blocks);
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
 /// Non-blocking operations are complete after quiet.
@@ -67,10 +70,11 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 24] = [
+const CASES: [(&str, Case); 25] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
+    ("strided", STRIDED),
     ("large", Case { sizes: &[2], ..case(64 * MIB, rma::large) }),
     ("far_offsets", Case { sizes: &[1, 2], ..case((4 << 30) + 16 * MIB, rma::far_offsets) }),
     ("block_borders", BLOCK_BORDERS),
@@ -107,11 +111,12 @@ const CASES: [(&str, Case); 24] = [
 ];
 
 /// Those that are worth it with tiny queues.
-const TINY_CASES: [(&str, Case); 6] = [
+const TINY_CASES: [(&str, Case); 7] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
     ("tiny_sizes", Case { sizes: &[2], ..SIZES }),
     ("tiny_block_borders", BLOCK_BORDERS),
+    ("tiny_strided", STRIDED),
     ("tiny_signals", SIGNALS),
     ("tiny_quiet", QUIET),
     ("tiny_threads", THREADS),

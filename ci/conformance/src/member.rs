@@ -11,7 +11,7 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
     Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate,
-    Transport,
+    StridedBlocks, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -212,6 +212,25 @@ pub struct TestEndpoint<'a> {
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
+/// Blocks, in bytes: their length, their number, and their distances at the peer and here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strides {
+    pub(crate) nbytes: usize,
+    pub(crate) n: usize,
+    pub(crate) remote: usize,
+    pub(crate) local: usize,
+}
+
+impl Strides {
+    /// The blocks from an offset of the heap on there, and from the start of `local` on here.
+    fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
+        let Strides { nbytes, n, remote: remote_stride, local: local_stride } = self;
+        assert!((n - 1) * local_stride + nbytes <= local.nbytes, "within the slice");
+        let local = LocalBuf { nbytes, ..local };
+        StridedBlocks { remote: heap(offset), local, remote_stride, local_stride, n }
+    }
+}
+
 fn pe(pe: usize) -> Pe {
     Pe(pe as u32)
 }
@@ -251,6 +270,22 @@ impl<'a> TestEndpoint<'a> {
         let mut bytes = vec![0xEE; nbytes];
         fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));
         bytes
+    }
+
+    /// Put blocks to an offset of the heap.
+    pub(crate) fn put_strided(&mut self, to: usize, offset: usize, source: &[u8], of: Strides) {
+        let blocks = of.blocks(offset, LocalBuf::source(source.as_ptr(), source.len()));
+        // SAFETY: the blocks are within the slice, which is borrowed during the call.
+        fine(unsafe { self.endpoint.put_strided(pe(to), blocks) });
+    }
+
+    /// Get blocks from an offset of the heap.
+    pub(crate) fn get_strided(&mut self, from: usize, offset: usize, dest: &mut [u8], of: Strides) {
+        let local = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
+        let blocks = of.blocks(offset, local);
+        // SAFETY: the blocks are within the slice, which is borrowed until they are complete.
+        fine(unsafe { self.endpoint.get_strided_nbi(pe(from), blocks) });
+        self.pe_quiet(from);
     }
 
     /// Start a get.

@@ -10,6 +10,7 @@ use crate::ep::Wanted;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
+    StridedBlocks,
 };
 use std::sync::Arc;
 
@@ -26,6 +27,32 @@ impl Endpoint for OfiEndpoint {
         let has_come = unsafe { self.start_get(pe, &get) }?;
         let waits = get.completion == Completion::Now;
         if waits && !has_come { self.completed(pe) } else { Ok(()) }
+    }
+
+    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        if unsafe { self.gather_put_strided(pe, blocks) }? {
+            return Ok(());
+        }
+        for (dest, source) in blocks.each() {
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.put(pe, put) }?;
+        }
+        Ok(())
+    }
+
+    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        if unsafe { self.gather_get_strided(pe, blocks) }? {
+            return Ok(());
+        }
+        for (source, dest) in blocks.each() {
+            let get = Get { dest, source, completion: Completion::AtQuiet };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.get(pe, get) }?;
+        }
+        Ok(())
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {

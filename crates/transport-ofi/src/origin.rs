@@ -3,6 +3,7 @@
 mod amos;
 mod blocks;
 mod requests;
+mod strided;
 mod transfers;
 mod waits;
 

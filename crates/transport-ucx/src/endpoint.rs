@@ -11,7 +11,7 @@ use crate::shared::SharedState;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Follows, Get, LocalBuf, OldValue, Pe,
-    Put, RemoteAddr, Segment, SignalUpdate,
+    Put, RemoteAddr, Segment, SignalUpdate, StridedBlocks,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -98,6 +98,25 @@ impl UcxEndpoint {
         self.with(|origin, shared| unsafe { origin.transfer(shared, pe, kind, at, local) })
     }
 
+    /// # Safety
+    /// As the verb of this kind.
+    unsafe fn transfer_strided(
+        &mut self,
+        pe: Pe,
+        kind: TransferKind,
+        blocks: StridedBlocks,
+    ) -> Result<(), Error> {
+        if self.is_direct(pe) {
+            for (at, local) in blocks.each() {
+                // SAFETY: a block, valid by contract.
+                unsafe { self.transfer(pe, kind, at, local) }?;
+            }
+            return Ok(());
+        }
+        // SAFETY: the same contract.
+        self.with(|origin, shared| unsafe { origin.transfer_strided(shared, pe, kind, blocks) })
+    }
+
     /// Starts an atomic operation, and waits for its end if it `blocks`.
     ///
     /// # Safety
@@ -173,6 +192,16 @@ impl Endpoint for UcxEndpoint {
         };
         // SAFETY: the same contract.
         unsafe { self.transfer(pe, kind, get.source, get.dest) }
+    }
+
+    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        unsafe { self.transfer_strided(pe, TransferKind::Put, blocks) }
+    }
+
+    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        unsafe { self.transfer_strided(pe, TransferKind::GetNbi, blocks) }
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {

@@ -10,6 +10,7 @@ mod gathered;
 mod order;
 mod requests;
 mod route;
+mod strided;
 pub(crate) mod transfers;
 mod waits;
 

@@ -1,12 +1,12 @@
 //! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data. Strided routines are loops of the runtime.
+//! They are few and take an operation as data.
 //!
 //! A verb with a default body is composed of the others. A provider overrides it if its network can
 //! do better.
 #![allow(unsafe_code)]
 
-use crate::{AmoRequest, Error, Get, Pe, Put, SignalUpdate};
+use crate::{AmoRequest, Completion, Error, Get, Pe, Put, SignalUpdate, StridedBlocks};
 
 /// One context's access to every connected PE.
 ///
@@ -33,6 +33,38 @@ pub trait Endpoint: Send {
     /// # Errors
     /// When the PE cannot be reached.
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
+
+    /// Puts each of these blocks. The local memory is free when the call returns.
+    ///
+    /// # Safety
+    /// Every block is valid for reads.
+    ///
+    /// # Errors
+    /// When the PE cannot be reached.
+    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        for (dest, source) in blocks.each() {
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.put(pe, put) }?;
+        }
+        Ok(())
+    }
+
+    /// Starts to get each of these blocks, which are here after the next quiet.
+    ///
+    /// # Safety
+    /// Every block is valid for writes until then.
+    ///
+    /// # Errors
+    /// When the PE cannot be reached.
+    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        for (source, dest) in blocks.each() {
+            let get = Get { dest, source, completion: Completion::AtQuiet };
+            // SAFETY: a block, valid by contract.
+            unsafe { self.get(pe, get) }?;
+        }
+        Ok(())
+    }
 
     /// Carries out an atomic operation on a word of a PE. Returns the word's old value,
     /// zero-extended, if the request asks for it ([`OldValue`](crate::OldValue)), and otherwise any

@@ -47,5 +47,5 @@ pub use provider::{Caps, Found, Host, Open, Provider, Proxy, Transport};
 pub use setting::Setting;
 pub use verbs::{
     AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,
-    RemoteAddr, Segment, SignalUpdate,
+    RemoteAddr, Segment, SignalUpdate, StridedBlocks,
 };

@@ -106,6 +106,55 @@ pub struct Get {
     pub completion: Completion,
 }
 
+/// Blocks of one length, each at a constant distance from the one before, which may be another one
+/// at the PE than here.
+#[derive(Clone, Copy, Debug)]
+pub struct StridedBlocks {
+    /// The first block at the PE.
+    pub remote: RemoteAddr,
+    /// The first block here.
+    pub local: LocalBuf,
+    /// Bytes from one block to the next one at the PE.
+    pub remote_stride: usize,
+    /// Bytes from one block to the next one here.
+    pub local_stride: usize,
+    /// How many blocks there are, 1 at least.
+    pub n: usize,
+}
+
+impl StridedBlocks {
+    /// Bytes from the first to the end of the last block at the PE; what overflows fits no segment.
+    pub fn remote_nbytes(&self) -> usize {
+        self.remote_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes)
+    }
+
+    /// The range here from the first to the end of the last block.
+    pub fn local_range(&self) -> LocalBuf {
+        let nbytes = self.local_stride.saturating_mul(self.n - 1).saturating_add(self.local.nbytes);
+        LocalBuf { nbytes, ..self.local }
+    }
+
+    /// Each block, at the PE and here.
+    pub fn each(self) -> impl Iterator<Item = (RemoteAddr, LocalBuf)> {
+        (0..self.n).map(move |i| self.block(i))
+    }
+
+    /// The same blocks in parts of `n` blocks at most.
+    pub fn in_parts(self, n: usize) -> impl Iterator<Item = StridedBlocks> {
+        (0..self.n).step_by(n).map(move |first| {
+            let (remote, local) = self.block(first);
+            StridedBlocks { remote, local, n: n.min(self.n - first), ..self }
+        })
+    }
+
+    #[inline]
+    fn block(&self, i: usize) -> (RemoteAddr, LocalBuf) {
+        let offset = self.remote.offset + (i * self.remote_stride) as u64;
+        let base = self.local.base.wrapping_add(i * self.local_stride);
+        (RemoteAddr { offset, ..self.remote }, LocalBuf { base, ..self.local })
+    }
+}
+
 /// An atomic operation on a word of a PE.
 #[derive(Clone, Copy, Debug)]
 pub struct AmoRequest {

@@ -33,10 +33,10 @@ pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX, and the messages between PEs.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 5);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 6);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
 /// How a PE is reached over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 5);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 6);
 /// A segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

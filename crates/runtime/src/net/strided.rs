@@ -2,7 +2,7 @@
 //! §9.6.1.7).
 //!
 //! Blocks that are contiguous at the peer are packed into one transfer, since a message costs more
-//! than copying some thousand bytes. Other blocks are one transfer each.
+//! than copying some thousand bytes. Others are left to the endpoint.
 #![allow(unsafe_code)]
 
 use crate::base::counters::AccessKind;
@@ -11,7 +11,7 @@ use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
 use core::mem::MaybeUninit;
 use rushmem_race_interface::ByteBlocks;
-use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
+use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 
 /// Bytes of blocks that are copied here to travel together.
 const PACKED: usize = 8 << 10;
@@ -73,15 +73,16 @@ impl Access {
             }
         };
         let pe = network::pe(self.pe);
+        let blocks = StridedBlocks {
+            remote: dest,
+            local: LocalBuf::source(source, block),
+            remote_stride: dst,
+            local_stride: sst,
+            n: nblocks,
+        };
         let done = endpoints::on(self.call, self.ctx, |endpoint| {
-            for (at, source) in blocks {
-                let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
-                let source = LocalBuf::source(source, block);
-                let put = Put { dest, source, completion: Completion::Now };
-                // SAFETY: a block of the source.
-                unsafe { endpoint.put(pe, put) }?;
-            }
-            Ok(())
+            // SAFETY: the same contract.
+            unsafe { endpoint.put_strided(pe, blocks) }
         });
         network::or_fail(self.call, done);
     }
@@ -142,14 +143,16 @@ impl Access {
             }
         };
         let pe = network::pe(self.pe);
+        let blocks = StridedBlocks {
+            remote: source,
+            local: LocalBuf { base: dest, nbytes: block },
+            remote_stride: sst,
+            local_stride: dst,
+            n: nblocks,
+        };
         let done = endpoints::on(self.call, self.ctx, |endpoint| {
-            for (at, dest) in blocks {
-                let source = RemoteAddr { offset: source.offset + at as u64, ..source };
-                let dest = LocalBuf { base: dest, nbytes: block };
-                let get = Get { dest, source, completion: Completion::AtQuiet };
-                // SAFETY: a block of the destination, which is valid until the quiet below.
-                unsafe { endpoint.get(pe, get) }?;
-            }
+            // SAFETY: the same contract; the quiet below completes them.
+            unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
             endpoint.pe_quiet(pe)
         });
         network::or_fail(self.call, done);

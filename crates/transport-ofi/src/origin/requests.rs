@@ -57,7 +57,7 @@ impl OfiEndpoint {
         let proxy = self.proxy(pe, segments)?;
         loop {
             let mut requests = self.requests();
-            if requests.gather.is_lone(pe) {
+            if operations.iter().all(SmallOperation::may_be_lone) && requests.gather.is_lone(pe) {
                 return Ok(false);
             }
             if requests.gather.has_room(proxy.pe, operations) {

@@ -7,7 +7,7 @@
 
 use super::segments::Segments;
 use super::stream::Update;
-use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment};
+use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
 
 /// Most bytes that an operation of a batch puts or gets.
 pub const MAX_NBYTES: usize = 256;
@@ -17,6 +17,9 @@ pub const MAX_ANSWERS: usize = 32 << 10;
 /// Bytes ahead of those that an operation brings: an offset, a number of bytes or an operation and
 /// its width, a kind and a segment, the place of a proxy.
 pub(super) const HEAD: usize = 12;
+/// Bytes ahead of those that strided blocks bring: also the distance from block to block, and the
+/// number of blocks.
+pub(super) const STRIDED_HEAD: usize = HEAD + WORD + 4;
 /// Bytes of a word that an operation brings.
 pub(super) const WORD: usize = 8;
 
@@ -24,6 +27,8 @@ const PUT: u8 = 0;
 const GET: u8 = 1;
 const UPDATE: u8 = 2;
 const FETCH: u8 = 3;
+const PUT_STRIDED: u8 = 4;
+const GET_STRIDED: u8 = 5;
 /// The kind is in the upper half of its byte, the segment in the lower one.
 const KIND_SHIFT: u32 = 4;
 
@@ -34,10 +39,25 @@ pub enum BatchEntry<'a> {
     Put(RemoteAddr, &'a [u8]),
     /// This many bytes from there are returned.
     Get(RemoteAddr, usize),
+    /// These bytes are stored in blocks of this length.
+    PutStrided(Strides, &'a [u8]),
+    /// Blocks of this length are returned, this many.
+    GetStrided(Strides, usize),
     /// An atomic operation whose old value nobody needs.
     Update(Update),
     /// One whose old value is returned, as many bytes as the word has.
     Fetch(Update),
+}
+
+/// Where blocks are at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strides {
+    /// The first block.
+    pub first: RemoteAddr,
+    /// Bytes from one block to the next one.
+    pub stride: u64,
+    /// Bytes of a block, 1 at least.
+    pub nbytes: usize,
 }
 
 fn head(at: (RemoteAddr, u8), [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
@@ -63,6 +83,31 @@ pub(super) fn append_put(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usiz
 #[inline]
 pub(super) fn append_get(batch: &mut Vec<u8>, at: (RemoteAddr, u8), nbytes: usize) {
     batch.extend_from_slice(&head(at, (nbytes as u16).to_le_bytes(), GET));
+}
+
+/// Appends strided blocks, of which the bytes follow, or which are gotten.
+fn append_strided(batch: &mut Vec<u8>, kind: u8, place: u8, blocks: &StridedBlocks) {
+    let &StridedBlocks { remote, local, remote_stride, n, .. } = blocks;
+    batch.extend_from_slice(&head((remote, place), (local.nbytes as u16).to_le_bytes(), kind));
+    batch.extend_from_slice(&(remote_stride as u64).to_le_bytes());
+    batch.extend_from_slice(&(n as u32).to_le_bytes());
+}
+
+/// Appends puts of blocks, whose bytes are zero so far, and returns these.
+pub(super) fn append_put_strided<'a>(
+    batch: &'a mut Vec<u8>,
+    place: u8,
+    blocks: &StridedBlocks,
+) -> &'a mut [u8] {
+    append_strided(batch, PUT_STRIDED, place, blocks);
+    let start = batch.len();
+    batch.resize(start + blocks.n * blocks.local.nbytes, 0);
+    &mut batch[start..]
+}
+
+/// Appends gets of blocks.
+pub(super) fn append_get_strided(batch: &mut Vec<u8>, place: u8, blocks: &StridedBlocks) {
+    append_strided(batch, GET_STRIDED, place, blocks);
 }
 
 /// Appends an atomic operation, whose old value is returned if it `fetches`.
@@ -93,6 +138,19 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
             BatchEntry::Put(at, data)
         }
         GET => BatchEntry::Get(at, nbytes),
+        PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
+            let strides = Strides { first: at, stride: word(&mut rest)?, nbytes };
+            let (n, after) = rest.split_first_chunk::<4>()?;
+            let n = u32::from_le_bytes(*n) as usize;
+            rest = after;
+            if kind == GET_STRIDED {
+                BatchEntry::GetStrided(strides, n)
+            } else {
+                let data;
+                (data, rest) = rest.split_at_checked(n.checked_mul(nbytes)?)?;
+                BatchEntry::PutStrided(strides, data)
+            }
+        }
         UPDATE | FETCH => {
             let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
             let operand = word(&mut rest)?;
@@ -178,6 +236,16 @@ impl BatchEntry<'_> {
             BatchEntry::Get(at, nbytes) => {
                 answers.len() + nbytes <= MAX_ANSWERS && segments.append_to(answers, at, nbytes)
             }
+            BatchEntry::PutStrided(strides, data) => {
+                let mut blocks = strides.addresses().zip(data.chunks_exact(strides.nbytes));
+                blocks.all(|(at, block)| at.is_some_and(|at| segments.write(at, block)))
+            }
+            BatchEntry::GetStrided(strides, n) => {
+                n <= MAX_ANSWERS.saturating_sub(answers.len()) / strides.nbytes
+                    && strides.addresses().take(n).all(|at| {
+                        at.is_some_and(|at| segments.append_to(answers, at, strides.nbytes))
+                    })
+            }
             BatchEntry::Update(update) => segments.apply(&update.at_target()).is_some(),
             BatchEntry::Fetch(update) if answers.len() + WORD <= MAX_ANSWERS => {
                 let old = segments.apply(&update.at_target());
@@ -186,6 +254,17 @@ impl BatchEntry<'_> {
             }
             BatchEntry::Fetch(_) => false,
         }
+    }
+}
+
+impl Strides {
+    /// The address of each block; `None` once it overflows.
+    fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
+        let Strides { first, stride, .. } = self;
+        (0..).map(move |i: u64| {
+            let offset = i.checked_mul(stride).and_then(|from| first.offset.checked_add(from))?;
+            Some(RemoteAddr { offset, ..first })
+        })
     }
 }
 

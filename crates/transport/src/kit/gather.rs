@@ -19,10 +19,10 @@
 #![allow(unsafe_code)]
 
 use super::backoff::FLUSH_DELAY;
-use super::batch::{self, HEAD, MAX_ANSWERS, WORD};
+use super::batch::{self, HEAD, MAX_ANSWERS, STRIDED_HEAD, WORD};
 use super::pe_map::PeMap;
 use super::stream::Update;
-use crate::{AmoOp, Host, LocalBuf, Pe, Proxy, RemoteAddr, Segment, mem};
+use crate::{AmoOp, Host, LocalBuf, Pe, Proxy, RemoteAddr, Segment, StridedBlocks, mem};
 use std::time::{Duration, Instant};
 
 /// An operation that comes so long after the last ones had left is a lone one. A reply takes
@@ -40,6 +40,10 @@ pub enum SmallOperation {
     Put(RemoteAddr, LocalBuf),
     /// A get of bytes that go here.
     Get(RemoteAddr, LocalBuf),
+    /// Puts of these blocks.
+    PutStrided(StridedBlocks),
+    /// Gets of these blocks.
+    GetStrided(StridedBlocks),
     /// An atomic operation. The old value goes here, unless that is null.
     Amo(Update, *mut u8),
 }
@@ -78,12 +82,24 @@ pub struct Gather {
 }
 
 impl SmallOperation {
+    /// Whether it leaves at once if no other one is near it in time: strided blocks are many.
+    #[inline]
+    pub fn may_be_lone(&self) -> bool {
+        !matches!(self, SmallOperation::PutStrided(_) | SmallOperation::GetStrided(_))
+    }
+
     /// The bytes that it takes in a batch, and in the answers to it.
     #[inline]
     fn nbytes(&self) -> (usize, usize) {
         match *self {
             SmallOperation::Put(_, source) => (HEAD + source.nbytes, 0),
             SmallOperation::Get(_, dest) => (HEAD, dest.nbytes),
+            SmallOperation::PutStrided(StridedBlocks { local, n, .. }) => {
+                (STRIDED_HEAD + n * local.nbytes, 0)
+            }
+            SmallOperation::GetStrided(StridedBlocks { local, n, .. }) => {
+                (STRIDED_HEAD, n * local.nbytes)
+            }
             SmallOperation::Amo(Update { op, width, .. }, fetched) => {
                 let words = if op == AmoOp::CompareSwap { 2 } else { 1 };
                 (HEAD + words * WORD, if fetched.is_null() { 0 } else { width.nbytes() })
@@ -106,6 +122,18 @@ impl SmallOperation {
             SmallOperation::Get(at, dest) => {
                 batch::append_get(batch, (at, place), dest.nbytes);
                 answers.expect(dest);
+            }
+            SmallOperation::PutStrided(blocks) => {
+                let mut to = batch::append_put_strided(batch, place, &blocks).as_mut_ptr();
+                for (_, LocalBuf { base, nbytes }) in blocks.each() {
+                    // SAFETY: as many bytes, valid by contract and just made.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, base, nbytes) };
+                    to = to.wrapping_add(nbytes);
+                }
+            }
+            SmallOperation::GetStrided(blocks) => {
+                batch::append_get_strided(batch, place, &blocks);
+                blocks.each().for_each(|(_, dest)| answers.expect(dest));
             }
             SmallOperation::Amo(update, fetched) => {
                 batch::append_update(batch, (&update, place), !fetched.is_null());
@@ -202,6 +230,11 @@ impl Gather {
     #[inline]
     pub fn has_left(&mut self) {
         self.until = Instant::now().checked_add(LONE_AFTER);
+    }
+
+    /// How many blocks of this length fit into an empty batch, and into the answers to one.
+    pub fn most_blocks(&self, nbytes: usize) -> usize {
+        self.limit().min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
     }
 
     /// Whether the batch to a PE has room for these operations; otherwise it leaves first.

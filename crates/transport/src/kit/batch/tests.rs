@@ -39,12 +39,23 @@ fn update(op: AmoOp, width: AmoWidth, offset: u64) -> Update {
     Update { op, width, dest: heap(offset), operand: 5, condition: 9 }
 }
 
+/// Blocks of 8 bytes of the heap.
+fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks {
+    let local = LocalBuf { nbytes: 8, ..LocalBuf::EMPTY };
+    StridedBlocks { remote: heap(offset), local, remote_stride: stride, local_stride: 0, n }
+}
+
+/// The bytes of two blocks.
+const DATA: [u8; 16] = *b"block 1.block 2.";
+
 /// An operation of each kind.
 fn each() -> Vec<u8> {
     let mut batch = Vec::new();
     append_put(&mut batch, (RemoteAddr { segment: Segment::Static, offset: u64::MAX }, 0), 0);
     append_put(&mut batch, (heap(8), 0), MAX_NBYTES).fill(7);
     append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
+    append_put_strided(&mut batch, 0, &blocks(8, 16, 2)).copy_from_slice(&DATA);
+    append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
     append_update(&mut batch, (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0), true);
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
     batch
@@ -68,6 +79,9 @@ fn operations_come_as_they_were_sent() {
     assert_eq!(next(&mut left), Some((BatchEntry::Put(at, &[]), 0)));
     assert_eq!(next(&mut left), Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0)));
     assert_eq!(next(&mut left), Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0)));
+    let strides = |offset, stride| Strides { first: heap(offset), stride, nbytes: 8 };
+    assert_eq!(next(&mut left), Some((BatchEntry::PutStrided(strides(8, 16), &DATA), 0)));
+    assert_eq!(next(&mut left), Some((BatchEntry::GetStrided(strides(24, 4), 3), 3)));
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
     assert_eq!(next(&mut left), Some((BatchEntry::Fetch(swap), 0)));
     let add = Update { condition: 0, ..update(AmoOp::Add, AmoWidth::Eight, 8) };
@@ -101,6 +115,46 @@ fn operations_are_carried_out_in_order() {
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
     assert_eq!(answers, [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat());
+}
+
+#[test]
+fn strided_blocks_are_scattered_and_gathered_in_order() {
+    let (memory, segments) = memory::<6>(1);
+    let (mut batch, mut answers) = (Vec::new(), Vec::new());
+    append_put_strided(&mut batch, 0, &blocks(8, 24, 2)).copy_from_slice(&DATA);
+    append_put(&mut batch, (heap(32), 0), 8).copy_from_slice(b"later on");
+    append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
+    append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
+    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
+    let ones = [1u64.to_ne_bytes(); 2];
+    assert_eq!(answers, [ones.as_flattened(), b"later on", b"block 1.", b"later on"].concat());
+    assert_eq!(memory.map(|word| word == 1), [true, false, true, true, false, true]);
+}
+
+#[test]
+fn strided_blocks_that_no_pe_sends_do_no_harm() {
+    let (memory, segments) = memory::<4>(1);
+    let refused = |blocks: StridedBlocks, puts: bool| {
+        let (mut batch, mut answers) = (Vec::new(), Vec::new());
+        match puts {
+            true => append_put_strided(&mut batch, 0, &blocks).fill(1),
+            false => append_get_strided(&mut batch, 0, &blocks),
+        }
+        let is_refused = !carry_out(&batch, &segments, &ALONE, &mut answers);
+        assert!(answers.len() <= MAX_ANSWERS);
+        is_refused
+    };
+    for puts in [false, true] {
+        assert!(refused(blocks(8, 16, 3), puts), "the last one is outside");
+        assert!(refused(blocks(8, usize::MAX, 3), puts), "the distance overflows");
+        assert!(refused(blocks(8, usize::MAX - 7, 2), puts), "the address overflows");
+    }
+    assert!(refused(blocks(0, 0, MAX_ANSWERS / 8 + 1), false), "too many answers");
+    let mut empty = Vec::new();
+    append_get_strided(&mut empty, 0, &blocks(0, 8, 3));
+    empty[WORD] = 0;
+    assert!(next(&mut &empty[..]).is_none(), "blocks of no bytes");
+    assert_ne!(memory[1], 1, "what was within has been stored");
 }
 
 #[test]

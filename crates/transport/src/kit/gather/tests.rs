@@ -80,6 +80,33 @@ fn a_batch_and_its_answers_are_bounded() {
 }
 
 #[test]
+fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
+    let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
+    let mut gather = Gather::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8));
+    assert_eq!((gather.most_blocks(2), gather.most_blocks(9)), (4, 0));
+    let local = LocalBuf { base: source.as_ptr().cast_mut().cast(), nbytes: 2 };
+    let puts = StridedBlocks { remote: AT, local, remote_stride: 32, local_stride: 4, n: 3 };
+    assert!(add(&mut gather, &[SmallOperation::PutStrided(puts)]));
+    let gets = StridedBlocks {
+        local: LocalBuf { base: dest.as_mut_ptr(), nbytes: 1 },
+        local_stride: 2,
+        ..puts
+    };
+    assert!(!gather.has_room(PEER, &[SmallOperation::GetStrided(gets)]));
+    let (batch, _) = take(&mut gather);
+    assert_eq!(batch.len(), STRIDED_HEAD + 6);
+    let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
+    let strides = batch::Strides { first: AT, stride: 32, nbytes: 2 };
+    let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
+    assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
+    assert!(add(&mut gather, &[SmallOperation::GetStrided(gets)]));
+    let (_, mut answers) = take(&mut gather);
+    // SAFETY: the bytes are alive.
+    unsafe { answers.store(&[7, 8, 9]) };
+    assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
+}
+
+#[test]
 fn only_a_lone_operation_leaves_at_once() {
     let mut gather = Gather::new(3, (LIMIT, LIMIT));
     assert!(gather.is_lone(PEER), "the first one");

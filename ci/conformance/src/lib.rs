@@ -61,13 +61,15 @@ const SIZES: Case = case(8 * MIB, rma::sizes);
 const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_borders) };
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
+/// A signal that changes a word of its data does so after they are there.
+const SIGNAL_AFTER_ITS_DATA: Case = case(MIB, order::signal_after_its_data);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
 /// Threads with an endpoint each.
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 24] = [
+const CASES: [(&str, Case); 25] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -81,6 +83,7 @@ const CASES: [(&str, Case); 24] = [
     // The later of two puts with a fence between them stays.
     ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),
+    ("signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
     // Two PEs answer each other through memory alone.
     ("ping_pong", case(MIB, order::ping_pong)),
     // Every AMO, width and form against a model.
@@ -107,12 +110,13 @@ const CASES: [(&str, Case); 24] = [
 ];
 
 /// Those that are worth it with tiny queues.
-const TINY_CASES: [(&str, Case); 6] = [
+const TINY_CASES: [(&str, Case); 7] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
     ("tiny_sizes", Case { sizes: &[2], ..SIZES }),
     ("tiny_block_borders", BLOCK_BORDERS),
     ("tiny_signals", SIGNALS),
+    ("tiny_signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
     ("tiny_quiet", QUIET),
     ("tiny_threads", THREADS),
 ];

@@ -37,6 +37,6 @@ pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 5);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
 /// How a PE is reached over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 5);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 6);
 /// A segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);

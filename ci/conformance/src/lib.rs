@@ -64,6 +64,8 @@ const BLOCK_BORDERS: Case = Case { sizes: &[1, 3], ..case(208 * MIB, rma::block_
 const STRIDED: Case = case(8 * MIB, strided::blocks);
 /// Signals follow their data.
 const SIGNALS: Case = case(4 * MIB, order::signals);
+/// A signal that changes a word of its data does so after they are there.
+const SIGNAL_AFTER_ITS_DATA: Case = case(MIB, order::signal_after_its_data);
 /// Non-blocking operations are complete after quiet.
 const QUIET: Case = case(8 * MIB, completion::quiet);
 /// Threads with an endpoint each.
@@ -85,6 +87,7 @@ const CASES: [(&str, Case); 25] = [
     // The later of two puts with a fence between them stays.
     ("later_put_stays", case(4 * MIB, order::later_put_stays)),
     ("signals", SIGNALS),
+    ("signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
     // Two PEs answer each other through memory alone.
     ("ping_pong", case(MIB, order::ping_pong)),
     // Every AMO, width and form against a model.
@@ -118,6 +121,7 @@ const TINY_CASES: [(&str, Case); 7] = [
     ("tiny_block_borders", BLOCK_BORDERS),
     ("tiny_strided", STRIDED),
     ("tiny_signals", SIGNALS),
+    ("tiny_signal_after_its_data", SIGNAL_AFTER_ITS_DATA),
     ("tiny_quiet", QUIET),
     ("tiny_threads", THREADS),
 ];

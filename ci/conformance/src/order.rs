@@ -73,6 +73,28 @@ pub(crate) fn signals(member: &Member) {
     });
 }
 
+/// A signal adds to a word of its own data: were it carried out first, they would overwrite it.
+pub(crate) fn signal_after_its_data(member: &Member) {
+    let sizes = [8, 256, 257, 1_000, 4_016, 4_024, 16_384, 40_000, 65_456, 65_464, 100_000];
+    let sources: Vec<Vec<u8>> = (1..).zip(sizes).map(|(seed, n)| bytes(seed, n)).collect();
+    let mut end = member.endpoint();
+    for (round, source) in sources.iter().enumerate() {
+        let at = source.len() / 16 * 8;
+        match round % 2 {
+            0 => end.put_signal(member.right(), DATA, source, DATA + at, 1, AmoOp::Add),
+            _ => end.put_signal_nbi(member.right(), DATA, source, DATA + at, 1, AmoOp::Add),
+        }
+        end.quiet();
+        member.barrier();
+        let mut expected = source.clone();
+        let word = &mut expected[at..at + 8];
+        let sum = u64::from_ne_bytes(std::array::from_fn(|i| word[i])).wrapping_add(1);
+        word.copy_from_slice(&sum.to_ne_bytes());
+        assert!(member.read(DATA, expected.len()) == expected, "{} bytes", expected.len());
+        member.barrier();
+    }
+}
+
 /// Small operations, a fence, a large put, a fence, a flag: the target sees them in this order.
 pub(crate) fn small_before_large(member: &Member) {
     const WORDS: usize = 40;

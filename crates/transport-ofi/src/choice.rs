@@ -184,7 +184,9 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     let sockets =
         matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
     let provider = text(fabric.prov_name);
+    let sends_whole = quirks::sends_whole(&provider, fabric.prov_version);
     InfoFacts {
+        sends_whole,
         connects: endpoint.protocol == fi::FI_PROTO_RXM || connects(&provider),
         provider,
         domain: text(domain.name),
@@ -195,6 +197,7 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
         depth: tx.size,
         receives: rx.size,
         max_message: endpoint.max_msg_size,
+        ranges: tx.iov_limit,
         ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
             && endpoint.max_order_waw_size >= endpoint.max_msg_size,
         reads_follow: tx.msg_order & rx.msg_order & READS != 0,

@@ -6,7 +6,7 @@
 //! is accessed directly.
 #![allow(unsafe_code)]
 
-use crate::ep::Wanted;
+use crate::ep::{Wanted, WriteEnd};
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         // SAFETY: the same contract.
-        let is_free = unsafe { self.start_put(pe, &put) }?;
+        let is_free = unsafe { self.start_put(pe, &put, WriteEnd::AtTarget) }?;
         let waits = put.completion == Completion::Now;
         if waits && !is_free { self.completed(pe) } else { Ok(()) }
     }
@@ -70,12 +70,17 @@ impl Endpoint for OfiEndpoint {
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
-        // SAFETY: valid during this call.
-        if unsafe { self.start_put_signal(pe, &put, &signal) }? {
-            return Ok(());
-        }
         // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
-        let is_free = unsafe { self.start_put(pe, &put) }?;
+        if let Some(is_free) = unsafe { self.start_put_signal(pe, &put, &signal) }? {
+            return if waits && !is_free { self.completed(pe) } else { Ok(()) };
+        }
+        // The signal is acknowledged after the data that it follows.
+        let end = match in_order && self.gathers && pe != self.shared().me {
+            true => WriteEnd::SourceFree,
+            false => WriteEnd::AtTarget,
+        };
+        // SAFETY: as above.
+        let is_free = unsafe { self.start_put(pe, &put, end) }?;
         if !in_order {
             self.delivered(pe)?;
         }

@@ -76,6 +76,26 @@ pub(crate) enum Post {
     Later,
 }
 
+/// What an ep is to have room for, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Lengths {
+    /// A message that comes, and a transfer or message that is copied.
+    pub(crate) cell: usize,
+    /// The longest transfer that is copied.
+    pub(crate) copy_up_to: usize,
+    /// The longest message, whose data may be sent from where they are.
+    pub(crate) longest_message: usize,
+}
+
+/// What the completion of a write means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteEnd {
+    /// It has reached the target's memory, as far as the provider says.
+    AtTarget,
+    /// Its source is free: a request that follows it is acknowledged.
+    SourceFree,
+}
+
 /// One endpoint. Registrations are closed before what they belong to, and memory is freed after it
 /// was closed.
 pub(crate) struct FiEndpoint {
@@ -91,6 +111,8 @@ pub(crate) struct FiEndpoint {
     in_flight: u32,
     /// Receives that wait for a message.
     receiving: usize,
+    /// Bytes of a cell.
+    cell: usize,
     copy_up_to: usize,
     longest_message: usize,
     /// Writes up to this long are injected, with a completion; 0 if the provider does not take them

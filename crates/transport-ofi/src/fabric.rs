@@ -195,7 +195,9 @@ impl Fabric {
         rx.size = receives.min(self.facts.receives);
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
-        let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
+        let open = || unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
+        // Some variables are read for each endpoint.
+        let code = defaults::with(open);
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.

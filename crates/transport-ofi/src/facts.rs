@@ -20,6 +20,10 @@ pub(crate) struct InfoFacts {
     /// Receives that an endpoint may wait for.
     pub(crate) receives: usize,
     pub(crate) max_message: usize,
+    /// Ranges of memory that one message can be sent from.
+    pub(crate) ranges: usize,
+    /// A message of many kilobytes is sent in one piece.
+    pub(crate) sends_whole: bool,
     /// Writes of an endpoint to one address, and sends after them, arrive in order.
     pub(crate) ordered: bool,
     /// A read comes after the writes before it, so that its completion shows that they have
@@ -78,10 +82,26 @@ impl InfoFacts {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
+    /// A message of any length costs little more than a short one, and is sent from where its parts
+    /// are: a stream carries it, and no memory need be registered.
+    pub(crate) fn streams(&self) -> bool {
+        self.sockets && self.takes_data() && self.ranges >= 2
+    }
+
+    /// Data of more than a few words come with their signal in one message.
+    pub(crate) fn takes_data(&self) -> bool {
+        self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
+    }
+
     /// The longest message, and so the length of buffers for them: what is gathered fits a page
-    /// where CPUs move the data, and elsewhere a signal with a word of data.
+    /// where CPUs move the data, and elsewhere a signal with a word of data. Over streams, longer
+    /// data come with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {
-        if self.copies() { 4096 } else { 128 }
+        match (self.streams(), self.copies()) {
+            (true, _) => 64 << 10,
+            (false, true) => 4096,
+            (false, false) => 128,
+        }
     }
 
     /// Registrations name their keys, and peers that guess one have 64 bits to guess.

@@ -12,16 +12,20 @@ const START: usize = 16;
 /// Bytes of every head.
 pub(crate) const HEAD: usize = START + message::REQUEST;
 
-/// In requests, whose bodies name the places of data.
+/// In requests whose bodies name the places of data, or that have none.
 pub(crate) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
+const DATA: u8 = 3;
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
+    /// Its body is a batch.
     Request(Request),
+    /// Its body is the data of the request.
+    Data(Request),
     Reply(Reply),
 }
 
@@ -31,8 +35,8 @@ impl Message {
         let mut bytes = [0; HEAD];
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());
         match self {
-            Message::Request(request) => {
-                bytes[KIND] = REQUEST;
+            Message::Request(request) | Message::Data(request) => {
+                bytes[KIND] = if matches!(self, Message::Data(_)) { DATA } else { REQUEST };
                 bytes[START..].copy_from_slice(&request.encode());
             }
             Message::Reply(reply) => {
@@ -51,6 +55,7 @@ impl Message {
         }
         let message = match head[KIND] {
             REQUEST => Message::Request(Request::decode(&head[START..])?),
+            DATA => Message::Data(Request::decode(&head[START..])?),
             REPLY => Message::Reply(Reply::decode(&head[START..START + message::REPLY])?),
             _ => return None,
         };
@@ -76,14 +81,14 @@ mod tests {
             update: None,
             dest: RemoteAddr { segment: Segment::Static, offset: 1 << 40 },
         };
-        for message in [Message::Reply(reply), Message::Request(request)] {
+        for message in [Message::Reply(reply), Message::Request(request), Message::Data(request)] {
             for body in [&[][..], &[1, 2, 3]] {
                 let bytes = [&message.encode(77), body].concat();
                 assert_eq!(Message::decode(&bytes, 77), Some((message, body)));
                 assert_eq!(Message::decode(&bytes, 78), None);
                 assert_eq!(Message::decode(&bytes[..HEAD - 1], 77), None);
                 let mut damaged = bytes;
-                damaged[KIND] = REPLY + 1;
+                damaged[KIND] = DATA + 1;
                 assert_eq!(Message::decode(&damaged, 77), None);
             }
         }

@@ -40,6 +40,14 @@ pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     ))
 }
 
+/// Whether a provider sends messages of many kilobytes in one piece, where it need not register
+/// memory. The layer rxm cuts what is longer than its buffers, and then asks the target to fetch
+/// it, which takes longer than a write; of the versions from 1.13 to 1.19 a variable that Rushmem
+/// sets says otherwise ([`defaults`](crate::defaults)). Providers write their version as 117.0.
+pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
+    !provider.split(';').any(|part| part == "ofi_rxm") || (113..=119).contains(&(version >> 16))
+}
+
 /// Whether closing a provider's endpoints may crash, so that they are left to the end of the
 /// process: those of rxm over verbs (1.17 by a core file, seldom) take completions of connections
 /// that they have freed.
@@ -91,6 +99,15 @@ mod tests {
             for good in ["tcp;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {
                 assert_eq!(of(good, amos), None);
             }
+        }
+    }
+
+    #[test]
+    fn rxm_sends_messages_whole_where_its_limit_can_be_set() {
+        for (version, whole) in [(112, false), (113, true), (119, true), (120, false), (204, false)]
+        {
+            assert_eq!(sends_whole("tcp;ofi_rxm", version << 16), whole, "{version}");
+            assert!(sends_whole("tcp", version << 16));
         }
     }
 

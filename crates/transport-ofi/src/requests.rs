@@ -53,12 +53,12 @@ impl Requests {
         number: u32,
         acks: Arc<AckCounts>,
         n_pes: usize,
-        &Tuning { amos, longest_message, .. }: &Tuning,
+        tuning: &Tuning,
     ) -> Requests {
-        let window = amos as u32;
+        let (window, longest) = (tuning.amos as u32, tuning.longest_batch());
         Requests {
             issued: IssuedRequests::new(number, Arc::clone(&acks), n_pes, window),
-            gather: Gather::new(n_pes, (longest_message - HEAD, longest_message - HEAD)),
+            gather: Gather::new(n_pes, (longest, longest)),
             unsent: VecDeque::new(),
             due: Vec::new(),
             slots: (0..window).collect(),

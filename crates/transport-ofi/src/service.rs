@@ -4,7 +4,7 @@
 //! One thread at a time does so. This module does not know which thread polls.
 
 use crate::ep::{EpFailure, FiEndpoint, Post};
-use crate::message::{HEAD, Message};
+use crate::message::Message;
 use crate::shared::SharedState;
 use rushmem_transport::kit::batch;
 use rushmem_transport::kit::carried_out::Turn;
@@ -26,10 +26,26 @@ pub(crate) struct Service {
 
 /// What this PE carries out for its peers.
 struct Target {
-    /// What peers ask, by their streams: requests and their batches.
-    streams: Streams<(Request, Vec<u8>)>,
+    /// What peers ask, by their streams.
+    streams: Streams<Early>,
     /// Replies that could not be sent yet, to whom, and the bytes that they bring.
     backlog: VecDeque<(u32, Reply, Vec<u8>)>,
+}
+
+/// What comes with a request.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    /// Small operations.
+    Batch(&'a [u8]),
+    /// Bytes for the place that the request names.
+    Data(&'a [u8]),
+}
+
+/// A request that came before what it is to follow.
+struct Early {
+    request: Request,
+    is_batch: bool,
+    bytes: Vec<u8>,
 }
 
 impl Service {
@@ -105,13 +121,10 @@ impl Target {
     fn take(&mut self, shared: &SharedState, bytes: &[u8]) {
         match Message::decode(bytes, shared.tag) {
             Some((Message::Request(request), batch)) => {
-                let early = || (request, batch.to_vec());
-                if self.streams.arrived(&shared.acks, &request, early) == Turn::Now {
-                    self.carry_out(shared, &request, batch);
-                    while let Some((request, batch)) = self.streams.take_early(request.stream) {
-                        self.carry_out(shared, &request, &batch);
-                    }
-                }
+                self.requested(shared, &request, Body::Batch(batch));
+            }
+            Some((Message::Data(request), data)) => {
+                self.requested(shared, &request, Body::Data(data));
             }
             Some((Message::Reply(Reply { pe, ack, old }), answers)) => {
                 shared.acks.acknowledge(pe, ack);
@@ -123,16 +136,45 @@ impl Target {
         }
     }
 
+    /// Carries out a request and those that waited for it, or keeps it until its turn comes.
+    fn requested(&mut self, shared: &SharedState, request: &Request, body: Body<'_>) {
+        let early = || Early::of(*request, body);
+        if self.streams.arrived(&shared.acks, request, early) == Turn::Now {
+            self.carry_out(shared, request, body);
+            while let Some(early) = self.streams.take_early(request.stream) {
+                self.carry_out(shared, &early.request, early.body());
+            }
+        }
+    }
+
     /// Carries out a request, and keeps the reply if one is due. No PE of this job requests memory
     /// that does not exist, or more than a message has room for.
-    fn carry_out(&mut self, shared: &SharedState, request: &Request, batch: &[u8]) {
+    fn carry_out(&mut self, shared: &SharedState, request: &Request, body: Body<'_>) {
         let (segments, mut answers) = (&shared.segments, Vec::new());
-        if batch::carry_out(batch, segments, &*shared.host, &mut answers)
-            && answers.len() <= shared.tuning.longest_message - HEAD
+        let is_right = match body {
+            Body::Batch(batch) => batch::carry_out(batch, segments, &*shared.host, &mut answers),
+            Body::Data(data) => segments.write(request.dest, data),
+        };
+        if is_right
+            && answers.len() <= shared.tuning.longest_batch()
             && let Some(old) = request.apply(segments)
             && let Some(reply) = self.streams.carried_out(&shared.acks, request, old)
         {
             self.backlog.push_back((request.stream.pe.0, reply, answers));
         }
+    }
+}
+
+impl Early {
+    fn of(request: Request, body: Body<'_>) -> Early {
+        let (is_batch, bytes) = match body {
+            Body::Batch(bytes) => (true, bytes),
+            Body::Data(bytes) => (false, bytes),
+        };
+        Early { request, is_batch, bytes: bytes.to_vec() }
+    }
+
+    fn body(&self) -> Body<'_> {
+        if self.is_batch { Body::Batch(&self.bytes) } else { Body::Data(&self.bytes) }
     }
 }

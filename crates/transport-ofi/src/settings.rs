@@ -2,6 +2,7 @@
 //! other limits, which tests make tiny.
 
 use crate::facts::InfoFacts;
+use crate::message::HEAD;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
 use rushmem_transport::{Error, Host, Setting};
@@ -76,6 +77,8 @@ pub struct Tuning {
     pub receives: usize,
     /// Bytes of the longest message.
     pub longest_message: usize,
+    /// Bytes of the longest message of small operations.
+    pub longest_batch_message: usize,
     /// How long a PE is tried that refuses to be connected to.
     pub connect_limit: Duration,
     /// Longer transfers are cut.
@@ -94,7 +97,8 @@ impl Default for Tuning {
             amos: 64,
             endpoints: 16,
             receives: 256,
-            longest_message: 4 << 10,
+            longest_message: 64 << 10,
+            longest_batch_message: 4 << 10,
             connect_limit: Duration::from_secs(6),
             max_bytes: 64 << 20,
             trust: true,
@@ -102,8 +106,9 @@ impl Default for Tuning {
     }
 }
 
-/// Bytes of all buffers for messages of peers, at most.
+/// Bytes of all buffers for messages of peers, at most, and how many there are even so.
 const RECEIVE_BYTES: usize = 128 << 10;
+const FEWEST_RECEIVES: usize = 16;
 
 impl Tuning {
     /// The usual limits, and those that the user sets.
@@ -122,13 +127,29 @@ impl Tuning {
 
     /// As far as a provider allows it.
     pub(crate) fn over(&self, facts: &InfoFacts) -> Tuning {
-        let longest_message = self.longest_message.min(facts.longest_message());
+        let longest_batch_message = self.longest_batch_message.min(facts.longest_message());
+        let longest_message = match facts.streams() {
+            true => self.longest_message.min(facts.longest_message()),
+            // What is longer than a cell for small operations is not sent.
+            false => longest_batch_message,
+        };
         Tuning {
             max_bytes: self.max_bytes.min(facts.max_message),
             longest_message,
-            receives: self.receives.min(RECEIVE_BYTES / longest_message),
+            longest_batch_message,
+            receives: self.receives.min(FEWEST_RECEIVES.max(RECEIVE_BYTES / longest_message)),
             ..*self
         }
+    }
+
+    /// Bytes of the longest data that a message brings.
+    pub(crate) fn longest_data(&self) -> usize {
+        self.longest_message - HEAD
+    }
+
+    /// Bytes of the longest batch, and of the answers to one.
+    pub(crate) fn longest_batch(&self) -> usize {
+        self.longest_batch_message - HEAD
     }
 
     /// So small that everything waits for everything, and without trust, for tests.
@@ -140,7 +161,8 @@ impl Tuning {
             amos: 3,
             endpoints: 16,
             receives: 2,
-            longest_message: 400,
+            longest_message: 2_000,
+            longest_batch_message: 400,
             connect_limit: Duration::from_secs(6),
             max_bytes: 10_000,
             trust: false,

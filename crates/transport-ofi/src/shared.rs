@@ -10,7 +10,7 @@ use crate::connect::{self, Address, Peer};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
-use crate::message::{HEAD, Message, NOWHERE};
+use crate::message::{Message, NOWHERE};
 use crate::native::Native;
 use crate::replies::{Answer, Due, Replies};
 use crate::requests::{How, Requests, Unsent};
@@ -358,7 +358,7 @@ impl SharedState {
         self.state.request_flush();
     }
 
-    /// The head of the next request of an ep to a PE.
+    /// The next request of an ep to a PE.
     pub(crate) fn issue(
         &self,
         requests: &mut Requests,
@@ -366,12 +366,11 @@ impl SharedState {
         update: Option<Update>,
         slot: Option<u32>,
         how: How,
-    ) -> [u8; HEAD] {
+    ) -> Request {
         requests.sent = requests.sent.wrapping_add(1);
         let place = requests.issued.issue(pe, (how.ordered, how.asks));
         let (stream, ack) = (requests.issued.stream(self.me), self.acks.for_message_to(pe));
-        let request = Request { stream, place, ack, slot, update, dest: NOWHERE };
-        Message::Request(request).encode(self.tag)
+        Request { stream, place, ack, slot, update, dest: NOWHERE }
     }
 
     /// Sends what is gathered for an ep, as far as there is room, unless its owner will do so soon.
@@ -389,7 +388,8 @@ impl SharedState {
             let slot = if answers.is_empty() { None } else { requests.slots.pop() };
             let answer = Answer::Batch(answers);
             requests.due.extend(slot.map(|slot| Due { slot, pe: pe.0, answer }));
-            let head = self.issue(requests, pe, None, slot, How::default());
+            let request = self.issue(requests, pe, None, slot, How::default());
+            let head = Message::Request(request).encode(self.tag);
             requests.unsent.push_back(Unsent { pe, at, head, batch });
         }
         requests.send_unsent(ep)

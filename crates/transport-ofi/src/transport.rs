@@ -3,7 +3,7 @@
 
 use crate::choice::InfoList;
 use crate::connect::{self, Address, Offered, Peer, SegmentKey};
-use crate::ep::FiEndpoint;
+use crate::ep::{FiEndpoint, Lengths};
 use crate::fabric::{self, Fabric};
 use crate::facts::InfoFacts;
 use crate::native::Native;
@@ -90,7 +90,8 @@ pub(crate) fn opened(
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let Tuning { receives, longest_message, connect_limit, .. } = tuning.over(&fabric.facts);
-    let (depth, cells) = (receives + SENDS, (1, longest_message));
+    let (depth, cells) =
+        (receives + SENDS, Lengths { cell: longest_message, copy_up_to: 1, longest_message });
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, cells, connect_limit, true);
     let ep = ep.map_err(said)?;
     let native = match with.amos {
@@ -305,7 +306,10 @@ impl Ofi {
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let n_pes = shared.peers.n_pes();
-        let cells = (shared.copy_up_to(Completion::Now), shared.tuning.longest_message);
+        let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
+        let copy_up_to = shared.copy_up_to(Completion::Now);
+        let cell = copy_up_to.max(longest_batch_message);
+        let cells = Lengths { cell, copy_up_to, longest_message };
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);

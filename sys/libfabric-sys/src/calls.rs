@@ -119,6 +119,9 @@ calls! {
     /// `fi_send`.
     fn fi_send(ep: *mut fid_ep, from: *const c_void, nbytes: usize, desc: *mut c_void, to: fi_addr_t, context: *mut c_void) -> isize =
         (*(*ep).msg).send.expect(FILLED)(ep, from, nbytes, desc, to, context);
+    /// `fi_sendv`.
+    fn fi_sendv(ep: *mut fid_ep, from: *const iovec, descs: *mut *mut c_void, n: usize, to: fi_addr_t, context: *mut c_void) -> isize =
+        (*(*ep).msg).sendv.expect(FILLED)(ep, from, descs, n, to, context);
     /// `fi_inject`.
     fn fi_inject(ep: *mut fid_ep, from: *const c_void, nbytes: usize, to: fi_addr_t) -> isize =
         (*(*ep).msg).inject.expect(FILLED)(ep, from, nbytes, to);

@@ -13,6 +13,8 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         inject: 0,
         depth: 1,
         receives: 1,
+        ranges: 1,
+        sends_whole: true,
         max_message: 1,
         ordered: false,
         reads_follow: false,

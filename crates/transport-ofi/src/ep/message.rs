@@ -4,6 +4,8 @@
 use super::{BufferUse, FiEndpoint, Post, refused};
 use crate::message::HEAD;
 use libfabric_sys as fi;
+use rushmem_transport::{LocalBuf, mem};
+use std::ptr::null_mut;
 
 impl FiEndpoint {
     /// Starts a message, which is copied. It is not injected: an injected message has no
@@ -16,7 +18,7 @@ impl FiEndpoint {
         body: &[u8],
     ) -> Result<Post, i32> {
         let nbytes = HEAD + body.len();
-        if nbytes > self.longest_message {
+        if nbytes > self.cell {
             return Err(-fi::FI_EMSGSIZE);
         }
         let endpoint = self.endpoint.raw();
@@ -31,6 +33,52 @@ impl FiEndpoint {
         // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
         // operation's.
         let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), nbytes, desc, to, context) };
+        self.begun(code, op)
+    }
+
+    /// Whether data that a message brings are copied, so that their source is free at once.
+    pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
+        HEAD + nbytes <= self.cell
+    }
+
+    /// Starts a message with data, which are [copied](Self::copies_data) or sent from where they
+    /// are.
+    ///
+    /// # Safety
+    /// The data are valid for reads until the operation completes or the ep is dropped; those that
+    /// are copied, during this call.
+    pub(crate) unsafe fn send_data(
+        &mut self,
+        pe: u32,
+        to: fi::fi_addr_t,
+        head: &[u8; HEAD],
+        data: LocalBuf,
+    ) -> Result<Post, i32> {
+        if HEAD + data.nbytes > self.longest_message {
+            return Err(-fi::FI_EMSGSIZE);
+        }
+        let endpoint = self.endpoint.raw();
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let cell = self.staging.cell(op);
+        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
+        unsafe { cell.base.copy_from_nonoverlapping(head.as_ptr(), HEAD) };
+        let (desc, context) = (self.staging_desc(), self.context(op));
+        if self.copies_data(data.nbytes) {
+            let place = cell.skip(HEAD).base;
+            // SAFETY: valid by contract, and a cell with room for both.
+            unsafe { mem::copy_bytes::<mem::VolatileLoads>(place, data.base, data.nbytes) };
+            let (from, nbytes) = (cell.base.cast(), HEAD + data.nbytes);
+            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
+            // operation's.
+            let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
+            return self.begun(code, op);
+        }
+        let part = |of: LocalBuf| fi::iovec { iov_base: of.base.cast(), iov_len: of.nbytes };
+        let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
+        let descs = descs.as_mut_ptr();
+        // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
+        // call, a cell that is this operation's, and data that are valid by contract.
+        let code = unsafe { fi::fi_sendv(endpoint, parts.as_ptr(), descs, 2, to, context) };
         self.begun(code, op)
     }
 

@@ -7,7 +7,7 @@
 use super::arguments::WriteArguments;
 use super::attempts::RefusedAttempts;
 use super::poll::ENTRIES;
-use super::{BufferUse, FiEndpoint, Op};
+use super::{BufferUse, FiEndpoint, Lengths, Op};
 use crate::block::CellBlock;
 use crate::fabric::Fabric;
 use crate::fid::Fid;
@@ -23,8 +23,8 @@ use std::time::Duration;
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
-    /// An ep for `depth` operations, with cells for transfers of `copy_up_to` bytes and for
-    /// messages. It tries for `connect_limit` to connect to a PE.
+    /// An ep for `depth` operations, with a cell for each. It tries for `connect_limit` to connect
+    /// to a PE.
     ///
     /// # Errors
     /// libfabric's number.
@@ -32,14 +32,14 @@ impl FiEndpoint {
         fabric: Arc<Fabric>,
         n_pes: usize,
         depth: usize,
-        (copy_up_to, longest_message): (usize, usize),
+        Lengths { cell, copy_up_to, longest_message }: Lengths,
         connect_limit: Duration,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
         // The service alone receives messages, and sleeps until one comes.
         let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
-        let staging = CellBlock::new(depth, copy_up_to.max(longest_message));
+        let staging = CellBlock::new(depth, cell);
         let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
             false => None,
             true => {
@@ -61,6 +61,7 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
+            cell,
             longest_message,
             inject_up_to: fabric.facts.inject,
             write_arguments: WriteArguments::new(),

@@ -1,7 +1,7 @@
 //! Starting writes and reads on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, Post, Remote};
+use super::{BufferUse, FiEndpoint, Post, Remote, WriteEnd};
 use libfabric_sys as fi;
 use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
@@ -64,6 +64,7 @@ impl FiEndpoint {
         to: &Remote,
         from: LocalBuf,
         known: Option<usize>,
+        end: WriteEnd,
     ) -> Result<Post, i32> {
         if self.free.is_empty() {
             return Ok(Post::Later);
@@ -71,8 +72,12 @@ impl FiEndpoint {
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else { return Ok(Post::Later) };
+        let completion = match end {
+            WriteEnd::AtTarget => self.completion,
+            WriteEnd::SourceFree => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
+        };
         // SAFETY: by contract.
-        let code = unsafe { self.write_message(op, to, from, desc, self.completion) };
+        let code = unsafe { self.write_message(op, to, from, desc, completion) };
         self.begun(code, op)
     }
 

@@ -3,13 +3,15 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
+use crate::message::Message;
 use crate::replies::Answer;
 use crate::requests::How;
 use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::gather::{Answers, SmallOperation};
+use rushmem_transport::kit::message::Request;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::wait::Attempt;
-use rushmem_transport::{Amos, Error, Follows, Pe, Proxy, Put, Segment, SignalUpdate};
+use rushmem_transport::{Amos, Error, Follows, LocalAccess, Pe, Proxy, Put, Segment, SignalUpdate};
 use std::ptr::null_mut;
 
 impl OfiEndpoint {
@@ -262,42 +264,89 @@ impl OfiEndpoint {
         slot: Option<u32>,
         how: How,
     ) -> Result<(), Error> {
+        self.await_window(pe, how)?;
+        let shared = &self.progress.shared;
+        let at = shared.peers.get(pe)?.at;
+        let request = shared.issue(&mut self.requests(), pe, update, slot, how);
+        let head = Message::Request(request).encode(shared.tag);
+        self.start(pe.0, how.awaited, |ep| ep.send(pe.0, at, &head, batch))
+    }
+
+    /// Waits until there may be one more request to a PE.
+    fn await_window(&mut self, pe: Pe, how: How) -> Result<(), Error> {
         if !how.asks && self.requests().issued.is_full(pe) {
             self.shared().state.count_retry();
             self.await_ack(pe, |this| !this.requests().issued.is_full(pe))?;
         }
+        Ok(())
+    }
+
+    /// Sends data and the update that signals them as one request, the next of its stream; returns
+    /// whether the data are free already.
+    ///
+    /// # Safety
+    /// The source is valid for reads until it is free: then, or when
+    /// [`completed`](Self::completed) or the next quiet returns.
+    unsafe fn send_data(
+        &mut self,
+        pe: Pe,
+        &Put { dest, source, .. }: &Put,
+        update: Update,
+        how: How,
+    ) -> Result<bool, Error> {
+        let checked = self.shared().check_memory(LocalAccess::Read, source);
+        self.or_close(checked)?;
+        self.await_window(pe, how)?;
         let shared = &self.progress.shared;
         let at = shared.peers.get(pe)?.at;
-        let head = shared.issue(&mut self.requests(), pe, update, slot, how);
-        self.start(pe.0, how.awaited, |ep| ep.send(pe.0, at, &head, batch))
+        let request = shared.issue(&mut self.requests(), pe, Some(update), None, how);
+        let head = Message::Data(Request { dest, ..request }).encode(shared.tag);
+        let mut is_free = false;
+        self.start(pe.0, false, |ep| {
+            is_free = ep.copies_data(source.nbytes);
+            // SAFETY: the same contract.
+            unsafe { ep.send_data(pe.0, at, &head, source) }
+        })?;
+        Ok(is_free)
     }
 
     /// The longest put that travels in a message with its signal: where a NIC would write it, a
-    /// word.
+    /// word; where a long message costs more than a write, what a batch takes.
     fn longest_with_signal(&self) -> usize {
-        if self.gathers { MAX_NBYTES } else { 8 }
+        match (self.gathers, self.shared().fabric.facts.takes_data()) {
+            (true, true) => self.shared().tuning.longest_data().max(MAX_NBYTES),
+            (true, false) => MAX_NBYTES,
+            (false, _) => 8,
+        }
     }
 
-    /// Starts a put of a few bytes, or of none, and the update that signals it together; returns
-    /// whether it could be done so.
+    /// Starts a put that is not long, or of nothing, and the update that signals it together;
+    /// returns whether the source is free already, or `None` if it could not be done so.
     ///
     /// # Safety
-    /// The source is valid for reads.
+    /// The source is valid for reads until it is free: then, or when
+    /// [`completed`](Self::completed) or the next quiet returns.
     pub(crate) unsafe fn start_put_signal(
         &mut self,
         pe: Pe,
         put: &Put,
         signal: &SignalUpdate,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<bool>, Error> {
         if self.shared().amos == Amos::Network || pe == self.shared().me {
-            return Ok(false);
+            return Ok(None);
         }
         if put.source.nbytes > self.longest_with_signal() {
-            return Ok(false);
+            return Ok(None);
         }
         self.shared().check(pe, put.dest, put.source.nbytes)?;
         let ordered = self.follow_for(pe, signal)?;
         let update = Update::of(&signal.amo());
+        if put.source.nbytes > MAX_NBYTES {
+            self.send_gathered(pe, How::default())?;
+            let how = How { ordered, ..How::default() };
+            // SAFETY: the same contract.
+            return unsafe { self.send_data(pe, put, update, how) }.map(Some);
+        }
         let data = SmallOperation::Put(put.dest, put.source);
         let both = [data, SmallOperation::Amo(update, null_mut())];
         let segments = [put.dest.segment, signal.dest.segment];
@@ -308,7 +357,7 @@ impl OfiEndpoint {
             // SAFETY: the same.
             unsafe { self.send_with_gathered(pe, operations, How { ordered, ..How::default() }) }?;
         }
-        Ok(true)
+        Ok(Some(true))
     }
 
     /// Waits until the update of a signal may be sent; whether it is carried out after all before

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use crate::ep::Remote;
+use crate::ep::{Remote, WriteEnd};
 use crate::requests::How;
 use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::gather::SmallOperation;
@@ -17,7 +17,12 @@ impl OfiEndpoint {
     /// The source is valid for reads until it is free: then, or when
     /// [`completed`](Self::completed) or the next quiet returns.
     #[inline(always)]
-    pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+    pub(crate) unsafe fn start_put(
+        &mut self,
+        pe: Pe,
+        put: &Put,
+        end: WriteEnd,
+    ) -> Result<bool, Error> {
         let &Put { dest, source, completion } = put;
         // SAFETY: the same contract.
         if self.gathers && unsafe { self.gather_put(pe, dest, source) }? {
@@ -39,9 +44,9 @@ impl OfiEndpoint {
         // Only the result of the cold path passes through memory.
         match self.shared().known_remote(pe, dest, source.nbytes) {
             // SAFETY: the same contract.
-            Some(remote) => unsafe { self.start_put_to(remote, source, completion) },
+            Some(remote) => unsafe { self.start_put_to(remote, source, completion, end) },
             // SAFETY: the same contract.
-            None => unsafe { self.start_put_in_parts(pe, put) },
+            None => unsafe { self.start_put_in_parts(pe, put, end) },
         }
     }
 
@@ -55,6 +60,7 @@ impl OfiEndpoint {
         remote: Remote,
         source: LocalBuf,
         completion: Completion,
+        end: WriteEnd,
     ) -> Result<bool, Error> {
         if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
@@ -62,7 +68,7 @@ impl OfiEndpoint {
             return Ok(true);
         }
         // SAFETY: the same contract.
-        unsafe { self.start_long_put(remote, source) }.map(|()| false)
+        unsafe { self.start_long_put(remote, source, end) }.map(|()| false)
     }
 
     /// As [`start_put`](Self::start_put), where the key must be found, or several cover the range.
@@ -71,13 +77,18 @@ impl OfiEndpoint {
     /// The same.
     #[cold]
     #[inline(never)]
-    unsafe fn start_put_in_parts(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+    unsafe fn start_put_in_parts(
+        &mut self,
+        pe: Pe,
+        put: &Put,
+        end: WriteEnd,
+    ) -> Result<bool, Error> {
         let &Put { dest, mut source, completion } = put;
         let (mut at, mut is_free) = (dest, true);
         while source.nbytes > 0 {
             let (remote, nbytes) = self.part(pe, at, source.nbytes)?;
             // SAFETY: a part of what is valid by contract.
-            is_free &= unsafe { self.start_put_to(remote, source.first(nbytes), completion) }?;
+            is_free &= unsafe { self.start_put_to(remote, source.first(nbytes), completion, end) }?;
             at.offset += nbytes as u64;
             source = source.skip(nbytes);
         }
@@ -126,7 +137,12 @@ impl OfiEndpoint {
     /// # Safety
     /// As [`start_put`](Self::start_put).
     #[inline(never)]
-    unsafe fn start_long_put(&mut self, remote: Remote, source: LocalBuf) -> Result<(), Error> {
+    unsafe fn start_long_put(
+        &mut self,
+        remote: Remote,
+        source: LocalBuf,
+        end: WriteEnd,
+    ) -> Result<(), Error> {
         let checked = self.shared().check_memory(LocalAccess::Read, source);
         self.or_close(checked)?;
         let known = self.shared().descriptor_of(source);
@@ -138,7 +154,7 @@ impl OfiEndpoint {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = remote.skip(done);
             // SAFETY: valid until it completes, by contract.
-            started = self.start(remote.pe, false, |ep| unsafe { ep.write(&to, part, known) });
+            started = self.start(remote.pe, false, |ep| unsafe { ep.write(&to, part, known, end) });
             done += part.nbytes;
         }
         self.shared().state.leave_wait();

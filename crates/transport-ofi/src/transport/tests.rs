@@ -212,6 +212,50 @@ fn signals_are_not_answered_before_somebody_waits() {
     std::mem::forget((endpoint, other));
 }
 
+/// The target, which does nothing meanwhile, need not fetch the data.
+#[test]
+fn data_and_their_signal_leave_as_one_message() {
+    const AT: u64 = 20_000;
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    if !ofi.shared().fabric.facts.streams() {
+        eprintln!("skipped: this version cuts long messages");
+        return;
+    }
+    // This PE acknowledges as PE 0 what it has carried out as PE 1, so the end would wait.
+    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let dest = RemoteAddr { offset: AT, ..START };
+    let signal = SignalUpdate { dest, op: AmoOp::Add, value: 5, follows: Follows::Data };
+    let in_flight = |end: &OfiEndpoint| lock(&end.ep.ep).as_ref().map(FiEndpoint::in_flight);
+    let count = |ofi: &Ofi| {
+        let mut bytes = Vec::new();
+        assert!(ofi.shared().segments.append_to(&mut bytes, dest, 8));
+        u64::from_ne_bytes(std::array::from_fn(|i| bytes[i]))
+    };
+    let nothing = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
+    // SAFETY: there are no data.
+    unsafe { endpoint.put_signal(Pe(1), nothing, signal) }.expect("a signal that starts");
+    eventually("it is connected", || {
+        endpoint.poll().expect("no loss");
+        count(&ofi) == 5
+    });
+    let sent = endpoint.requests().sent;
+    let put = Put { source: long_put().source.first(2 * AT as usize), ..long_put() };
+    ofi.progress.while_paused(|_| {
+        // SAFETY: the source is never freed.
+        unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a message that starts");
+        eventually("it has left", || {
+            endpoint.with_ep(|ep| ep.poll(|_| ())).expect("no loss");
+            in_flight(&endpoint) == Some(0)
+        });
+    });
+    assert_eq!(endpoint.requests().sent, sent + 1, "messages");
+    // All words of the data are 1.
+    eventually("the signal has added to its data", || {
+        endpoint.poll().expect("no loss");
+        count(&ofi) == 6
+    });
+}
+
 /// Where what was gathered had to wait for the next call, it might never leave.
 #[test]
 fn what_is_gathered_leaves_without_a_call() {

@@ -2,7 +2,7 @@
 //!
 //! `shmem-perf` measures the same collectives of one thread at SHMEM_THREAD_SINGLE and at
 //! SHMEM_THREAD_MULTIPLE; which of the two runs first alternates. A job that fails, has another
-//! number of PEs, thread level or transport than it was asked for, or lacks a size fails the task.
+//! number of PEs, thread level or transport than is measured, or lacks a size fails the task.
 //! Where the ranges of the middle half overlap no difference was measured.
 
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ fn measure(mut job: Command, record: &Path) -> Result<Record> {
     load::load(record).map_err(Error::msg)
 }
 
-/// That a record is of the job that was asked for, and of all of it.
+/// That a record is of the job that was requested, and of all of it.
 fn check(found: &Record, (transport, pes): (&str, u32), level: &Level) -> Result<()> {
     let n = found.job.pes.len();
     ensure!(n == pes as usize, "a job of {pes} PEs had {n}");
@@ -224,7 +224,7 @@ mod tests {
         found.library.transport = Some("tcp".into());
         found.library.thread_level = Some("single".into());
         let [single, multiple] = &LEVELS;
-        check(&found, ("tcp", 2), single).expect("it is what was asked for");
+        check(&found, ("tcp", 2), single).expect("it is what was requested");
         let refused = |transport, pes, level| check(&found, (transport, pes), level).unwrap_err();
         assert_eq!(refused("tcp", 4, single).to_string(), "a job of 4 PEs had 2");
         assert!(refused("tcp", 2, multiple).to_string().contains("instead of multiple"));

@@ -2,9 +2,9 @@
 //! while other threads poll.
 //!
 //! A waiter first polls almost without a pause, since most waits end within a few microseconds;
-//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or threads that
-//! wait outnumber those of their PE, it does not spin, because the peer may need this CPU to answer. Polls of different networks differ in cost, so
-//! each provider supplies its own [`WaitLimits`].
+//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or other threads of
+//! the PE wait on all of its CPUs, it does not spin, because the peer may need this CPU to answer.
+//! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -39,8 +39,7 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// The state before the service thread starts, of a PE that has so many CPUs, or 0 if PEs
-    /// outnumber them.
+    /// The state before the service thread starts. `cpus_per_pe` is 0 if PEs outnumber the CPUs.
     ///
     /// # Errors
     /// If the kernel refuses a timer.
@@ -94,8 +93,8 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin beside
-    /// as many others as the PE has CPUs: who is waited for may need one.
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
+    /// beside as many others as the PE has CPUs, since who is waited for may need one.
     pub fn begin_wait(&self) -> Backoff {
         let others = self.waiters.fetch_add(1, Ordering::Relaxed);
         Backoff::new(self.limits.spins, others >= self.cpus_per_pe)

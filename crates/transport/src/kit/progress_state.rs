@@ -24,8 +24,10 @@ pub struct ProgressState {
     /// Counts the polls of threads that wait: as long as it grows, the service thread need not
     /// poll.
     polls: AtomicU64,
-    /// The number of threads in waits.
+    /// The number of threads in waits, which may count a thread twice.
     waiters: AtomicU32,
+    /// The number of waits that have begun and not ended.
+    waits: AtomicU32,
     /// The number of threads that sleep until an event of their network.
     sleeping_waiters: AtomicU32,
     /// The service thread should end.
@@ -51,6 +53,7 @@ impl ProgressState {
             wakeup: Wakeup::default(),
             polls: AtomicU64::new(0),
             waiters: AtomicU32::new(0),
+            waits: AtomicU32::new(0),
             sleeping_waiters: AtomicU32::new(0),
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
@@ -96,13 +99,15 @@ impl ProgressState {
     /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
     /// beside as many others as the PE has CPUs, since who is waited for may need one.
     pub fn begin_wait(&self) -> Backoff {
-        let others = self.waiters.fetch_add(1, Ordering::Relaxed);
+        self.enter_wait();
+        let others = self.waits.fetch_add(1, Ordering::Relaxed);
         Backoff::new(self.limits.spins, others >= self.cpus_per_pe)
     }
 
     /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
     /// it began beside a sleeping thread; hands over to it then.
     pub fn end_wait(&self, backoff: &Backoff) {
+        self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
         if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
@@ -238,6 +243,8 @@ mod tests {
             (backoff, pause == Pause::Spin)
         };
         let state = ProgressState::new(&LIMITS, 2).expect("a timer");
+        // A thread may wait within what counts as waiting.
+        state.enter_wait();
         let (first, is_first_spinning) = spins(&state);
         let (_second, is_second_spinning) = spins(&state);
         let (_third, is_third_spinning) = spins(&state);

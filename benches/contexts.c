@@ -1,8 +1,13 @@
-/* Threads that issue on contexts: the processor's time of each operation, and how often a thread
- * had to wait in the kernel, for instance for a lock. Each of 1, 2, 4, .. threads of PE 0 has a
- * private context, or all use the default one.
+/* Threads that issue on contexts: the processor's time of each operation and of the quiet after all
+ * of them, how often a thread had to wait in the kernel, for instance for a lock, and how many
+ * operations all threads completed in a second. Each of 1, 2, 4, .. threads of PE 0 has a private
+ * context, or all use the default one.
  *
  *     oshcc -O2 -pthread benches/contexts.c -o contexts && oshrun -n 2 ./contexts 8
+ *
+ * One case alone, whose instructions callgrind can count in the functions that it calls:
+ *
+ *     contexts THREADS p|inc own|default OPERATIONS
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -10,14 +15,17 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-enum { MOST_THREADS = 64, OPERATIONS = 100000, STRIDE = 16 };
+enum { MOST_THREADS = 64, STRIDE = 16 };
+
+static int operations_of_thread = 100000;
 
 struct thread {
     pthread_t id;
     shmem_ctx_t ctx;
     uint64_t *word;
     int is_amo;
-    double time;
+    double issue_time, quiet_time;
+    double start, end;
     long waits;
 };
 
@@ -33,14 +41,18 @@ static void *issue(void *argument)
     struct thread *thread = argument;
     struct rusage before, after;
     getrusage(RUSAGE_THREAD, &before);
+    thread->start = now();
     const double start = processor_time();
-    for (int i = 0; i < OPERATIONS; i++)
+    for (int i = 0; i < operations_of_thread; i++)
         if (thread->is_amo)
             shmem_ctx_uint64_atomic_inc(thread->ctx, thread->word, 1);
         else
             shmem_ctx_uint64_p(thread->ctx, thread->word, i, 1);
+    const double issued = processor_time();
     shmem_ctx_quiet(thread->ctx);
-    thread->time = processor_time() - start;
+    thread->quiet_time = processor_time() - issued;
+    thread->issue_time = issued - start;
+    thread->end = now();
     getrusage(RUSAGE_THREAD, &after);
     thread->waits = after.ru_nvcsw - before.ru_nvcsw;
     return NULL;
@@ -49,7 +61,7 @@ static void *issue(void *argument)
 static void measure(uint64_t *words, int n, int is_private, int is_amo)
 {
     struct thread threads[MOST_THREADS];
-    double time = 0;
+    double issue_time = 0, quiet_time = 0, start = 0, end = 0;
     long waits = 0;
     for (int i = 0; i < n; i++) {
         threads[i] = (struct thread){ .ctx = SHMEM_CTX_DEFAULT, .word = words + i * STRIDE, .is_amo = is_amo };
@@ -61,14 +73,18 @@ static void measure(uint64_t *words, int n, int is_private, int is_amo)
             give_up("it cannot start a thread");
     for (int i = 0; i < n; i++) {
         pthread_join(threads[i].id, NULL);
-        time += threads[i].time;
+        issue_time += threads[i].issue_time / n;
+        quiet_time += threads[i].quiet_time / n;
         waits += threads[i].waits;
+        start = i == 0 || threads[i].start < start ? threads[i].start : start;
+        end = threads[i].end > end ? threads[i].end : end;
         if (is_private)
             shmem_ctx_destroy(threads[i].ctx);
     }
-    printf("%s, %d threads, %s: %.1f ns of a processor each, %.2f waits in 1000\n",
+    printf("%s, %d threads, %s: %.1f ns of a processor each, and %.0f us for a quiet; %.2f waits in 1000; %.1f M/s\n",
            is_amo ? "atomic_inc" : "p", n, is_private ? "a context each" : "the default context",
-           time / n / OPERATIONS, waits * 1e3 / n / OPERATIONS);
+           issue_time / operations_of_thread, quiet_time / 1e3, waits * 1e3 / n / operations_of_thread,
+           1e3 * n * operations_of_thread / (end - start));
 }
 
 int main(int argc, char **argv)
@@ -81,7 +97,12 @@ int main(int argc, char **argv)
         give_up("the number of threads is not 1 to 64");
     uint64_t *words = symmetric(MOST_THREADS * STRIDE * sizeof *words);
     shmem_barrier_all();
-    for (int is_amo = 0; is_amo < 2; is_amo++)
+    if (argc == 5) {
+        operations_of_thread = atoi(argv[4]);
+        if (shmem_my_pe() == 0)
+            measure(words, most, strcmp(argv[3], "own") == 0, strcmp(argv[2], "inc") == 0);
+    }
+    for (int is_amo = 0; is_amo < 2 && argc < 5; is_amo++)
         for (int is_private = 1; is_private >= 0; is_private--)
             for (int n = 1; n <= most && shmem_my_pe() == 0; n *= 2)
                 measure(words, n, is_private, is_amo);

@@ -1,9 +1,9 @@
 //! The drivers of the benchmarks beside this folder: each builds them, runs them and makes a table
 //! of what they print.
 //!
-//! `cargo xtask bench-peer`, `bench-races` and `bench-size` call them. What is timed, and how, is
-//! the benchmarks' own matter; a driver knows their names, the names of the values that they print,
-//! and what those should reach.
+//! `cargo xtask bench-peer`, `bench-races`, `bench-size` and `bench-threads` call them. What is
+//! timed, and how, is the benchmarks' own matter; a driver knows their names, the names of the
+//! values that they print, and what those should reach.
 #![forbid(unsafe_code)]
 
 mod ours;
@@ -11,3 +11,4 @@ pub mod peer;
 mod program;
 pub mod races;
 pub mod size;
+pub mod threads;

@@ -96,6 +96,7 @@ static void meet(void)
 #define COLLECT(to, from, n) shmem_collectmem(team, to, from, n)
 #define ALLTOALL(to, from, n) shmem_alltoallmem(team, to, from, n)
 #define SUM(to, from, n) shmem_long_sum_reduce(team, (long *)(to), (const long *)(from), (n) / 8)
+#define MAX(to, from, n) shmem_long_max_reduce(team, (long *)(to), (const long *)(from), (n) / 8)
 #else
 int prepare_collective(const struct perf_task *task)
 {
@@ -114,6 +115,7 @@ static void meet(void)
 #define COLLECT(to, from, n) shmem_collect64(to, from, (n) / 8, SET)
 #define ALLTOALL(to, from, n) shmem_alltoall64(to, from, (n) / 8, SET)
 #define SUM(to, from, n) TO_ALL(shmem_long_sum_to_all, to, from, n)
+#define MAX(to, from, n) TO_ALL(shmem_long_max_to_all, to, from, n)
 #endif
 
 /* Runs an operation on the members. */
@@ -146,6 +148,7 @@ static void meet(void)
 LOOP(barrier, shmem_barrier_all())
 LOOP(sync, meet())
 LOOP(sum, SUM(to, from, n))
+LOOP(max, MAX(to, from, n))
 LOOP(broadcast, BROADCAST(to, from, n))
 LOOP(fcollect, FCOLLECT(to, from, n))
 LOOP(collect, COLLECT(to, from, n))
@@ -242,6 +245,7 @@ const struct perf_operation collective_operations[] = {
     { .name = "barrier_all", .kind = COLLECTIVE, .run = barrier_run },
     { .name = "sync", .kind = COLLECTIVE, .run = sync_run },
     { .name = "sum_reduce", .kind = COLLECTIVE, .moves = SUMS, .least = 8, .run = sum_run },
+    { .name = "max_reduce", .kind = COLLECTIVE, .moves = TAKES_MOST, .least = 8, .run = max_run },
     { .name = "broadcast", .kind = COLLECTIVE, .moves = BROADCASTS, .least = 8, .is_rooted = 1, .run = broadcast_run },
     { .name = "fcollect", .kind = COLLECTIVE, .moves = COLLECTS, .least = 8, .blocks_by_member = 1, .run = fcollect_run },
     { .name = "collect", .kind = COLLECTIVE, .moves = COLLECTS, .least = 8, .blocks_by_member = 1, .run = collect_run },

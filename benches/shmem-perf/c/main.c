@@ -25,6 +25,17 @@ static int64_t init(int32_t several_threads)
     return (int64_t)(now() - start);
 }
 
+static const char *thread_level(void)
+{
+    int provided = -1;
+    shmem_query_thread(&provided);
+    return provided == SHMEM_THREAD_SINGLE       ? "single"
+           : provided == SHMEM_THREAD_FUNNELED   ? "funneled"
+           : provided == SHMEM_THREAD_SERIALIZED ? "serialized"
+           : provided == SHMEM_THREAD_MULTIPLE   ? "multiple"
+                                                 : "unknown";
+}
+
 static int32_t allocate(uint64_t nbytes)
 {
     control = shmem_align(4096, CONTROL_BYTES);
@@ -158,6 +169,7 @@ int main(int argc, char **argv)
 {
     const struct perf_library library = {
         .init = init,
+        .thread_level = thread_level,
         .allocate = allocate,
         .reserve = reserve,
         .finalize = leave,

@@ -73,6 +73,8 @@ struct perf_library {
     /* Joins the job; the nanoseconds that it took, or -1 if the library does not let several
      * threads call it. */
     int64_t (*init)(int32_t several_threads);
+    /* The thread level that the library provides. */
+    const char *(*thread_level)(void);
     /* Allocates targets of `nbytes`, on all PEs; 0, or -1 if there is no room. */
     int32_t (*allocate)(uint64_t nbytes);
     /* Symmetric memory of zeros, as long as the job, on all PEs; null if there is no room. */

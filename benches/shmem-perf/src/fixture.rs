@@ -48,6 +48,7 @@ pub fn empty() -> Record {
         library: Library {
             name: "Rushmem 0.1.0".into(),
             standard: "1.6".into(),
+            thread_level: Some("single".into()),
             transport: Some("ofi (tcp;ofi_rxm)".into()),
             why: Some("SHMEM_TRANSPORT is ofi".into()),
             below: vec!["ofi: libfabric 1.17".into()],

@@ -120,6 +120,7 @@ struct RawOperation {
 #[repr(C)]
 pub struct RawRoutines {
     init: unsafe extern "C" fn(i32) -> i64,
+    thread_level: unsafe extern "C" fn() -> *const c_char,
     allocate: unsafe extern "C" fn(u64) -> i32,
     reserve: unsafe extern "C" fn(u64) -> *mut c_void,
     finalize: unsafe extern "C" fn(),
@@ -170,7 +171,8 @@ impl<'a> Routines<'a> {
         // SAFETY: a library is joined once, since this takes it.
         let lasted = unsafe { (self.raw.init)(several_threads.into()) };
         if lasted < 0 {
-            return Err("the library gives no SHMEM_THREAD_MULTIPLE, which --threads needs".into());
+            let why = "the library gives no SHMEM_THREAD_MULTIPLE, which several threads and --thread-multiple need";
+            return Err(why.into());
         }
         Ok(Joined { routines: self, init_ns: lasted as f64, nbytes: 0 })
     }
@@ -243,6 +245,14 @@ impl Joined<'_> {
         // SAFETY: C writes the two numbers.
         unsafe { (self.routines.raw.version)(&raw mut major, &raw mut minor) };
         format!("{major}.{minor}")
+    }
+
+    /// The thread level that the library provides.
+    pub fn thread_level(&self) -> String {
+        // SAFETY: the job is joined.
+        let text = unsafe { (self.routines.raw.thread_level)() };
+        // SAFETY: a literal of C.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
     /// How PEs reach each other, a colon, and the reason, if the library says it.

@@ -80,6 +80,10 @@ pub struct PerfOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub threads: u32,
 
+    /// Initialize with SHMEM_THREAD_MULTIPLE, which several --threads do anyway
+    #[arg(long)]
+    pub thread_multiple: bool,
+
     /// Operations before each completion, for rates and bandwidths
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub window: u32,

@@ -56,6 +56,9 @@ pub struct Library {
     pub name: String,
     /// The version of the standard that it states, such as `1.6`.
     pub standard: String,
+    /// The thread level that it provided, such as `multiple`; older records lack it.
+    #[serde(default)]
+    pub thread_level: Option<String>,
     /// How PEs reach each other, and the provider of libfabric, as far as it is known.
     pub transport: Option<String>,
     /// Why it was chosen, as far as the library says it.

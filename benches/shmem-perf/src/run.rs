@@ -50,7 +50,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         });
     }
     match PerfOptions::try_parse_from(arguments) {
-        Ok(options) => match library.join(options.threads > 1) {
+        Ok(options) => match library.join(options.threads > 1 || options.thread_multiple) {
             Ok(joined) => run(&options, arguments, joined, start),
             Err(sentence) => {
                 eprintln!("shmem-perf: {sentence}");
@@ -212,6 +212,7 @@ impl<'a> Measurement<'a> {
             library: Library {
                 name,
                 standard: job.library.standard(),
+                thread_level: Some(job.library.thread_level()),
                 transport: machine::transport(open, &settings, &machines),
                 why,
                 below,

@@ -211,6 +211,20 @@ fn threads_contexts_and_static_data_can_be_measured() {
     }
 }
 
+fn the_thread_level_is_recorded() {
+    let levels = [
+        (None, "single"),
+        (Some("--thread-multiple"), "multiple"),
+        (Some("--threads=2"), "multiple"),
+    ];
+    for (flag, expected) in levels {
+        let words = ["--operations", "put_nbi,max_reduce", "--sizes", "8"].into_iter().chain(flag);
+        let (record, _) = record("level.json", short(2, &words.collect::<Vec<_>>()));
+        has(&record, Measure::Collective, &["max_reduce"]);
+        assert_eq!(record.library.thread_level.as_deref(), Some(expected));
+    }
+}
+
 fn a_matrix_has_each_pe_with_each_other_one() {
     // Counted, since on a busy machine the time may be over before the last pair.
     let words = ["--matrix", "--iterations", "20", "--time", "60"];
@@ -402,6 +416,7 @@ testkit::tests!(
     every_operation_can_be_measured,
     collectives_on_active_sets_have_the_sizes_that_are_listed,
     threads_contexts_and_static_data_can_be_measured,
+    the_thread_level_is_recorded,
     a_matrix_has_each_pe_with_each_other_one,
     a_table_of_values_has_a_line_for_each_point,
     moved_data_is_checked,

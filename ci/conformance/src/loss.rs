@@ -142,7 +142,7 @@ pub fn open_beside(
         n_pes: member.n_pes() as u32,
         secret: [3; 32],
         one_machine: true,
-        oversubscribed: true,
+        cpus_per_pe: 0,
         amos: Amos::Software,
         host,
     };

@@ -52,8 +52,8 @@ impl Member {
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
             one_machine: job::one_machine(),
-            oversubscribed: n_pes as usize
-                > std::thread::available_parallelism().map_or(1, usize::from),
+            cpus_per_pe: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
+                / n_pes,
             amos: Amos::Software,
             host: Arc::new(Silent),
         };

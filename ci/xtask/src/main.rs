@@ -62,6 +62,8 @@ enum Task {
     BenchRaces(bench_driver::races::RacesFlags),
     /// Measure time and memory of jobs of many PEs
     BenchSize(bench_driver::size::SizeFlags),
+    /// Measure what collectives cost at SHMEM_THREAD_MULTIPLE
+    BenchThreads(bench_driver::threads::ThreadsFlags),
 }
 
 /// Flags of a task that writes files.
@@ -88,6 +90,7 @@ fn run(task: Task) -> Result<()> {
         Task::BenchPeer(flags) => bench_driver::peer::run(flags, install::into),
         Task::BenchRaces(flags) => bench_driver::races::run(flags, install::into),
         Task::BenchSize(flags) => bench_driver::size::run(flags, install::into),
+        Task::BenchThreads(flags) => bench_driver::threads::run(flags, install::into),
     }
 }
 

@@ -169,8 +169,8 @@ pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 pub struct SessionConfig {
     /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).
     pub batch: bool,
-    /// How many they are (`total_ops` of `shmem_ctx_session_config_t`), which this version makes no
-    /// use of.
+    /// How many they are (`total_ops` of `shmem_ctx_session_config_t`). Nothing depends on it: a
+    /// session is not slower than none even for one operation.
     pub total_ops: Option<usize>,
 }
 

@@ -184,7 +184,7 @@ impl SharedState {
             own_heap: OwnHeap::default(),
             peers: Peers::new(open.n_pes),
             acks: Acks::new(open.n_pes),
-            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
+            state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,

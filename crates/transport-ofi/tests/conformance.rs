@@ -52,7 +52,7 @@ fn alone(provider: &'static str) -> Open {
         n_pes: 1,
         secret: [0; 32],
         one_machine: true,
-        oversubscribed: true,
+        cpus_per_pe: 0,
         amos: Amos::Software,
         host: Arc::new(requested(provider)),
     }

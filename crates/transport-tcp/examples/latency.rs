@@ -110,7 +110,7 @@ impl Bench {
             n_pes: 2,
             secret: [1; 32],
             one_machine: true,
-            oversubscribed: false,
+            cpus_per_pe: 1,
             amos: Amos::Software,
             host: Arc::new(Quiet),
         };

@@ -120,7 +120,7 @@ impl SharedState {
             buffers: BounceBuffers::default(),
             peers: Peers::new(open.n_pes),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
+            state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             events: Events::new()?,
             unfinished: Unfinished::default(),
         })

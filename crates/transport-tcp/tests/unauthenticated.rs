@@ -67,7 +67,7 @@ fn impostor(address: &[u8]) {
         n_pes: 2,
         secret: [0x42; 32],
         one_machine: true,
-        oversubscribed: false,
+        cpus_per_pe: 1,
         amos: Amos::Software,
         host: Arc::new(Nobody),
     };

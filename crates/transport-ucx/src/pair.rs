@@ -59,7 +59,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
         n_pes: 2,
         secret: [0; 32],
         one_machine: true,
-        oversubscribed: false,
+        cpus_per_pe: 1,
         amos: Amos::Software,
         host: Arc::new(Panics),
     };

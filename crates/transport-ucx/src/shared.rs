@@ -58,7 +58,7 @@ impl SharedState {
             host: Arc::clone(&open.host),
             peers: Peers::new(open.n_pes),
             acks: Arc::clone(service.acks()),
-            state: ProgressState::new(&LIMITS, open.oversubscribed)?,
+            state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             service_efd: service.worker().efd().try_clone_to_owned()?,
             service: Mutex::new(service),

@@ -53,7 +53,7 @@ fn needs_verbs(amos: Amos) {
         n_pes: 1,
         secret: [0; 32],
         one_machine: true,
-        oversubscribed: true,
+        cpus_per_pe: 0,
         amos: Amos::Software,
         host: Arc::new(Asks(VERBS)),
     };

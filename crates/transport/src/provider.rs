@@ -74,8 +74,9 @@ pub struct Open {
     pub secret: [u8; 32],
     /// All PEs run on this machine, so that nothing needs to be reachable from outside.
     pub one_machine: bool,
-    /// PEs outnumber the usable CPUs: waiting must not spin.
-    pub oversubscribed: bool,
+    /// The usable CPUs of each PE: the number of its threads that may spin at once while they wait.
+    /// It is 0 if PEs outnumber the CPUs.
+    pub cpus_per_pe: u32,
     /// Who carries out atomic operations, the same on all PEs. It is the network only if the
     /// provider can leave them to it.
     pub amos: Amos,

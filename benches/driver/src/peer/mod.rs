@@ -13,7 +13,7 @@
 
 mod carrier;
 mod contender;
-mod figures;
+pub(crate) mod figures;
 mod suite;
 mod suites;
 mod table;

@@ -27,7 +27,7 @@ codegen` writes this page from the constants and the comments above them.
 [architecture.md](architecture.md#threads-and-progress) describes who waits for what.
 
 A waiter polls without a pause (it spins), then with a yield after each poll, and then sleeps. When
-PEs outnumber the CPUs, no waiter spins.
+PEs outnumber the CPUs, no waiter spins, and over a network no more threads of a PE than it has CPUs.
 The fields of `LIMITS` are those of `WaitLimits` in `transport/src/kit/backoff.rs`.
 ";
 

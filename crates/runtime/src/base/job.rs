@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) memory: &'static NodeMemory,
     /// The symmetric heap's allocator while the library is initialized.
     pub(crate) allocator: Mutex<Option<Allocator>>,
+    /// The CPUs of each PE of this machine, or 0 if PEs outnumber those that they may use.
+    pub(crate) cpus_per_pe: u32,
     /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
     /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on

@@ -310,7 +310,7 @@ fn prepare(
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
-        oversubscribed: job.oversubscribed,
+        cpus_per_pe: job.cpus_per_pe,
         amos,
         host: Arc::clone(host) as _,
     };

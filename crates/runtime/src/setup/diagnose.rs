@@ -30,7 +30,7 @@ pub fn diagnose(settings: &Settings, providers: &[Provider]) -> Vec<Diagnosed> {
         n_pes: 2,
         secret: [0; 32],
         one_machine: false,
-        oversubscribed: true,
+        cpus_per_pe: 0,
         amos: settings.amos.unwrap_or(Amos::Software),
         host: Arc::new(ProcessHost::default()),
     };

@@ -209,9 +209,10 @@ impl Identified {
         cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
 
-    /// Whether PEs outnumber these CPUs.
-    fn is_oversubscribed(&self, machine: u32, records: &Records<StartupRecord>) -> bool {
-        self.machines.size(machine) as usize > self.usable_cpus(machine, records)
+    /// The share of each of them, or 0 if they outnumber these CPUs.
+    fn cpus_per_pe(&self, machine: u32, records: &Records<StartupRecord>) -> u32 {
+        let share = self.usable_cpus(machine, records) / self.machines.size(machine) as usize;
+        u32::try_from(share).unwrap_or(u32::MAX)
     }
 }
 
@@ -414,9 +415,9 @@ impl Published {
         let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
         let (me, n_pes) = (pe.me, pe.n_pes);
         let world = Members::world(n_pes);
-        let oversubscribed = pe.is_oversubscribed(pe.machine, &records);
+        let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
         let oversubscribed_somewhere =
-            (0..pe.machines.n_nodes()).any(|machine| pe.is_oversubscribed(machine, &records));
+            (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
         let threads_somewhere =
             records.position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE).is_some();
         let facts = ChoiceFacts {
@@ -441,7 +442,8 @@ impl Published {
             nodes: pe.nodes,
             memory,
             allocator: Mutex::new(None),
-            oversubscribed,
+            cpus_per_pe,
+            oversubscribed: cpus_per_pe == 0,
             oversubscribed_somewhere,
             equal_heap_addresses,
             thread_level: pe.thread_level,

@@ -47,7 +47,7 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
         n_pes,
         secret,
         one_machine: true,
-        oversubscribed: true,
+        cpus_per_pe: 0,
         amos: Amos::Software,
         host,
     };

@@ -2,9 +2,9 @@
 //! while other threads poll.
 //!
 //! A waiter first polls almost without a pause, since most waits end within a few microseconds;
-//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs it does not spin,
-//! because the peer may need this CPU to answer. Polls of different networks differ in cost, so
-//! each provider supplies its own [`WaitLimits`].
+//! then it yields after each poll; then it sleeps. When PEs outnumber the CPUs, or other threads of
+//! the PE wait on all of its CPUs, it does not spin, because the peer may need this CPU to answer.
+//! Polls of different networks differ in cost, so each provider supplies its own [`WaitLimits`].
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
-/// The same when PEs outnumber the CPUs, where no waiter spins.
-const YIELDS_OVERSUBSCRIBED: u32 = 20;
+/// The same of a waiter that does not spin, as PEs or waiting threads outnumber the CPUs.
+const YIELDS_CROWDED: u32 = 20;
 
 /// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
@@ -91,11 +91,11 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// A wait that begins.
+    /// A wait that begins, which spins so often unless it is `crowded`: others need the CPU.
     #[inline]
-    pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
-        let (spins, yields) = match oversubscribed {
-            true => (0, YIELDS_OVERSUBSCRIBED),
+    pub fn new(spins: u32, crowded: bool) -> Backoff {
+        let (spins, yields) = match crowded {
+            true => (0, YIELDS_CROWDED),
             false => (spins, YIELDS),
         };
         Backoff { spins, yields, polls: 0, first_sleep: None, report_after: Duration::ZERO }

@@ -17,15 +17,17 @@ use std::time::Duration;
 /// The state of the threads that make progress on a PE's network.
 pub struct ProgressState {
     limits: &'static WaitLimits,
-    oversubscribed: bool,
+    cpus_per_pe: u32,
     /// Wakes the service thread.
     timer: Timer,
     wakeup: Wakeup,
     /// Counts the polls of threads that wait: as long as it grows, the service thread need not
     /// poll.
     polls: AtomicU64,
-    /// The number of threads in waits.
+    /// The number of threads in waits, which may count a thread twice.
     waiters: AtomicU32,
+    /// The number of waits that have begun and not ended.
+    waits: AtomicU32,
     /// The number of threads that sleep until an event of their network.
     sleeping_waiters: AtomicU32,
     /// The service thread should end.
@@ -39,19 +41,19 @@ pub struct ProgressState {
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl ProgressState {
-    /// The state before the service thread starts. `oversubscribed` says whether PEs outnumber
-    /// CPUs.
+    /// The state before the service thread starts. `cpus_per_pe` is 0 if PEs outnumber the CPUs.
     ///
     /// # Errors
     /// If the kernel refuses a timer.
-    pub fn new(limits: &'static WaitLimits, oversubscribed: bool) -> io::Result<ProgressState> {
+    pub fn new(limits: &'static WaitLimits, cpus_per_pe: u32) -> io::Result<ProgressState> {
         Ok(ProgressState {
             limits,
-            oversubscribed,
+            cpus_per_pe,
             timer: Timer::new()?,
             wakeup: Wakeup::default(),
             polls: AtomicU64::new(0),
             waiters: AtomicU32::new(0),
+            waits: AtomicU32::new(0),
             sleeping_waiters: AtomicU32::new(0),
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
@@ -68,7 +70,7 @@ impl ProgressState {
 
     /// Whether PEs outnumber the CPUs.
     pub fn oversubscribed(&self) -> bool {
-        self.oversubscribed
+        self.cpus_per_pe == 0
     }
 
     /// Counts a poll of the calling thread, which waits.
@@ -94,15 +96,18 @@ impl ProgressState {
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait).
+    /// Begins a wait, which ends with [`end_wait`](ProgressState::end_wait). It does not spin
+    /// beside as many others as the PE has CPUs, since who is waited for may need one.
     pub fn begin_wait(&self) -> Backoff {
         self.enter_wait();
-        Backoff::new(self.limits.spins, self.oversubscribed)
+        let others = self.waits.fetch_add(1, Ordering::Relaxed);
+        Backoff::new(self.limits.spins, others >= self.cpus_per_pe)
     }
 
     /// Ends a wait. After a long one, the service thread may be in a longer sleep than usual, which
     /// it began beside a sleeping thread; hands over to it then.
     pub fn end_wait(&self, backoff: &Backoff) {
+        self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
         let longest = WaitLimits::LONGEST;
         if self.limits.longest_sleeping > longest && backoff.since_first_sleep() > longest {
@@ -217,6 +222,7 @@ impl ProgressState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::backoff::Pause;
     use super::*;
 
     static LIMITS: WaitLimits = WaitLimits::for_tests();
@@ -230,8 +236,28 @@ mod tests {
     }
 
     #[test]
+    fn no_more_threads_spin_than_there_are_cpus() {
+        let spins = |state: &ProgressState| {
+            let mut backoff = state.begin_wait();
+            let pause = backoff.pause();
+            (backoff, pause == Pause::Spin)
+        };
+        let state = ProgressState::new(&LIMITS, 2).expect("a timer");
+        // A thread may wait within what counts as waiting.
+        state.enter_wait();
+        let (first, is_first_spinning) = spins(&state);
+        let (_second, is_second_spinning) = spins(&state);
+        let (_third, is_third_spinning) = spins(&state);
+        assert!(is_first_spinning && is_second_spinning && !is_third_spinning);
+        state.end_wait(&first);
+        assert!(!spins(&state).1, "two others wait");
+        let oversubscribed = ProgressState::new(&LIMITS, 0).expect("a timer");
+        assert!(!spins(&oversubscribed).1);
+    }
+
+    #[test]
     fn a_thread_that_hands_over_ends_a_sleep_or_prevents_one() {
-        let state = ProgressState::new(&LIMITS, false).expect("a timer");
+        let state = ProgressState::new(&LIMITS, 1).expect("a timer");
         state.hand_over();
         assert!(!rings(&state, Duration::ZERO), "it has not backed off");
         assert!(!state.wakeup().back_off() && state.wakeup().back_off());
@@ -241,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_flush_sets_the_timer_unless_a_wakeup_is_pending() {
-        let state = ProgressState::new(&LIMITS, false).expect("a timer");
+        let state = ProgressState::new(&LIMITS, 1).expect("a timer");
         state.wakeup().set_pending();
         state.request_flush();
         assert!(!rings(&state, 20 * FLUSH_DELAY));

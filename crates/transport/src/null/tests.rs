@@ -19,7 +19,7 @@ fn reaches_nobody() {
         n_pes: 2,
         secret: [0; 32],
         one_machine: true,
-        oversubscribed: false,
+        cpus_per_pe: 1,
         amos: Amos::Software,
         host: Arc::new(Nobody),
     };

@@ -39,7 +39,7 @@ impl Driver for Network {
 }
 
 fn network() -> (Arc<Network>, ServiceThread<Network>) {
-    let state = ProgressState::new(&LIMITS, false).expect("a timer");
+    let state = ProgressState::new(&LIMITS, 1).expect("a timer");
     let (unfinished, served) = (AtomicU32::new(0), AtomicU32::new(0));
     let network = Arc::new(Network { state, unfinished, served });
     let thread = ServiceThread::start("test", &network).expect("a thread");
@@ -118,7 +118,7 @@ fn next_sleeps(
     limits: &'static WaitLimits,
     prepare: impl FnOnce(&ProgressState),
 ) -> Vec<(Duration, Duration)> {
-    let state = ProgressState::new(limits, false).expect("a timer");
+    let state = ProgressState::new(limits, 1).expect("a timer");
     let (descriptor, _writer) = std::io::pipe().expect("a pipe");
     let busy = Arc::new(Busy { state, descriptor, next: Mutex::default() });
     prepare(&busy.state);

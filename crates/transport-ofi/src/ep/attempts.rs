@@ -13,6 +13,9 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTDOWN,
     fi::FI_EHOSTUNREACH,
 ];
+/// Further codes that mean the same of the first message to a PE.
+const NOT_CONNECTED_AT_FIRST: [i32; 5] =
+    [fi::FI_ECONNRESET, fi::FI_ENOTCONN, fi::FI_ENETDOWN, fi::FI_ENETUNREACH, libc::EPIPE];
 
 /// The attempts to reach PEs that were refused.
 pub(super) struct RefusedAttempts {
@@ -36,9 +39,15 @@ impl RefusedAttempts {
         attempts.refused(now, self.limit)
     }
 
-    /// An attempt at a PE was refused with this code; whether there is to be another one.
+    /// An operation on a PE was refused with this code; whether there is to be another attempt.
     pub(super) fn go_on(&mut self, pe: u32, code: i32) -> bool {
         NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
+    }
+
+    /// The message that connects to a PE has failed with this code; whether there is to be another
+    /// one.
+    pub(super) fn may_connect(&mut self, pe: u32, code: i32) -> bool {
+        means_not_connected(code) && self.refused(pe, Instant::now())
     }
 
     /// Whether the next attempt at a PE has to wait.
@@ -48,9 +57,14 @@ impl RefusedAttempts {
 
     /// How many attempts at a PE were refused with this code, and for how long.
     pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
-        let attempts = self.by_pe.get(&pe).filter(|_| NOT_CONNECTED.contains(&-code));
+        let attempts = self.by_pe.get(&pe).filter(|_| means_not_connected(code));
         attempts.map(|attempts| (attempts.n(), attempts.elapsed()))
     }
+}
+
+/// Whether the first message to a PE that fails with this code shows that there is no connection.
+fn means_not_connected(code: i32) -> bool {
+    NOT_CONNECTED.contains(&-code) || NOT_CONNECTED_AT_FIRST.contains(&-code)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ impl FiEndpoint {
             return Err(-fi::FI_EMSGSIZE);
         }
         let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.not_now(pe, to) };
         let cell = self.staging.cell(op);
         // SAFETY: memory of this ep's own, which no operation uses, with room for the longest
         // message.

@@ -23,7 +23,7 @@ use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;
-use connect::{CONNECTED, Connecting};
+use connect::{AGAIN, Connecting, report};
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
@@ -90,9 +90,8 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// Per PE, how many more operations may begin: none before it is connected, and then
-    /// `CONNECTED` less those in flight.
-    room: Vec<i32>,
+    /// Per PE, operations in flight; negative while this ep is not connected to it.
+    pending: Vec<i32>,
     connecting: Connecting,
     /// Receives that wait for a message.
     receiving: usize,
@@ -133,27 +132,28 @@ impl FiEndpoint {
 
     /// Operations in flight towards a PE, what connects to it not counted.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
-        match self.room[pe as usize] {
-            0 => 0,
-            room => CONNECTED.abs_diff(room),
-        }
+        self.pending[pe as usize].max(0).unsigned_abs()
     }
 
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
         self.contexts.cell(op).base.cast()
     }
 
-    /// Begins an operation towards a PE: its cell, if there is a free one and the PE is connected.
-    /// It counts as in flight from now on, so that little is left to do when libfabric has taken
-    /// it.
+    /// Begins an operation towards a PE: its cell, if there is a free one and the PE is connected;
+    /// otherwise [`not_now`](Self::not_now) is next. It counts as in flight from now on, so that
+    /// little is left to do when libfabric has taken it.
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
-        let op = self.free.pop()?;
-        let room = &mut self.room[pe as usize];
-        *room -= 1;
-        if *room < 0 && !self.begin_first(pe, op) {
+        let left = self.free.len().wrapping_sub(1);
+        let op = *self.free.get(left)?;
+        let pending = &mut self.pending[pe as usize];
+        *pending += 1;
+        if *pending < 0 {
+            // `not_now` follows, which corrects the number.
             return None;
         }
+        // SAFETY: fewer than there are.
+        unsafe { self.free.set_len(left) };
         // What a free cell had is over: there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
         Some(op)
@@ -163,7 +163,7 @@ impl FiEndpoint {
     #[inline(always)]
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
-        self.room[*pe as usize] += 1;
+        self.pending[*pe as usize] -= 1;
         self.free.push(op);
         std::mem::replace(use_, BufferUse::None)
     }
@@ -181,8 +181,7 @@ impl FiEndpoint {
         self.end(op);
         refused(code).or_else(|code| match self.attempts.go_on(pe, code) {
             true => {
-                let why = self.strerror(code);
-                rushmem_log::debug!(peer = pe, "{why}: connects once more");
+                report(pe, &self.strerror(code), AGAIN);
                 Ok(Post::Later)
             }
             false => Err(code),

@@ -4,51 +4,47 @@
 #![allow(unsafe_code)]
 
 use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
-use crate::turns::{MOST_AT_ONCE, Turn, Turns};
+use crate::turns::{MOST_AT_ONCE, Turn};
 use libfabric_sys as fi;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// Operations that may begin towards a PE to which the ep is connected: more than it has cells.
-pub(super) const CONNECTED: i32 = i32::MAX;
+/// Stands for the operations in flight towards a PE to which the ep is not connected: a number that
+/// stays negative with one more and with one less.
+const UNCONNECTED: i32 = i32::MIN / 2;
 
-/// How far a connection is that is not made yet.
-enum ConnectState {
-    /// As many as may be are being made.
-    Waits,
-    /// The provider makes it, and takes no message before.
-    Begun(Turn),
-    /// The message is in flight.
-    Sent(Turn),
+/// The operations in flight of an ep in which there are none yet.
+pub(super) fn none_pending(n_pes: usize, connects: bool) -> Vec<i32> {
+    vec![if connects { UNCONNECTED } else { 0 }; n_pes]
 }
 
-/// The connections that an ep has not made yet, by PE.
+/// What is done after an attempt to reach a PE has failed, if there is time.
+pub(super) const AGAIN: &str = "connects once more";
+
+/// A connection that is being made.
+struct BegunConnection {
+    pe: u32,
+    turn: Turn,
+    /// The message is in flight. Before, the provider takes none.
+    is_sent: bool,
+}
+
+/// The connections that an ep is making: no more than there are turns.
 #[derive(Default)]
-pub(super) struct Connecting(BTreeMap<u32, ConnectState>);
+pub(super) struct Connecting {
+    begun: Vec<BegunConnection>,
+    /// A PE waits for a turn, and this was reported.
+    waits: bool,
+}
 
 impl Connecting {
     /// Whether the message that connects to a PE is in flight.
     fn is_sent(&self, pe: u32) -> bool {
-        matches!(self.0.get(&pe), Some(ConnectState::Sent(_)))
+        self.begun.iter().any(|one| one.pe == pe && one.is_sent)
     }
 
-    /// The turn to connect to a PE, which is taken if it is free; otherwise the PE waits for it.
-    fn turn(&mut self, pe: u32, turns: &Arc<Turns>) -> Option<Turn> {
-        let state = self.0.remove(&pe);
-        if let Some(ConnectState::Begun(turn)) = state {
-            return Some(turn);
-        }
-        let taken = turns.take();
-        if taken.is_none() {
-            self.0.insert(pe, ConnectState::Waits);
-            if state.is_none() {
-                rushmem_log::debug!(
-                    peer = pe,
-                    "waits to connect to it: {MOST_AT_ONCE} connections are being made"
-                );
-            }
-        }
-        taken
+    /// Takes the turn of the connection to a PE.
+    fn take(&mut self, pe: u32) -> Option<Turn> {
+        let place = self.begun.iter().position(|one| one.pe == pe)?;
+        Some(self.begun.swap_remove(place).turn)
     }
 }
 
@@ -60,20 +56,7 @@ impl FiEndpoint {
 
     /// Whether this ep is connected to a PE, or needs no connection.
     pub(crate) fn is_connected(&self, pe: u32) -> bool {
-        self.room[pe as usize] != 0 || !self.fabric.facts.connects
-    }
-
-    /// Begins the first operation towards a PE in the cell `op`; whether it may begin. If it needs
-    /// a connection, the cell is free again.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn begin_first(&mut self, pe: u32, op: u32) -> bool {
-        let connects = self.fabric.facts.connects;
-        self.room[pe as usize] = if connects { 0 } else { CONNECTED - 1 };
-        if connects {
-            self.free.push(op);
-        }
-        !connects
+        self.pending[pe as usize] >= 0
     }
 
     /// Nothing could begin towards a PE with this address: connects to it, unless a free cell is
@@ -81,7 +64,11 @@ impl FiEndpoint {
     #[cold]
     #[inline(never)]
     pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<Post, i32> {
-        if !self.is_connected(pe) && !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
+        if self.is_connected(pe) {
+            return Ok(Post::Later);
+        }
+        self.pending[pe as usize] = UNCONNECTED;
+        if !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
             self.connect(pe, at)?;
         }
         Ok(Post::Later)
@@ -90,7 +77,15 @@ impl FiEndpoint {
     /// Sends the message that connects, if it is its turn.
     fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
-        let Some(turn) = self.connecting.turn(pe, &self.fabric.turns) else { return Ok(()) };
+        let known = self.connecting.take(pe);
+        let Some(turn) = known.or_else(|| self.fabric.turns.take()) else {
+            if !std::mem::replace(&mut self.connecting.waits, true) {
+                let why = format!("{MOST_AT_ONCE} connections are being made");
+                report(pe, &why, "waits to connect to it");
+            }
+            return Ok(());
+        };
+        self.connecting.waits = false;
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let nothing = self.staging.cell(op).base.cast();
@@ -100,11 +95,11 @@ impl FiEndpoint {
             0 => {
                 self.free.pop();
                 self.ops[op as usize] = Op { pe, use_: BufferUse::Connect };
-                self.connecting.0.insert(pe, ConnectState::Sent(turn));
+                self.connecting.begun.push(BegunConnection { pe, turn, is_sent: true });
                 Ok(())
             }
             code if code == -fi::FI_EAGAIN => {
-                self.connecting.0.insert(pe, ConnectState::Begun(turn));
+                self.connecting.begun.push(BegunConnection { pe, turn, is_sent: false });
                 Ok(())
             }
             code if self.connects_again(pe, code, &self.strerror(code)) => Ok(()),
@@ -116,10 +111,11 @@ impl FiEndpoint {
     #[cold]
     pub(super) fn connected(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;
-        self.room[pe as usize] = CONNECTED;
-        if let Some(ConnectState::Sent(turn)) = self.connecting.0.remove(&pe) {
-            let connections = turn.made();
-            rushmem_log::debug!(peer = pe, connections, "connected to it");
+        self.pending[pe as usize] = 0;
+        self.attempts.reached(pe);
+        if let Some(turn) = self.connecting.take(pe) {
+            let which = format!("connection {} of this PE", turn.made());
+            report(pe, &which, "connected to it");
         }
     }
 
@@ -135,8 +131,8 @@ impl FiEndpoint {
     ) -> Result<(), EpFailure> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        self.room[pe as usize] = 0;
-        self.connecting.0.remove(&pe);
+        self.pending[pe as usize] = UNCONNECTED;
+        self.connecting.take(pe);
         match self.connects_again(pe, code, &why) {
             true => Ok(()),
             false => Err(EpFailure { pe: Some(pe), why: self.after_attempts(pe, code, why) }),
@@ -147,8 +143,13 @@ impl FiEndpoint {
     fn connects_again(&mut self, pe: u32, code: i32, why: &str) -> bool {
         let again = self.attempts.may_connect(pe, code);
         if again {
-            rushmem_log::debug!(peer = pe, "{why}: connects once more");
+            report(pe, why, AGAIN);
         }
         again
     }
+}
+
+/// Reports what becomes of a connection to a PE, and why.
+pub(super) fn report(pe: u32, why: &str, what: &str) {
+    rushmem_log::debug!(peer = pe, "{why}: {what}");
 }

@@ -3,8 +3,9 @@
 //! process may have a limited number of connections, and may set up only a few of them at once.
 
 use crate::completions::{CompletedOp, Completions};
-use crate::domain::Domain;
+use crate::profile::Profile;
 use libfabric_sys as fi;
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
 /// Posts that fail with `FI_EAGAIN` while a connection is being set up.
@@ -28,6 +29,8 @@ pub(crate) enum Passage {
     Fails(isize),
     /// The post is accepted, and fails later since there is no connection.
     FailsLater,
+    /// The post breaks a rule: this number of connections would be set up.
+    Exceeds(usize),
 }
 
 /// The connections of an endpoint.
@@ -41,9 +44,13 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// What becomes of a post to a peer.
-    pub(crate) fn pass(&mut self, domain: &Domain, peer: usize) -> Passage {
+    pub(crate) fn pass(
+        &mut self,
+        profile: &Profile,
+        counts: &Mutex<ConnectionCounts>,
+        peer: usize,
+    ) -> Passage {
         const AGAIN: Passage = Passage::Fails(-(fi::FI_EAGAIN as isize));
-        let profile = domain.profile;
         if profile.max_connections == 0 {
             return Passage::Open;
         }
@@ -51,11 +58,11 @@ impl Connections {
             let Some(less) = delay.checked_sub(1) else { return Passage::Open };
             *delay = less;
             if less == 0 {
-                domain.connections.lock().begun -= 1;
+                counts.lock().begun -= 1;
             }
             return AGAIN;
         }
-        let mut counts = domain.connections.lock();
+        let mut counts = counts.lock();
         let turn = counts.attempts % profile.connection_attempts;
         let is_later = turn == 0;
         counts.attempts += 1;
@@ -64,10 +71,8 @@ impl Connections {
             return Passage::Fails(-(fi::FI_ECONNREFUSED as isize));
         }
         counts.begun += 1;
-        let (begun, most) = (counts.begun, profile.max_begun_connections);
-        if begun > most {
-            drop(counts);
-            domain.violation("connections", format!("{begun} are being set up, not {most}"));
+        if counts.begun > profile.max_begun_connections {
+            return Passage::Exceeds(counts.begun);
         }
         if is_later {
             return Passage::FailsLater;
@@ -83,16 +88,20 @@ impl Connections {
     }
 
     /// Reports operations whose connections are refused.
-    pub(crate) fn progress(&mut self, domain: &Domain, completions: &mut Completions) {
+    pub(crate) fn progress(
+        &mut self,
+        counts: &Mutex<ConnectionCounts>,
+        completions: &mut Completions,
+    ) {
         for operation in self.refused.drain(..) {
-            domain.connections.lock().begun -= 1;
+            counts.lock().begun -= 1;
             completions.fail(operation, fi::FI_ECONNREFUSED);
         }
     }
 
     /// Closes them.
-    pub(crate) fn close(&mut self, domain: &Domain) {
-        let mut counts = domain.connections.lock();
+    pub(crate) fn close(&mut self, counts: &Mutex<ConnectionCounts>) {
+        let mut counts = counts.lock();
         counts.open -= self.delays.len();
         let delayed = self.delays.values().filter(|delay| **delay > 0).count();
         counts.begun -= delayed + self.refused.len();

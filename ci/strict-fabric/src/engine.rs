@@ -133,13 +133,18 @@ impl Engine {
             return self.queue_full();
         }
         let peer = self.av.index(request.to);
-        match self.connections.pass(&self.domain, peer) {
+        match self.connections.pass(self.profile, &self.domain.connections, peer) {
             Passage::Open => {}
             Passage::Fails(code) => return code,
             Passage::FailsLater => {
                 let refused = self.operation_of(request, peer, completes).completion();
                 self.connections.fail_later(refused);
                 return 0;
+            }
+            Passage::Exceeds(begun) => {
+                let most = self.profile.max_begun_connections;
+                self.domain
+                    .violation("connections", format!("{begun} are being set up, not {most}"));
             }
         }
         if !self.profile.immediate {
@@ -325,7 +330,7 @@ impl Engine {
     /// Makes progress.
     #[inline]
     pub(crate) fn progress(&mut self, completions: &mut Completions) {
-        self.connections.progress(&self.domain, completions);
+        self.connections.progress(&self.domain.connections, completions);
         if !self.pending.is_empty() {
             for _ in 0..self.random_count(CHOICE) {
                 self.start_one(completions);
@@ -568,7 +573,7 @@ impl Engine {
 
     /// Closes the endpoint. Operations that have completed early still reach their targets.
     pub(crate) fn close(&mut self, completions: &mut Completions) {
-        self.connections.close(&self.domain);
+        self.connections.close(&self.domain.connections);
         for receive in &mut self.receives {
             receive.reuse.release(&self.domain, &mut self.contexts);
         }

@@ -64,8 +64,8 @@ pub(crate) struct Profile {
     pub(crate) max_connections: usize,
     /// How many of them may be being set up.
     pub(crate) max_begun_connections: usize,
-    /// Of so many attempts to connect, the first is refused in the completion queue, and one in the
-    /// middle at once.
+    /// Of this number of attempts to connect, the first is refused in the completion queue, and one
+    /// in the middle at once.
     pub(crate) connection_attempts: usize,
 }
 

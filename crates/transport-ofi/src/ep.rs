@@ -3,15 +3,16 @@
 //! Every operation has a cell: a context that the provider may use until it completes, and memory
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
-//! The parts: `open` opens and closes it, `connect` connects it to PEs, `rma`, with its `arguments`,
-//! `message` and `atomic` start operations towards a `remote`, `attempts` counts those that were
-//! refused, `poll` takes completions.
+//! The parts: `open` opens and closes it, `connect` makes connections, which `connecting` lists, to
+//! PEs, `rma`, with its `arguments`, `message` and `atomic` start operations towards a `remote`,
+//! `attempts` counts those that were refused, `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
 mod atomic;
 mod attempts;
 mod connect;
+mod connecting;
 mod message;
 mod open;
 mod poll;
@@ -23,7 +24,7 @@ use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;
-use connect::{AGAIN, Connecting, report};
+use connecting::{AGAIN, Connecting, report};
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};

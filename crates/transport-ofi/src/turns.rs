@@ -15,25 +15,25 @@ pub(crate) struct Turns {
 }
 
 /// The permission to make one connection, until it is dropped.
-pub(crate) struct Turn(Arc<Turns>);
+pub(crate) struct TakenTurn(Arc<Turns>);
 
 impl Turns {
     /// A turn, unless all are taken.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Turn> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<TakenTurn> {
         let one_more = |taken| (taken < MOST_AT_ONCE).then_some(taken + 1);
         let order = Ordering::Relaxed;
-        self.taken.fetch_update(order, order, one_more).ok().map(|_| Turn(Arc::clone(self)))
+        self.taken.fetch_update(order, order, one_more).ok().map(|_| TakenTurn(Arc::clone(self)))
     }
 }
 
-impl Turn {
+impl TakenTurn {
     /// The connection was made; how many this PE has made by now.
     pub(crate) fn made(self) -> u32 {
         self.0.made.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-impl Drop for Turn {
+impl Drop for TakenTurn {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::Relaxed);
     }
@@ -46,10 +46,10 @@ mod tests {
     #[test]
     fn a_turn_is_free_again_once_a_connection_is_made_or_refused() {
         let turns = Arc::new(Turns::default());
-        let mut taken: Vec<Turn> = (0..MOST_AT_ONCE).filter_map(|_| turns.take()).collect();
+        let mut taken: Vec<TakenTurn> = (0..MOST_AT_ONCE).filter_map(|_| turns.take()).collect();
         assert_eq!(taken.len(), MOST_AT_ONCE as usize);
         assert!(turns.take().is_none());
-        assert_eq!(taken.pop().map(Turn::made), Some(1));
+        assert_eq!(taken.pop().map(TakenTurn::made), Some(1));
         drop(taken.pop());
         let again = [turns.take(), turns.take()];
         assert!(again.iter().all(Option::is_some) && turns.take().is_none());

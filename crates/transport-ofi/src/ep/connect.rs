@@ -3,50 +3,10 @@
 //! fails with a connection that was not made is this message alone, which can be sent again.
 #![allow(unsafe_code)]
 
+use super::connecting::{AGAIN, BegunConnection, UNCONNECTED, report};
 use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
-use crate::turns::{MOST_AT_ONCE, Turn};
+use crate::turns::MOST_AT_ONCE;
 use libfabric_sys as fi;
-
-/// Stands for the operations in flight towards a PE to which the ep is not connected: a number that
-/// stays negative with one more and with one less.
-const UNCONNECTED: i32 = i32::MIN / 2;
-
-/// The operations in flight of an ep in which there are none yet.
-pub(super) fn none_pending(n_pes: usize, connects: bool) -> Vec<i32> {
-    vec![if connects { UNCONNECTED } else { 0 }; n_pes]
-}
-
-/// What is done after an attempt to reach a PE has failed, if there is time.
-pub(super) const AGAIN: &str = "connects once more";
-
-/// A connection that is being made.
-struct BegunConnection {
-    pe: u32,
-    turn: Turn,
-    /// The message is in flight. Before, the provider takes none.
-    is_sent: bool,
-}
-
-/// The connections that an ep is making: no more than there are turns.
-#[derive(Default)]
-pub(super) struct Connecting {
-    begun: Vec<BegunConnection>,
-    /// A PE waits for a turn, and this was reported.
-    waits: bool,
-}
-
-impl Connecting {
-    /// Whether the message that connects to a PE is in flight.
-    fn is_sent(&self, pe: u32) -> bool {
-        self.begun.iter().any(|one| one.pe == pe && one.is_sent)
-    }
-
-    /// Takes the turn of the connection to a PE.
-    fn take(&mut self, pe: u32) -> Option<Turn> {
-        let place = self.begun.iter().position(|one| one.pe == pe)?;
-        Some(self.begun.swap_remove(place).turn)
-    }
-}
 
 impl FiEndpoint {
     /// Whether an operation may begin towards a PE now.
@@ -79,13 +39,12 @@ impl FiEndpoint {
         let Some(&op) = self.free.last() else { return Ok(()) };
         let known = self.connecting.take(pe);
         let Some(turn) = known.or_else(|| self.fabric.turns.take()) else {
-            if !std::mem::replace(&mut self.connecting.waits, true) {
+            if self.connecting.begins_to_wait() {
                 let why = format!("{MOST_AT_ONCE} connections are being made");
                 report(pe, &why, "waits to connect to it");
             }
             return Ok(());
         };
-        self.connecting.waits = false;
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let nothing = self.staging.cell(op).base.cast();
@@ -95,11 +54,11 @@ impl FiEndpoint {
             0 => {
                 self.free.pop();
                 self.ops[op as usize] = Op { pe, use_: BufferUse::Connect };
-                self.connecting.begun.push(BegunConnection { pe, turn, is_sent: true });
+                self.connecting.begin(BegunConnection { pe, turn, is_sent: true });
                 Ok(())
             }
             code if code == -fi::FI_EAGAIN => {
-                self.connecting.begun.push(BegunConnection { pe, turn, is_sent: false });
+                self.connecting.begin(BegunConnection { pe, turn, is_sent: false });
                 Ok(())
             }
             code if self.connects_again(pe, code, &self.strerror(code)) => Ok(()),
@@ -147,9 +106,4 @@ impl FiEndpoint {
         }
         again
     }
-}
-
-/// Reports what becomes of a connection to a PE, and why.
-pub(super) fn report(pe: u32, why: &str, what: &str) {
-    rushmem_log::debug!(peer = pe, "{why}: {what}");
 }

@@ -6,7 +6,7 @@
 
 use super::arguments::WriteArguments;
 use super::attempts::RefusedAttempts;
-use super::connect::{Connecting, none_pending};
+use super::connecting::{Connecting, none_pending};
 use super::poll::ENTRIES;
 use super::{BufferUse, FiEndpoint, Op};
 use crate::block::CellBlock;

@@ -2,8 +2,8 @@
 //! helps.
 //!
 //! `host` and `gids` look at the machine, `transports` at the providers and `connections` at jobs
-//! that would make many, all as lists of `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`, and shows
-//! their `outcome`; they compare transports with a `socket`.
+//! that would make many, all as lists of `finding`s; `machine` has all of them. `job` runs short
+//! jobs, whose program is `pe`, and shows their `outcome`; they compare transports with a `socket`.
 
 mod connections;
 mod finding;

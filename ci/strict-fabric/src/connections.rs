@@ -1,59 +1,111 @@
-//! Connections of an endpoint, in profiles that need them: each takes a while to be set up, every
-//! tenth is refused, and a process may have a limited number of them.
+//! Connections of an endpoint, in profiles that need them: each takes a while to be set up, and two
+//! of some attempts are refused, the first in the completion queue and another one at once. A
+//! process may have a limited number of connections, and may set up only a few of them at once.
 
+use crate::completions::{CompletedOp, Completions};
+use crate::profile::Profile;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 
 /// Posts that fail with `FI_EAGAIN` while a connection is being set up.
 const DELAY: u32 = 20;
-const REFUSED_ONE_IN: usize = 10;
 
 /// The connections of a process.
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
     attempts: usize,
     open: usize,
+    /// Those that are being set up.
+    begun: usize,
 }
 
-/// The connections of an endpoint, by peer: how many posts are to fail yet.
+/// What becomes of a post to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// There is a connection.
+    Open,
+    /// The post fails with this result.
+    Fails(isize),
+    /// The post is accepted, and fails later since there is no connection.
+    FailsLater,
+    /// The post breaks a rule: this number of connections would be set up.
+    Exceeds(usize),
+}
+
+/// The connections of an endpoint.
 #[derive(Default)]
-pub(crate) struct Connections(HashMap<usize, u32>);
+pub(crate) struct Connections {
+    /// By peer: how many posts are to fail yet.
+    delays: HashMap<usize, u32>,
+    /// Operations whose connections are refused.
+    refused: VecDeque<CompletedOp>,
+}
 
 impl Connections {
-    /// The result of a post to a peer before its connection is set up, in a process that may have
-    /// `most` connections.
-    pub(crate) fn refusal(
+    /// What becomes of a post to a peer.
+    pub(crate) fn pass(
         &mut self,
-        (counts, most): (&Mutex<ConnectionCounts>, usize),
+        profile: &Profile,
+        counts: &Mutex<ConnectionCounts>,
         peer: usize,
-    ) -> Option<isize> {
-        if most == 0 {
-            return None;
+    ) -> Passage {
+        const AGAIN: Passage = Passage::Fails(-(fi::FI_EAGAIN as isize));
+        if profile.max_connections == 0 {
+            return Passage::Open;
         }
-        let again = Some(-(fi::FI_EAGAIN as isize));
-        match self.0.entry(peer) {
-            Entry::Occupied(mut delay) => {
-                *delay.get_mut() = delay.get().checked_sub(1)?;
-                again
+        if let Some(delay) = self.delays.get_mut(&peer) {
+            let Some(less) = delay.checked_sub(1) else { return Passage::Open };
+            *delay = less;
+            if less == 0 {
+                counts.lock().begun -= 1;
             }
-            Entry::Vacant(delay) => {
-                let mut counts = counts.lock();
-                counts.attempts += 1;
-                if counts.attempts.is_multiple_of(REFUSED_ONE_IN) || counts.open == most {
-                    return Some(-(fi::FI_ECONNREFUSED as isize));
-                }
-                counts.open += 1;
-                delay.insert(DELAY);
-                again
-            }
+            return AGAIN;
+        }
+        let mut counts = counts.lock();
+        let turn = counts.attempts % profile.connection_attempts;
+        let is_later = turn == 0;
+        counts.attempts += 1;
+        let is_full = counts.open == profile.max_connections;
+        if !is_later && (turn == profile.connection_attempts / 2 || is_full) {
+            return Passage::Fails(-(fi::FI_ECONNREFUSED as isize));
+        }
+        counts.begun += 1;
+        if counts.begun > profile.max_begun_connections {
+            return Passage::Exceeds(counts.begun);
+        }
+        if is_later {
+            return Passage::FailsLater;
+        }
+        counts.open += 1;
+        self.delays.insert(peer, DELAY);
+        AGAIN
+    }
+
+    /// An operation was accepted that fails later.
+    pub(crate) fn fail_later(&mut self, operation: CompletedOp) {
+        self.refused.push_back(operation);
+    }
+
+    /// Reports operations whose connections are refused.
+    pub(crate) fn progress(
+        &mut self,
+        counts: &Mutex<ConnectionCounts>,
+        completions: &mut Completions,
+    ) {
+        for operation in self.refused.drain(..) {
+            counts.lock().begun -= 1;
+            completions.fail(operation, fi::FI_ECONNREFUSED);
         }
     }
 
     /// Closes them.
     pub(crate) fn close(&mut self, counts: &Mutex<ConnectionCounts>) {
-        counts.lock().open -= self.0.len();
-        self.0.clear();
+        let mut counts = counts.lock();
+        counts.open -= self.delays.len();
+        let delayed = self.delays.values().filter(|delay| **delay > 0).count();
+        counts.begun -= delayed + self.refused.len();
+        self.delays.clear();
+        self.refused.clear();
     }
 }

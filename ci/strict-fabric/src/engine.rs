@@ -9,7 +9,7 @@
 use crate::address_vector::AddressVector;
 use crate::atomic::AtomicOp;
 use crate::completions::{CompletedOp, Completions};
-use crate::connections::Connections;
+use crate::connections::{Connections, Passage};
 use crate::domain::Domain;
 use crate::info::OP_FLAGS;
 use crate::memory::{self, is_running, store};
@@ -133,9 +133,19 @@ impl Engine {
             return self.queue_full();
         }
         let peer = self.av.index(request.to);
-        let limit = (&self.domain.connections, self.profile.max_connections);
-        if let Some(refused) = self.connections.refusal(limit, peer) {
-            return refused;
+        match self.connections.pass(self.profile, &self.domain.connections, peer) {
+            Passage::Open => {}
+            Passage::Fails(code) => return code,
+            Passage::FailsLater => {
+                let refused = self.operation_of(request, peer, completes).completion();
+                self.connections.fail_later(refused);
+                return 0;
+            }
+            Passage::Exceeds(begun) => {
+                let most = self.profile.max_begun_connections;
+                self.domain
+                    .violation("connections", format!("{begun} are being set up, not {most}"));
+            }
         }
         if !self.profile.immediate {
             return self.post_deferred(request, peer, completes);
@@ -320,6 +330,7 @@ impl Engine {
     /// Makes progress.
     #[inline]
     pub(crate) fn progress(&mut self, completions: &mut Completions) {
+        self.connections.progress(&self.domain.connections, completions);
         if !self.pending.is_empty() {
             for _ in 0..self.random_count(CHOICE) {
                 self.start_one(completions);

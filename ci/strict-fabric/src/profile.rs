@@ -60,8 +60,13 @@ pub(crate) struct Profile {
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
     /// How many connections a process may have; 0 if endpoints need none. One takes a while to be
-    /// set up, and every tenth is refused.
+    /// set up.
     pub(crate) max_connections: usize,
+    /// How many of them may be being set up.
+    pub(crate) max_begun_connections: usize,
+    /// Of this number of attempts to connect, the first is refused in the completion queue, and one
+    /// in the middle at once.
+    pub(crate) connection_attempts: usize,
 }
 
 /// What the others have unless they say otherwise.
@@ -88,6 +93,8 @@ const COPY: Profile = Profile {
     max_regions: REGIONS,
     max_region_bytes: usize::MAX,
     max_connections: 0,
+    max_begun_connections: 0,
+    connection_attempts: 1,
 };
 
 /// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
@@ -230,14 +237,31 @@ const SMALL_REGIONS: Profile = Profile { name: c"small-regions", max_region_byte
 const FEW_CONNECTIONS: Profile = Profile {
     name: c"few-connections",
     max_connections: 256,
+    max_begun_connections: 4,
+    connection_attempts: 10,
     address_format: fi::FI_FORMAT_UNSPEC,
     protocol: fi::FI_PROTO_RXM,
     ..PSM3
 };
 
+/// The same, where each attempt to connect is refused.
+const NO_CONNECTIONS: Profile =
+    Profile { name: c"no-connections", connection_attempts: 1, ..FEW_CONNECTIONS };
+
 /// All profiles, in the order in which libfabric offers them.
-pub(crate) const ALL: &[Profile] =
-    &[FEW_CONNECTIONS, COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW, FEW_REGIONS, SMALL_REGIONS];
+pub(crate) const ALL: &[Profile] = &[
+    FEW_CONNECTIONS,
+    COPY,
+    CXI,
+    EFA,
+    OPX,
+    PSM3,
+    MRAIL,
+    FEW,
+    FEW_REGIONS,
+    SMALL_REGIONS,
+    NO_CONNECTIONS,
+];
 
 impl Profile {
     /// Whether this flag of `mr_mode` is set.

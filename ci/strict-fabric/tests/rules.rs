@@ -103,6 +103,8 @@ const CASES: &[Case] = &[
     ("overruns_the_queue", "opx", overruns_the_queue, "FI_RM_DISABLED"),
     ("inserts_no_name", "cxi", inserts_no_name, "fi_av_insert"),
     ("addresses_nobody", "cxi", addresses_nobody, "fi_addr_t"),
+    ("connects_as_often_as_it_may", "few-connections", connects_as_often_as_it_may, ""),
+    ("connects_once_too_often", "few-connections", connects_once_too_often, "connections: 5 are"),
 ];
 
 /// Runs a case in a process, and checks its end.
@@ -219,13 +221,38 @@ impl Side {
         ok(unsafe { fi::fi_bind(endpoint, self.table.cast(), 0) });
         // SAFETY: an endpoint that is bound.
         ok(unsafe { fi::fi_enable(endpoint) });
+        self.insert();
+        self
+    }
+
+    /// Inserts its address, as that of one more peer.
+    fn insert(&mut self) {
         let (mut name, mut nbytes) = ([0u64; 64], 512);
         // SAFETY: an open endpoint, and room for `nbytes` bytes.
         ok(unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) });
         // SAFETY: an open table and a name.
         let n = unsafe { fi::fi_av_insert(self.table, name.as_ptr().cast(), &mut self.to) };
         assert_eq!(n, 1);
-        self
+    }
+
+    /// Posts an empty message with the context of this number; returns libfabric's result.
+    fn send_nothing(&mut self, number: usize) -> isize {
+        let (from, context) = (self.source.as_ptr().cast(), self.context(number));
+        // SAFETY: an open endpoint, and memory that lives as long as the process.
+        unsafe { fi::fi_send(self.endpoint, from, 0, null_mut(), self.to, context) }
+    }
+
+    /// Reads an error from the queue.
+    fn error(&mut self) -> i32 {
+        let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+        // SAFETY: an open queue and room for an entry.
+        let n = unsafe { fi::fi_cq_read(self.queue, (&raw mut entry).cast(), 1) };
+        assert_eq!(n, -(fi::FI_EAVAIL as isize));
+        // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
+        let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
+        // SAFETY: an open queue.
+        assert_eq!(unsafe { fi::fi_cq_readerr(self.queue, &mut entry) }, 1);
+        entry.err
     }
 
     fn requires(&self, mode: u64) -> bool {
@@ -543,4 +570,40 @@ fn addresses_nobody(side: &mut Side) {
     side.to += 1;
     side.write(8, null_mut(), (0, key), context);
     side.wait();
+}
+
+/// Begins connections to peers, of which the first is refused in the queue and the sixth at once.
+fn connects(side: &mut Side, n: usize) -> Vec<(fi::fi_addr_t, isize)> {
+    side.enable();
+    let first = side.to;
+    let peers = (0..n).map(|i| {
+        if i > 0 {
+            side.insert();
+        }
+        (side.to, side.send_nothing(i))
+    });
+    let peers: Vec<_> = peers.collect();
+    assert_eq!(peers[0], (first, 0), "a refusal that comes later");
+    peers
+}
+
+fn connects_as_often_as_it_may(side: &mut Side) {
+    let again = -(fi::FI_EAGAIN as isize);
+    let peers = connects(side, 4);
+    assert!(peers[1..].iter().all(|(_, code)| *code == again));
+    assert_eq!(side.error(), fi::FI_ECONNREFUSED);
+    for (place, (peer, _)) in (4..).zip(&peers[1..]) {
+        side.to = *peer;
+        // The rest of the time that its connection takes.
+        assert!((0..20).all(|_| side.send_nothing(place) == again));
+    }
+    // As many are begun again, one of them is refused at once.
+    for expected in [again, -(fi::FI_ECONNREFUSED as isize), again, again, again] {
+        side.insert();
+        assert_eq!(side.send_nothing(8), expected);
+    }
+}
+
+fn connects_once_too_often(side: &mut Side) {
+    connects(side, 5);
 }

@@ -9,6 +9,7 @@ use crate::settings::DOMAIN;
 use crate::wish::Wish;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_transport::MANY_PAIRS;
 
 /// A list of libfabric's.
 pub(crate) struct InfoList {
@@ -90,11 +91,6 @@ pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
     let short = || (facts.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
     quirks::of(&facts.provider, wish.amos).or_else(short)
 }
-
-/// Where a node would connect more pairs of PEs, providers without connections go first: over a
-/// cloud's RoCE of 200 Gbit/s, jobs of 8,192 connections per node took seconds to start and mostly
-/// failed, while those of a provider without connections worked with 192 PEs per node.
-const MANY_PAIRS: u64 = 4096;
 
 /// Whether a node would connect too many pairs of PEs.
 pub(crate) fn avoids_connections(wish: &Wish) -> bool {

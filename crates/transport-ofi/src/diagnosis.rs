@@ -36,10 +36,12 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
             few @ 1.. if facts.heap_in_blocks() => format!(", at most {few} registrations"),
             _ => String::new(),
         };
+        let is_for_many_pairs = facts.scales();
         found.push(match transport::opened(with, &Tuning::default(), list, facts) {
             Ok(opened) => {
                 opened.close();
-                Diagnosis::new(name, Verdict::Usable, format!("{peers}{registrations}; {domain}"))
+                let reason = format!("{peers}{registrations}; {domain}");
+                Diagnosis { is_for_many_pairs, ..Diagnosis::new(name, Verdict::Usable, reason) }
             }
             Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
                 .remedy(fabric::LOG),

@@ -3,14 +3,16 @@
 //! Every operation has a cell: a context that the provider may use until it completes, and memory
 //! for short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
-//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start
-//! operations towards a `remote`, `attempts` counts those that were refused, `poll` takes
-//! completions.
+//! The parts: `open` opens and closes it, `connect` makes connections, which `connecting` lists, to
+//! PEs, `rma`, with its `arguments`, `message` and `atomic` start operations towards a `remote`,
+//! `attempts` counts those that were refused, `poll` takes completions.
 #![allow(unsafe_code)]
 
 mod arguments;
 mod atomic;
 mod attempts;
+mod connect;
+mod connecting;
 mod message;
 mod open;
 mod poll;
@@ -22,6 +24,7 @@ use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;
+use connecting::{AGAIN, Connecting, report};
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
@@ -53,6 +56,8 @@ enum BufferUse {
     Word(Wanted),
     /// A message came into the cell.
     Receive,
+    /// Nothing: its message connects to the PE.
+    Connect,
 }
 
 struct Op {
@@ -106,9 +111,9 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// Per PE, operations in flight, and their sum.
-    pending: Vec<u32>,
-    in_flight: u32,
+    /// Per PE, operations in flight; negative while this ep is not connected to it.
+    pending: Vec<i32>,
+    connecting: Connecting,
     /// Receives that wait for a message.
     receiving: usize,
     /// Bytes of a cell.
@@ -140,7 +145,7 @@ impl FiEndpoint {
 
     /// Operations in flight, receives not counted.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight
+        (self.ops.len() - self.free.len() - self.receiving) as u32
     }
 
     /// Receives that wait for a message.
@@ -148,24 +153,32 @@ impl FiEndpoint {
         self.receiving
     }
 
-    /// Operations in flight towards a PE.
+    /// Operations in flight towards a PE, what connects to it not counted.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
-        self.pending[pe as usize]
+        self.pending[pe as usize].max(0).unsigned_abs()
     }
 
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
         self.contexts.cell(op).base.cast()
     }
 
-    /// Begins an operation towards a PE: its cell, if there is a free one. It counts as in flight
-    /// from now on, so that little is left to do when libfabric has taken it.
+    /// Begins an operation towards a PE: its cell, if there is a free one and the PE is connected;
+    /// otherwise [`not_now`](Self::not_now) is next. It counts as in flight from now on, so that
+    /// little is left to do when libfabric has taken it.
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
-        let op = self.free.pop()?;
+        let left = self.free.len().wrapping_sub(1);
+        let op = *self.free.get(left)?;
+        let pending = &mut self.pending[pe as usize];
+        *pending += 1;
+        if *pending < 0 {
+            // `not_now` follows, which corrects the number.
+            return None;
+        }
+        // SAFETY: fewer than there are.
+        unsafe { self.free.set_len(left) };
         // What a free cell had is over: there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
-        self.pending[pe as usize] += 1;
-        self.in_flight += 1;
         Some(op)
     }
 
@@ -174,7 +187,6 @@ impl FiEndpoint {
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
         self.pending[*pe as usize] -= 1;
-        self.in_flight -= 1;
         self.free.push(op);
         std::mem::replace(use_, BufferUse::None)
     }
@@ -192,8 +204,7 @@ impl FiEndpoint {
         self.end(op);
         refused(code).or_else(|code| match self.attempts.go_on(pe, code) {
             true => {
-                let why = self.strerror(code);
-                rushmem_log::debug!(peer = pe, "{why}: connects once more");
+                report(pe, &self.strerror(code), AGAIN);
                 Ok(Post::Later)
             }
             false => Err(code),
@@ -207,11 +218,16 @@ impl FiEndpoint {
 
     /// libfabric's words for a code with which an operation on a PE was refused at last.
     pub(crate) fn why_refused(&self, pe: u32, code: i32) -> String {
-        let why = self.strerror(code);
+        self.after_attempts(pe, code, self.strerror(code))
+    }
+
+    /// The same with words of the provider's.
+    fn after_attempts(&self, pe: u32, code: i32, why: String) -> String {
         match self.attempts.made(pe, code) {
             Some((n, time)) => format!(
-                "{why} (attempt {n}, after {:.1} s); where a NIC has too many connections, start fewer PEs on a node or set \
-                 SHMEM_OFI_PROVIDER to a provider without connections, which `shmem-info --doctor` names",
+                "{why} (attempt {n}, after {:.1} s); where a NIC has too many connections, start fewer PEs on a node, set \
+                 SHMEM_OFI_PROVIDER to a provider without connections, which `shmem-info --doctor` names, or set \
+                 SHMEM_HOST_LIMIT to a longer time",
                 time.as_secs_f64()
             ),
             None => why,

@@ -7,13 +7,14 @@ use crate::facts::InfoFacts;
 use crate::fid::{Fid, succeeded};
 use crate::quirks;
 use crate::raw::{MappedKeys, RawKey};
+use crate::turns::Turns;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::lock::lock;
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What helps where libfabric refuses something with an error number alone.
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
@@ -87,6 +88,8 @@ pub(crate) struct Fabric {
     keys: AtomicU64,
     /// Raw keys of peers.
     mapped: MappedKeys,
+    /// Of all eps, to connect.
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Fabric {
@@ -146,7 +149,8 @@ impl Fabric {
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
         let (info, keys) = (Mutex::new(info), AtomicU64::new(first_key));
-        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped: MappedKeys::default() })
+        let (mapped, turns) = (MappedKeys::default(), Arc::default());
+        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped, turns })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.

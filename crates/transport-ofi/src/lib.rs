@@ -12,8 +12,9 @@
 //! - `progress` is the driver of the kit's progress engine; `service` serves peers;
 //! - `shared` has the peers and the eps, `connect` the addresses and keys that PEs exchange,
 //!   `unconfirmed` finds out whether a silent peer still listens;
-//! - `ep` is an endpoint of libfabric with its operations in flight; `requests`, `message` and
-//!   `replies` are operations by the target's CPU, `atomics` and `native` those by the fabric;
+//! - `ep` is an endpoint of libfabric with its operations in flight, which connects by `turns`;
+//!   `requests`, `message` and `replies` are operations by the target's CPU, `atomics` and `native`
+//!   those by the fabric;
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;
@@ -53,6 +54,7 @@ mod service;
 mod settings;
 mod shared;
 mod transport;
+mod turns;
 mod unconfirmed;
 mod wish;
 

@@ -26,6 +26,11 @@ fn needs() {
     if let Err(why) = (PROVIDER.available)(&Asks) {
         testkit::absent(why);
     }
+    // Seen with 1.22: "getting perf estimations failed" while there is no descriptor, and then
+    // "cannot find remote protocol for: put" over each later endpoint.
+    if ucx_sys::open().is_ok_and(|ucp| ucx_sys::version(ucp) >= (1, 22, 0)) {
+        testkit::absent("UCX from 1.22 on keeps what it chose while it had no descriptors");
+    }
 }
 
 /// PE 0 has no descriptor for a socket when it begins to connect, and gets some later.

@@ -27,12 +27,16 @@ pub struct Diagnosis {
     pub reason: String,
     /// What the user can do about it.
     pub remedy: Option<String>,
+    /// A job whose nodes would connect many pairs of PEs ([`MANY_PAIRS`](crate::MANY_PAIRS)) uses
+    /// it before others, since it needs no connections.
+    pub is_for_many_pairs: bool,
 }
 
 impl Diagnosis {
     /// A diagnosis without a remedy.
     pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
-        Diagnosis { name: name.into(), verdict, reason: reason.into(), remedy: None }
+        let (name, reason) = (name.into(), reason.into());
+        Diagnosis { name, verdict, reason, remedy: None, is_for_many_pairs: false }
     }
 
     /// The same with a remedy.

@@ -253,6 +253,9 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
         line(&text, "note", "shm").ends_with("refuses FI_REMOTE_COMM (peers on other machines)")
     );
     assert!(line(&text, "ok", "tcp;ofi_rxm").contains("connects each pair of PEs"));
+    // This machine may have a NIC with a provider of its own.
+    let many = text.lines().find(|line| line.contains(" connections: ")).expect("a line");
+    assert!(many.contains("in jobs of 2 nodes from 65 PEs per node on"), "{many}");
 }
 
 /// Two domains of the provider that emulates fabrics: one lacks atomic operations alone.
@@ -273,6 +276,8 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     let (text, is_ok) = with("cxi");
     let offered = "connectionless, at most 4096 registrations; cxi";
     assert!(is_ok && line(&text, "ok", "strict").ends_with(offered), "{text}");
+    let many = line(&text, "ok", "connections");
+    assert!(many.ends_with("strict, which needs no connections, is used there"), "{many}");
     let (text, is_ok) = with("efa");
     let refused = "refuses FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)";
     assert!(!is_ok && line(&text, "note", "strict").ends_with(refused), "{text}");

@@ -25,7 +25,7 @@ impl FiEndpoint {
     ) -> Result<Post, i32> {
         let &Remote { pe, at, address, key } = to;
         let use_ = wanted.map_or(BufferUse::Plain, BufferUse::Word);
-        let Some(op) = self.begin(pe, use_) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, use_) else { return self.not_now(pe, at) };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.
         unsafe { cell.cast::<[u64; 3]>().write([0, amo.operand, amo.condition]) };

@@ -2,7 +2,6 @@
 
 use libfabric_sys as fi;
 use rushmem_transport::kit::attempts::Attempts;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The codes of a connection that was not made.
@@ -13,22 +12,30 @@ const NOT_CONNECTED: [i32; 5] = [
     fi::FI_EHOSTDOWN,
     fi::FI_EHOSTUNREACH,
 ];
+/// Further codes that mean the same of the first message to a PE.
+const NOT_CONNECTED_AT_FIRST: [i32; 5] =
+    [fi::FI_ECONNRESET, fi::FI_ENOTCONN, fi::FI_ENETDOWN, fi::FI_ENETUNREACH, libc::EPIPE];
 
-/// The attempts to reach PEs that were refused.
+/// The attempts to reach PEs that were refused, which are few.
 pub(super) struct RefusedAttempts {
-    by_pe: BTreeMap<u32, Attempts>,
+    by_pe: Vec<(u32, Attempts)>,
     /// How long a PE is tried.
     limit: Duration,
 }
 
 impl RefusedAttempts {
     pub(super) fn new(limit: Duration) -> RefusedAttempts {
-        RefusedAttempts { by_pe: BTreeMap::new(), limit }
+        RefusedAttempts { by_pe: Vec::new(), limit }
     }
 
     /// An attempt at a PE was refused; whether there is to be another one.
     fn refused(&mut self, pe: u32, now: Instant) -> bool {
-        let attempts = self.by_pe.entry(pe).or_insert_with(|| Attempts::new(now));
+        let known = self.by_pe.iter().position(|(of, _)| *of == pe);
+        let known = known.unwrap_or_else(|| {
+            self.by_pe.push((pe, Attempts::new(now)));
+            self.by_pe.len() - 1
+        });
+        let attempts = &mut self.by_pe[known].1;
         if now.saturating_duration_since(attempts.next()) > self.limit {
             // The PE was reached since.
             *attempts = Attempts::new(now);
@@ -36,21 +43,42 @@ impl RefusedAttempts {
         attempts.refused(now, self.limit)
     }
 
-    /// An attempt at a PE was refused with this code; whether there is to be another one.
+    /// Those at a PE.
+    fn of(&self, pe: u32) -> Option<&Attempts> {
+        self.by_pe.iter().find(|(of, _)| *of == pe).map(|(_, attempts)| attempts)
+    }
+
+    /// A PE was reached.
+    pub(super) fn reached(&mut self, pe: u32) {
+        self.by_pe.retain(|(of, _)| *of != pe);
+    }
+
+    /// An operation on a PE was refused with this code; whether there is to be another attempt.
     pub(super) fn go_on(&mut self, pe: u32, code: i32) -> bool {
         NOT_CONNECTED.contains(&-code) && self.refused(pe, Instant::now())
     }
 
+    /// The message that connects to a PE has failed with this code; whether there is to be another
+    /// one.
+    pub(super) fn may_connect(&mut self, pe: u32, code: i32) -> bool {
+        means_not_connected(code) && self.refused(pe, Instant::now())
+    }
+
     /// Whether the next attempt at a PE has to wait.
     pub(super) fn pauses(&self, pe: u32) -> bool {
-        self.by_pe.get(&pe).is_some_and(|attempts| Instant::now() < attempts.next())
+        self.of(pe).is_some_and(|attempts| Instant::now() < attempts.next())
     }
 
     /// How many attempts at a PE were refused with this code, and for how long.
     pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
-        let attempts = self.by_pe.get(&pe).filter(|_| NOT_CONNECTED.contains(&-code));
+        let attempts = self.of(pe).filter(|_| means_not_connected(code));
         attempts.map(|attempts| (attempts.n(), attempts.elapsed()))
     }
+}
+
+/// Whether the first message to a PE that fails with this code shows that there is no connection.
+fn means_not_connected(code: i32) -> bool {
+    NOT_CONNECTED.contains(&-code) || NOT_CONNECTED_AT_FIRST.contains(&-code)
 }
 
 #[cfg(test)]
@@ -63,9 +91,11 @@ mod tests {
         let mut attempts = RefusedAttempts::new(limit);
         let mut now = start;
         while attempts.refused(3, now) {
-            now = attempts.by_pe[&3].next();
+            now = attempts.of(3).expect("it was refused").next();
         }
         assert!(!attempts.refused(3, now) && attempts.refused(4, now));
         assert!(attempts.refused(3, now + 2 * limit), "it was reached meanwhile");
+        attempts.reached(3);
+        assert!(attempts.of(3).is_none() && attempts.of(4).is_some());
     }
 }

@@ -22,7 +22,7 @@ impl FiEndpoint {
             return Err(-fi::FI_EMSGSIZE);
         }
         let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.not_now(pe, to) };
         let cell = self.staging.cell(op);
         // SAFETY: memory of this ep's own, which no operation uses, with room for the longest
         // message.
@@ -58,7 +58,7 @@ impl FiEndpoint {
             return Err(-fi::FI_EMSGSIZE);
         }
         let endpoint = self.endpoint.raw();
-        let Some(op) = self.begin(pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, BufferUse::Plain) else { return self.not_now(pe, to) };
         let cell = self.staging.cell(op);
         // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
         unsafe { cell.base.copy_from_nonoverlapping(head.as_ptr(), HEAD) };

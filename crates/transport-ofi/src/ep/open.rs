@@ -6,6 +6,7 @@
 
 use super::arguments::WriteArguments;
 use super::attempts::RefusedAttempts;
+use super::connecting::{Connecting, none_pending};
 use super::poll::ENTRIES;
 use super::{BufferUse, FiEndpoint, Lengths, Op};
 use crate::block::CellBlock;
@@ -57,8 +58,8 @@ impl FiEndpoint {
             contexts: ManuallyDrop::new(CellBlock::new(depth, size_of::<fi::fi_context2>())),
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
-            pending: vec![0; n_pes],
-            in_flight: 0,
+            pending: none_pending(n_pes, fabric.facts.connects),
+            connecting: Connecting::default(),
             receiving: 0,
             copy_up_to,
             cell,

@@ -74,6 +74,7 @@ impl FiEndpoint {
                 // SAFETY: valid until now by the contract of `atomic`.
                 unsafe { width.write(at, old) };
             }
+            BufferUse::Connect => self.connected(op),
             BufferUse::None
             | BufferUse::Plain
             | BufferUse::Registered { .. }
@@ -115,6 +116,11 @@ impl FiEndpoint {
             if !said.is_empty() && *said != *why {
                 why += &format!(" ({said})");
             }
+        }
+        if let Some(op) = op
+            && matches!(self.ops[op as usize].use_, BufferUse::Connect)
+        {
+            return self.not_connected(op, -entry.err, why);
         }
         let pe = op.map(|op| self.ops[op as usize].pe);
         Err(match pe {

@@ -17,7 +17,9 @@ impl FiEndpoint {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
         }
-        let Some(op) = self.begin(to.pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
+            return self.not_now(to.pe, to.at);
+        };
         // SAFETY: the same contract.
         let code = unsafe { self.inject(op, to, from) };
         match self.begun(code, op) {
@@ -44,7 +46,9 @@ impl FiEndpoint {
     /// The same.
     #[inline(never)]
     unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
-        let Some(op) = self.begin(to.pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
+            return self.not_now(to.pe, to.at);
+        };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, from.base, from.nbytes) };
@@ -66,12 +70,12 @@ impl FiEndpoint {
         known: Option<usize>,
         end: WriteEnd,
     ) -> Result<Post, i32> {
-        if self.free.is_empty() {
-            return Ok(Post::Later);
+        if !self.may_begin(to.pe) {
+            return self.not_now(to.pe, to.at);
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
-        let Some(op) = self.begin(to.pe, use_) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, use_) else { return self.not_now(to.pe, to.at) };
         let completion = match end {
             WriteEnd::AtTarget => self.completion,
             WriteEnd::SourceFree => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
@@ -128,7 +132,9 @@ impl FiEndpoint {
             // SAFETY: the same contract.
             return unsafe { self.read_into_registered(from, dest, known) };
         }
-        let Some(op) = self.begin(from.pe, BufferUse::Plain) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, BufferUse::Plain) else {
+            return self.not_now(from.pe, from.at);
+        };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, null_mut()) };
         self.begun(code, op)
@@ -150,12 +156,12 @@ impl FiEndpoint {
             // SAFETY: by contract.
             return unsafe { self.read_staged(from, dest.nbytes, BufferUse::Landing(dest)) };
         }
-        if self.free.is_empty() {
-            return Ok(Post::Later);
+        if !self.may_begin(from.pe) {
+            return self.not_now(from.pe, from.at);
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
-        let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, use_) else { return self.not_now(from.pe, from.at) };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, desc) };
         self.begun(code, op)
@@ -172,7 +178,7 @@ impl FiEndpoint {
         nbytes: usize,
         use_: BufferUse,
     ) -> Result<Post, i32> {
-        let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, use_) else { return self.not_now(from.pe, from.at) };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };

@@ -131,7 +131,7 @@ impl OfiEndpoint {
             self.with_ep(|ep| {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
-                    && !ep.pauses(pe)
+                    && ep.is_connected(pe)
                 {
                     let started = ep.read_and_forget(&from);
                     started.map_err(|code| EpFailure {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::ep::{Post, Remote};
 use crate::shared::SharedEp;
+use crate::turns::MOST_AT_ONCE;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::try_lock;
@@ -384,4 +385,24 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     std::mem::forget(endpoint);
     assert_eq!(noted, [false; 40]);
+}
+
+/// Each ep makes connections of its own, and all of them take turns.
+#[test]
+fn no_more_connections_are_made_at_once_than_may_be() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let new = |_| ofi.new_endpoint().expect("one more");
+    let mut endpoints: Vec<OfiEndpoint> = (0..MOST_AT_ONCE + 2).map(new).collect();
+    let from = endpoints[0].word(Pe(1), START, 8).expect("it has published its address");
+    for endpoint in &endpoints {
+        let posted = lock(&endpoint.ep.ep).as_mut().map(|ep| ep.read_and_forget(&from));
+        assert_eq!(posted, Some(Ok(Post::Later)), "it is not connected");
+    }
+    assert!(ofi.shared().fabric.turns.take().is_none(), "there are more turns");
+    for endpoint in &mut endpoints {
+        endpoint.start(1, true, |ep| ep.read_and_forget(&from)).expect("a read that starts");
+        endpoint.all_completed().expect("no loss");
+    }
+    let turns = || ofi.shared().fabric.turns.take();
+    assert!([(); MOST_AT_ONCE as usize].map(|()| turns()).iter().all(Option::is_some));
 }

@@ -1,10 +1,11 @@
 //! `--doctor`: whether this machine, or all hosts of a job, can run a job; and if not, why and what
 //! helps.
 //!
-//! `host` and `gids` look at the machine and `transports` at the providers, all as lists of
-//! `finding`s; `machine` has all of them. `job` runs short jobs, whose program is `pe`, and shows
-//! their `outcome`; they compare transports with a `socket`.
+//! `host` and `gids` look at the machine, `transports` at the providers and `connections` at jobs
+//! that would make many, all as lists of `finding`s; `machine` has all of them. `job` runs short
+//! jobs, whose program is `pe`, and shows their `outcome`; they compare transports with a `socket`.
 
+mod connections;
 mod finding;
 mod gids;
 mod host;

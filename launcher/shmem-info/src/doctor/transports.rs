@@ -2,10 +2,15 @@
 
 use rushmem_runtime::settings::Settings;
 use rushmem_runtime::setup::{Diagnosed, diagnose};
+use rushmem_topology::cpus_at_once;
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Diagnosis, Verdict};
 
+use super::connections;
 use super::finding::{Finding, Grade, Section};
+
+/// The transport that chooses its provider by the number of connections.
+const OFI: &str = "ofi";
 
 /// A section for each transport.
 pub fn sections() -> Result<Vec<Section>, String> {
@@ -22,7 +27,13 @@ fn section(one: Diagnosed, requested: Option<&str>) -> Section {
         Ok(found) => found.found.to_string(),
         Err(why) => why.to_string(),
     };
+    let of_many = one.parts.iter().find(|part| part.is_for_many_pairs);
+    let of_many = of_many.map(|part| part.name.clone());
+    let is_usable = one.parts.iter().any(|part| part.verdict == Verdict::Usable);
     let mut findings: Vec<Finding> = one.parts.into_iter().map(finding).collect();
+    if one.name == OFI && is_usable {
+        findings.push(connections::finding(cpus_at_once(), of_many.as_deref()));
+    }
     if is_requested && findings.iter().all(|finding| finding.grade != Grade::Ok) {
         let text = format!("SHMEM_TRANSPORT is {}, and nothing of it is usable", one.name);
         let remedy = format!("unset SHMEM_TRANSPORT, or do what the notes on {} say", one.name);

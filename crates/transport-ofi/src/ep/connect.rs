@@ -1,0 +1,109 @@
+//! Connecting an ep to PEs, over providers that need connections: at the first use of a PE an empty
+//! message goes to it, which its service ignores, and nothing else until that has left. So what
+//! fails with a connection that was not made is this message alone, which can be sent again.
+#![allow(unsafe_code)]
+
+use super::connecting::{AGAIN, BegunConnection, UNCONNECTED, report};
+use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
+use crate::turns::MOST_AT_ONCE;
+use libfabric_sys as fi;
+
+impl FiEndpoint {
+    /// Whether an operation may begin towards a PE now.
+    pub(super) fn may_begin(&self, pe: u32) -> bool {
+        !self.free.is_empty() && self.is_connected(pe)
+    }
+
+    /// Whether this ep is connected to a PE, or needs no connection.
+    pub(crate) fn is_connected(&self, pe: u32) -> bool {
+        self.pending[pe as usize] >= 0
+    }
+
+    /// Nothing could begin towards a PE with this address: connects to it, unless a free cell is
+    /// what is missing.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<Post, i32> {
+        if self.is_connected(pe) {
+            return Ok(Post::Later);
+        }
+        self.pending[pe as usize] = UNCONNECTED;
+        if !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
+            self.connect(pe, at)?;
+        }
+        Ok(Post::Later)
+    }
+
+    /// Sends the message that connects, if it is its turn.
+    fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
+        let Some(&op) = self.free.last() else { return Ok(()) };
+        let known = self.connecting.take(pe);
+        let Some(turn) = known.or_else(|| self.fabric.turns.take()) else {
+            if self.connecting.begins_to_wait() {
+                let why = format!("{MOST_AT_ONCE} connections are being made");
+                report(pe, &why, "waits to connect to it");
+            }
+            return Ok(());
+        };
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        let nothing = self.staging.cell(op).base.cast();
+        // SAFETY: an open endpoint, a context that is free, and a cell that no operation uses.
+        let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, at, context) };
+        match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
+            0 => {
+                self.free.pop();
+                self.ops[op as usize] = Op { pe, use_: BufferUse::Connect };
+                self.connecting.begin(BegunConnection { pe, turn, is_sent: true });
+                Ok(())
+            }
+            code if code == -fi::FI_EAGAIN => {
+                self.connecting.begin(BegunConnection { pe, turn, is_sent: false });
+                Ok(())
+            }
+            code if self.connects_again(pe, code, &self.strerror(code)) => Ok(()),
+            code => Err(code),
+        }
+    }
+
+    /// The message that connects, in the cell `op`, has left.
+    #[cold]
+    pub(super) fn connected(&mut self, op: u32) {
+        let pe = self.ops[op as usize].pe;
+        self.pending[pe as usize] = 0;
+        self.attempts.reached(pe);
+        if let Some(turn) = self.connecting.take(pe) {
+            let which = format!("connection {} of this PE", turn.made());
+            report(pe, &which, "connected to it");
+        }
+    }
+
+    /// The message that connects, in the cell `op`, has failed with this code.
+    ///
+    /// # Errors
+    /// When the PE was tried for long, or the code means that it is in vain.
+    pub(super) fn not_connected(
+        &mut self,
+        op: u32,
+        code: i32,
+        why: String,
+    ) -> Result<(), EpFailure> {
+        let pe = self.ops[op as usize].pe;
+        self.end(op);
+        self.pending[pe as usize] = UNCONNECTED;
+        self.connecting.take(pe);
+        match self.connects_again(pe, code, &why) {
+            true => Ok(()),
+            false => Err(EpFailure { pe: Some(pe), why: self.after_attempts(pe, code, why) }),
+        }
+    }
+
+    /// An attempt to connect has failed with this code; whether there is to be another one.
+    fn connects_again(&mut self, pe: u32, code: i32, why: &str) -> bool {
+        let again = self.attempts.may_connect(pe, code);
+        if again {
+            report(pe, why, AGAIN);
+        }
+        again
+    }
+}

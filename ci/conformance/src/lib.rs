@@ -72,7 +72,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 25] = [
+const CASES: [(&str, Case); 26] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -114,7 +114,7 @@ const CASES: [(&str, Case); 25] = [
 ];
 
 /// Those that are worth it with tiny queues.
-const TINY_CASES: [(&str, Case); 7] = [
+const TINY_CASES: [(&str, Case); 8] = [
     // All PEs send everything to everyone at once.
     ("back_pressure", case(16 * MIB, random::back_pressure)),
     ("tiny_sizes", Case { sizes: &[2], ..SIZES }),

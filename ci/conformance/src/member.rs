@@ -214,17 +214,17 @@ pub struct TestEndpoint<'a> {
 
 /// Blocks, in bytes: their length, their number, and their distances at the peer and here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Strides {
+pub(crate) struct TestStrides {
     pub(crate) nbytes: usize,
     pub(crate) n: usize,
     pub(crate) remote: usize,
     pub(crate) local: usize,
 }
 
-impl Strides {
+impl TestStrides {
     /// The blocks from an offset of the heap on there, and from the start of `local` on here.
     fn blocks(self, offset: usize, local: LocalBuf) -> StridedBlocks {
-        let Strides { nbytes, n, remote: remote_stride, local: local_stride } = self;
+        let TestStrides { nbytes, n, remote: remote_stride, local: local_stride } = self;
         assert!((n - 1) * local_stride + nbytes <= local.nbytes, "within the slice");
         let local = LocalBuf { nbytes, ..local };
         StridedBlocks { remote: heap(offset), local, remote_stride, local_stride, n }
@@ -273,14 +273,20 @@ impl<'a> TestEndpoint<'a> {
     }
 
     /// Put blocks to an offset of the heap.
-    pub(crate) fn put_strided(&mut self, to: usize, offset: usize, source: &[u8], of: Strides) {
+    pub(crate) fn put_strided(&mut self, to: usize, offset: usize, source: &[u8], of: TestStrides) {
         let blocks = of.blocks(offset, LocalBuf::source(source.as_ptr(), source.len()));
         // SAFETY: the blocks are within the slice, which is borrowed during the call.
         fine(unsafe { self.endpoint.put_strided(pe(to), blocks) });
     }
 
     /// Get blocks from an offset of the heap.
-    pub(crate) fn get_strided(&mut self, from: usize, offset: usize, dest: &mut [u8], of: Strides) {
+    pub(crate) fn get_strided(
+        &mut self,
+        from: usize,
+        offset: usize,
+        dest: &mut [u8],
+        of: TestStrides,
+    ) {
         let local = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
         let blocks = of.blocks(offset, local);
         // SAFETY: the blocks are within the slice, which is borrowed until they are complete.

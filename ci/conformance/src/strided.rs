@@ -1,6 +1,6 @@
 //! Strided blocks: short and long ones, within an order of other operations on the same memory.
 
-use super::member::{Member, Strides};
+use super::member::{Member, TestStrides};
 use super::pattern::bytes;
 
 /// What surrounds blocks must stay as it was.
@@ -31,7 +31,7 @@ pub(crate) fn blocks(member: &Member) {
         member.write(0, &vec![BEFORE; member.n_pes() * room]);
         member.barrier();
         let (source, at) = (data(member.me()), place(member.me()));
-        let strides = Strides { nbytes, n, remote: there, local: here };
+        let strides = TestStrides { nbytes, n, remote: there, local: here };
         for peer in 0..member.n_pes() {
             // A small and a large operation that the blocks replace, then those that stay.
             end.put(peer, at, &[0xFF]);

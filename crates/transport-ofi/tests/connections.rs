@@ -104,7 +104,7 @@ fn pair() -> [Box<dyn Transport>; 2] {
             n_pes: 2,
             secret: [7; 32],
             one_machine: true,
-            oversubscribed: true,
+            cpus_per_pe: 0,
             amos: Amos::Software,
             host: Arc::new(NONE),
         };

@@ -40,9 +40,9 @@ pub enum BatchEntry<'a> {
     /// This many bytes from there are returned.
     Get(RemoteAddr, usize),
     /// These bytes are stored in blocks of this length.
-    PutStrided(Strides, &'a [u8]),
+    PutStrided(BlocksAt, &'a [u8]),
     /// Blocks of this length are returned, this many.
-    GetStrided(Strides, usize),
+    GetStrided(BlocksAt, usize),
     /// An atomic operation whose old value nobody needs.
     Update(Update),
     /// One whose old value is returned, as many bytes as the word has.
@@ -51,7 +51,7 @@ pub enum BatchEntry<'a> {
 
 /// Where blocks are at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strides {
+pub struct BlocksAt {
     /// The first block.
     pub first: RemoteAddr,
     /// Bytes from one block to the next one.
@@ -139,7 +139,7 @@ pub fn next<'a>(batch: &mut &'a [u8]) -> Option<(BatchEntry<'a>, u8)> {
         }
         GET => BatchEntry::Get(at, nbytes),
         PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
-            let strides = Strides { first: at, stride: word(&mut rest)?, nbytes };
+            let strides = BlocksAt { first: at, stride: word(&mut rest)?, nbytes };
             let (n, after) = rest.split_first_chunk::<4>()?;
             let n = u32::from_le_bytes(*n) as usize;
             rest = after;
@@ -247,7 +247,7 @@ impl BatchEntry<'_> {
                     })
             }
             BatchEntry::Update(update) => segments.apply(&update.at_target()).is_some(),
-            BatchEntry::Fetch(update) if answers.len() + WORD <= MAX_ANSWERS => {
+            BatchEntry::Fetch(update) if answers.len() + update.width.nbytes() <= MAX_ANSWERS => {
                 let old = segments.apply(&update.at_target());
                 let append = |old| append_word(answers, update.width, old);
                 old.map(append).is_some()
@@ -257,10 +257,10 @@ impl BatchEntry<'_> {
     }
 }
 
-impl Strides {
+impl BlocksAt {
     /// The address of each block; `None` once it overflows.
     fn addresses(self) -> impl Iterator<Item = Option<RemoteAddr>> {
-        let Strides { first, stride, .. } = self;
+        let BlocksAt { first, stride, .. } = self;
         (0..).map(move |i: u64| {
             let offset = i.checked_mul(stride).and_then(|from| first.offset.checked_add(from))?;
             Some(RemoteAddr { offset, ..first })

@@ -79,7 +79,7 @@ fn operations_come_as_they_were_sent() {
     assert_eq!(next(&mut left), Some((BatchEntry::Put(at, &[]), 0)));
     assert_eq!(next(&mut left), Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0)));
     assert_eq!(next(&mut left), Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0)));
-    let strides = |offset, stride| Strides { first: heap(offset), stride, nbytes: 8 };
+    let strides = |offset, stride| BlocksAt { first: heap(offset), stride, nbytes: 8 };
     assert_eq!(next(&mut left), Some((BatchEntry::PutStrided(strides(8, 16), &DATA), 0)));
     assert_eq!(next(&mut left), Some((BatchEntry::GetStrided(strides(24, 4), 3), 3)));
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);

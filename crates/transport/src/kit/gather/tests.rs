@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::kit::batch::BatchEntry;
+use crate::kit::segments::Segments;
 use crate::{AmoWidth, Segment};
 use std::ptr::null_mut;
 
@@ -96,7 +97,7 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     let (batch, _) = take(&mut gather);
     assert_eq!(batch.len(), STRIDED_HEAD + 6);
     let bytes = [source[0], source[2], source[4]].map(u16::to_ne_bytes);
-    let strides = batch::Strides { first: AT, stride: 32, nbytes: 2 };
+    let strides = batch::BlocksAt { first: AT, stride: 32, nbytes: 2 };
     let put = BatchEntry::PutStrided(strides, bytes.as_flattened());
     assert_eq!(batch::next(&mut &batch[..]), Some((put, 0)));
     assert!(add(&mut gather, &[SmallOperation::GetStrided(gets)]));
@@ -104,6 +105,24 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     // SAFETY: the bytes are alive.
     unsafe { answers.store(&[7, 8, 9]) };
     assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
+}
+
+#[test]
+fn a_target_carries_out_what_a_full_batch_fetches() {
+    let (mut bytes, mut old) = ([0u8; 60], 0u32);
+    let mut gather = Gather::new(2, (MAX_ANSWERS, MAX_ANSWERS));
+    let fetched = (&raw mut old).cast();
+    while add(&mut gather, &[get(&mut bytes), SmallOperation::Amo(ADD, fetched)]) {}
+    let (batch, expected) = take(&mut gather);
+    assert_eq!(expected.nbytes, MAX_ANSWERS, "no room is left for a word of 8 bytes");
+    let mut memory = [1u64; 16];
+    let segments: Segments = Segments::default();
+    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: size_of_val(&memory) };
+    // SAFETY: the memory outlives the segments.
+    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+    let mut answers = Vec::new();
+    assert!(batch::carry_out(&batch, &segments, &Nodes, &mut answers));
+    assert_eq!(answers.len(), expected.nbytes);
 }
 
 #[test]

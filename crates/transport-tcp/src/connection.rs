@@ -7,8 +7,9 @@
 
 use crate::bounce::BounceBuffers;
 use crate::heartbeat::PeerHeartbeat;
+use crate::low_water::LowWater;
 use crate::origin::Origin;
-use crate::proto::{Addressed, Frame, Reader, ReplyFrame, RequestFrame, Violation};
+use crate::proto::{Addressed, Frame, Head, Reader, ReplyFrame, RequestFrame, Violation};
 use crate::send_queue::UpTo;
 use crate::settings::DESCRIPTORS;
 use crate::socket::is_of_peer;
@@ -30,6 +31,10 @@ use std::time::Instant;
 const BUFFER: usize = 16 << 10;
 /// The violation of a peer that goes on after it has said that it leaves.
 const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell");
+/// Answers of this many bytes leave with the next poll. A request that this PE makes because of
+/// what came with the peer's one leaves before: behind the answer it would wait for as long as that
+/// takes, and of two PEs that exchange data by gets one would receive nothing meanwhile.
+const LONG: u64 = 64 << 10;
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
 
@@ -80,6 +85,7 @@ pub(crate) struct Connection {
     pub(crate) origin: Origin,
     target: Target,
     reader: Reader<Frame>,
+    low_water: LowWater,
     /// Replies are sent next, or are being sent; else requests.
     replies_turn: bool,
     /// The peer has said that it leaves.
@@ -104,6 +110,7 @@ impl Connection {
             origin: Origin::new(),
             target: Target::new(),
             reader: Reader::new(),
+            low_water: LowWater::default(),
             replies_turn: false,
             bye: false,
             received: false,
@@ -193,6 +200,9 @@ impl Connection {
             }
         }
         self.received |= came;
+        let rest = self.reader.body().map_or(0, |(head, done)| head.body() - done);
+        let followed = self.low_water.follow(&self.socket, rest);
+        followed.map_err(|error| end(&error, LocalAccess::Write, LocalBuf::EMPTY))?;
         Ok(came)
     }
 
@@ -256,6 +266,7 @@ impl Connection {
         }
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
+        let answers_all = self.target.replies.is_empty();
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
         self.reader.feed(bytes, |piece| match piece.addressed() {
             Addressed::Target(_) if *bye => Err(AFTER_FAREWELL),
@@ -266,10 +277,12 @@ impl Connection {
                 Ok(())
             }
         })?;
-        if !self.target.replies.is_empty() {
+        if answers_all && self.target.replies.unsent() >= LONG {
+            self.replies_turn = false;
+        } else if !self.target.replies.is_empty() {
             self.flush()?;
-            self.target.check_waiting()?;
         }
+        self.target.check_waiting()?;
         let is_all = nbytes < direct.nbytes + buffer.len() && self.reader.body().is_none();
         Ok(if is_all { Received::All } else { Received::MoreToCome })
     }

@@ -10,8 +10,8 @@
 //! - `shared` has the peers and the connections to them, `connect` makes these, and `establishment`
 //!   ensures that two PEs have only one;
 //! - `connection` is one end of a connection: `origin` issues requests, `target` carries them out,
-//!   `send_queue` has what is to be sent, `heartbeat` measures silence; `own` accesses memory of
-//!   this PE;
+//!   `send_queue` has what is to be sent, `heartbeat` measures silence, `low_water` says when a
+//!   sleeping thread learns of what comes; `own` accesses memory of this PE;
 //! - `whole_words` writes what is received word by word, from the buffers of `bounce`;
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
 //!   sets the options of all of them;
@@ -39,6 +39,7 @@ mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heartbeat;
+mod low_water;
 mod no_address;
 mod order;
 mod origin;

@@ -78,6 +78,11 @@ impl SendQueue {
         self.appended == self.sent
     }
 
+    /// Bytes that wait.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.appended - self.sent
+    }
+
     /// Copied bytes that wait.
     pub(crate) fn own_bytes(&self) -> usize {
         self.own.len() - self.own_sent

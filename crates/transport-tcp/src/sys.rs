@@ -106,6 +106,23 @@ pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
+/// Has the kernel report what has come from this number of bytes on. It reports fewer where its
+/// buffer has no room for as many, and at the end of the stream.
+pub(crate) fn report_from(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
+    let nbytes = nbytes as libc::c_int;
+    // SAFETY: an open descriptor, and a number of the given size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const nbytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// For how long the other host has said nothing although the kernel awaits an answer; `None` when
 /// it awaits none. A process that is stopped is no silent host: its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {

@@ -3,10 +3,14 @@
 
 use super::*;
 use crate::proto::{Piece, RequestFrame};
+use rushmem_transport::kit::timer::sleep_on;
+use rushmem_transport::thread::spawn_service;
 use rushmem_transport::{RemoteAddr, Segment};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
+use std::time::Duration;
 
 const BYTES: usize = 4 << 20;
 /// Bytes of the head of a frame.
@@ -108,6 +112,72 @@ fn a_get_reads_whole_words() {
         assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
     }
     drop((connection, segments, heap));
+}
+
+/// A request does not wait behind a long answer that this PE owed before.
+#[test]
+fn a_long_answer_leaves_after_the_next_request() {
+    let mut heap = vec![0u8; BYTES];
+    let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: BYTES };
+    let segments = Segments::default();
+    // SAFETY: the vector outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let mut private = vec![0u8; BYTES];
+    let dest = LocalBuf { base: private.as_mut_ptr(), nbytes: BYTES };
+    for (nbytes, answer_is_first) in [(8, true), (BYTES as u32, false)] {
+        let (mut connection, mut peer) = connected();
+        // An answer before may have left the turn to either.
+        connection.replies_turn = true;
+        let request = RequestFrame::Get { source, nbytes, in_parts: false };
+        peer.write_all(&request.encode()).expect("room for it");
+        let buffers = BounceBuffers::default();
+        while connection.target.done == 0 {
+            connection.receive(&segments, &buffers).expect("it is connected");
+        }
+        // SAFETY: the vector is valid until the connection is dropped.
+        unsafe { connection.origin.get(source, dest, (false, false)) };
+        connection.flush().expect("it is connected");
+        let mut head = [0; HEAD];
+        peer.read_exact(&mut head).expect("it is connected");
+        let is_answer = matches!(Frame::decode(&head), Ok(Frame::Reply(_)));
+        assert_eq!(is_answer, answer_is_first, "{nbytes} bytes");
+    }
+    drop((segments, heap, private));
+}
+
+/// A thread of the library that sleeps whenever nothing has come receives a long body to its end,
+/// though it is not woken for each part, and then what follows.
+#[test]
+fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
+    const NBYTES: usize = 1 << 20;
+    let mut heap = vec![0u8; NBYTES];
+    let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
+    let segments = Segments::default();
+    // SAFETY: the vector outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    let (mut connection, mut peer) = connected();
+    let receiver = move || {
+        let buffers = BounceBuffers::default();
+        while connection.target.done < 2 {
+            let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];
+            sleep_on(&mut fds, Duration::from_secs(20));
+            assert!(!fds[0].revents().is_empty(), "what has come is not reported");
+            connection.receive(&segments, &buffers).expect("it is connected");
+        }
+    };
+    let receiver = spawn_service("receiver", receiver).expect("a thread");
+    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    for nbytes in [NBYTES - 8, 8] {
+        let put = RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts: false };
+        peer.write_all(&put.encode()).expect("it is connected");
+        // Parts that end anywhere.
+        vec![1u8; nbytes]
+            .chunks(1009)
+            .for_each(|part| peer.write_all(part).expect("it is connected"));
+    }
+    assert!(receiver.join().is_ok());
+    assert_eq!(heap[..NBYTES - 8], vec![1; NBYTES - 8]);
 }
 
 /// Nothing is written for a peer that has said that it leaves, however long its request is.

@@ -1,0 +1,59 @@
+//! How many bytes must have come before the kernel reports them to threads that sleep.
+//!
+//! On a slow network each packet of a long body would wake a thread of the library, which costs the
+//! program more of its CPU than the copy of the bytes. What waits in the kernel is never all that
+//! is awaited: at most the rest of the body.
+
+use crate::sys;
+use rushmem_transport::thread::is_service;
+use std::io;
+use std::os::fd::AsFd;
+
+/// Bytes of a body that are reported together: few wakes for a long body, and a fraction of the
+/// kernel's buffer, so that the peer can send more meanwhile.
+const AT_ONCE: usize = 32 << 10;
+
+/// The number that the kernel has.
+pub(crate) struct LowWater(usize);
+
+impl Default for LowWater {
+    fn default() -> LowWater {
+        LowWater(1)
+    }
+}
+
+impl LowWater {
+    /// After a receive by this thread: `rest` bytes of a body are still to come.
+    pub(crate) fn follow(&mut self, socket: impl AsFd, rest: usize) -> io::Result<()> {
+        let next = self.next(rest, is_service());
+        if next != self.0 {
+            sys::report_from(socket, next)?;
+            self.0 = next;
+        }
+        Ok(())
+    }
+
+    /// Only a thread that will sleep raises it, for long bodies.
+    fn next(&self, rest: usize, sleeps: bool) -> usize {
+        let most = if sleeps && rest >= AT_ONCE { AT_ONCE } else { self.0 };
+        rest.min(most).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_awaited_than_comes() {
+        let (low, high) = (LowWater(1), LowWater(AT_ONCE));
+        assert_eq!(low.next(AT_ONCE, true), AT_ONCE);
+        assert_eq!(low.next(AT_ONCE - 1, true), 1, "a short body comes at once anyway");
+        assert_eq!(low.next(10 * AT_ONCE, false), 1, "a thread that polls asks by itself");
+        for sleeps in [false, true] {
+            assert_eq!(high.next(10 * AT_ONCE, sleeps), AT_ONCE);
+            assert_eq!(high.next(100, sleeps), 100, "the end of a body");
+            assert_eq!(high.next(0, sleeps), 1, "the next one");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Threads of the library. They block all signals, because signals belong to the program.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -28,6 +29,16 @@ pub fn refused(error: &io::Error) -> String {
     )
 }
 
+thread_local! {
+    static IS_SERVICE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a service thread, which works beside the program: whenever it waits, threads
+/// that compute need the CPU.
+pub fn is_service() -> bool {
+    IS_SERVICE.get()
+}
+
 /// Starts a service thread: it takes no signals, and its sleeps end without the usual timer slack.
 ///
 /// # Errors
@@ -41,6 +52,7 @@ pub fn spawn_service(
         builder.spawn(move || {
             // SAFETY: takes numbers; where it fails sleeps end 50 us later.
             unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+            IS_SERVICE.set(true);
             body();
         })
     })

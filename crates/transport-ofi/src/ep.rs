@@ -24,7 +24,7 @@ use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
 use attempts::RefusedAttempts;
-use connecting::{AGAIN, Connecting, report};
+use connecting::{AGAIN, CONNECTED, Connecting, report};
 use libfabric_sys as fi;
 pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
@@ -111,8 +111,9 @@ pub(crate) struct FiEndpoint {
     contexts: ManuallyDrop<CellBlock>,
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
-    /// Per PE, operations in flight; negative while this ep is not connected to it.
-    pending: Vec<i32>,
+    /// Per PE, how many more operations may begin: none before it is used, and then `CONNECTED`
+    /// less those in flight.
+    room: Vec<i32>,
     connecting: Connecting,
     /// Receives that wait for a message.
     receiving: usize,
@@ -155,7 +156,10 @@ impl FiEndpoint {
 
     /// Operations in flight towards a PE, what connects to it not counted.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
-        self.pending[pe as usize].max(0).unsigned_abs()
+        match self.room[pe as usize] {
+            0 => 0,
+            room => CONNECTED.abs_diff(room),
+        }
     }
 
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
@@ -169,9 +173,9 @@ impl FiEndpoint {
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
         let op = *self.free.get(left)?;
-        let pending = &mut self.pending[pe as usize];
-        *pending += 1;
-        if *pending < 0 {
+        let room = &mut self.room[pe as usize];
+        *room -= 1;
+        if *room < 0 {
             // `not_now` follows, which corrects the number.
             return None;
         }
@@ -186,7 +190,7 @@ impl FiEndpoint {
     #[inline(always)]
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
-        self.pending[*pe as usize] -= 1;
+        self.room[*pe as usize] += 1;
         self.free.push(op);
         std::mem::replace(use_, BufferUse::None)
     }

@@ -3,7 +3,7 @@
 //! fails with a connection that was not made is this message alone, which can be sent again.
 #![allow(unsafe_code)]
 
-use super::connecting::{AGAIN, BegunConnection, UNCONNECTED, report};
+use super::connecting::{AGAIN, BegunConnection, CONNECTED, report};
 use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
 use crate::turns::MOST_AT_ONCE;
 use libfabric_sys as fi;
@@ -16,19 +16,20 @@ impl FiEndpoint {
 
     /// Whether this ep is connected to a PE, or needs no connection.
     pub(crate) fn is_connected(&self, pe: u32) -> bool {
-        self.pending[pe as usize] >= 0
+        self.room[pe as usize] > 0 || !self.fabric.facts.connects
     }
 
     /// Nothing could begin towards a PE with this address: connects to it, unless a free cell is
-    /// what is missing.
+    /// what is missing, or it needs no connection and is used for the first time.
     #[cold]
     #[inline(never)]
     pub(super) fn not_now(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<Post, i32> {
-        if self.is_connected(pe) {
+        if self.room[pe as usize] > 0 {
             return Ok(Post::Later);
         }
-        self.pending[pe as usize] = UNCONNECTED;
-        if !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
+        let connects = self.fabric.facts.connects;
+        self.room[pe as usize] = if connects { 0 } else { CONNECTED };
+        if connects && !self.connecting.is_sent(pe) && !self.attempts.pauses(pe) {
             self.connect(pe, at)?;
         }
         Ok(Post::Later)
@@ -70,7 +71,7 @@ impl FiEndpoint {
     #[cold]
     pub(super) fn connected(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;
-        self.pending[pe as usize] = 0;
+        self.room[pe as usize] = CONNECTED;
         self.attempts.reached(pe);
         if let Some(turn) = self.connecting.take(pe) {
             let which = format!("connection {} of this PE", turn.made());
@@ -90,7 +91,7 @@ impl FiEndpoint {
     ) -> Result<(), EpFailure> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        self.pending[pe as usize] = UNCONNECTED;
+        self.room[pe as usize] = 0;
         self.connecting.take(pe);
         match self.connects_again(pe, code, &why) {
             true => Ok(()),

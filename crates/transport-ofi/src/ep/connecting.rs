@@ -3,14 +3,9 @@
 
 use crate::turns::TakenTurn;
 
-/// Stands for the operations in flight towards a PE to which the ep is not connected: a number that
-/// stays negative with one more and with one less.
-pub(super) const UNCONNECTED: i32 = i32::MIN / 2;
-
-/// The operations in flight of an ep in which there are none yet.
-pub(super) fn none_pending(n_pes: usize, connects: bool) -> Vec<i32> {
-    vec![if connects { UNCONNECTED } else { 0 }; n_pes]
-}
+/// How many operations may begin towards a PE that an ep is connected to: more than it has cells.
+/// Before that it is 0, as in memory that was not used.
+pub(super) const CONNECTED: i32 = i32::MAX;
 
 /// What is done after an attempt to reach a PE has failed, if there is time.
 pub(super) const AGAIN: &str = "connects once more";
@@ -57,5 +52,5 @@ impl Connecting {
 
 /// Reports what becomes of a connection to a PE, and why.
 pub(super) fn report(pe: u32, why: &str, what: &str) {
-    rushmem_log::debug!(peer = pe, "{why}: {what}");
+    rushmem_log::debug!(peer = pe, "{what}: {why}");
 }

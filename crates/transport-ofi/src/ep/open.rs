@@ -6,7 +6,7 @@
 
 use super::arguments::WriteArguments;
 use super::attempts::RefusedAttempts;
-use super::connecting::{Connecting, none_pending};
+use super::connecting::Connecting;
 use super::poll::ENTRIES;
 use super::{BufferUse, FiEndpoint, Lengths, Op};
 use crate::block::CellBlock;
@@ -58,7 +58,7 @@ impl FiEndpoint {
             contexts: ManuallyDrop::new(CellBlock::new(depth, size_of::<fi::fi_context2>())),
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
-            pending: none_pending(n_pes, fabric.facts.connects),
+            room: vec![0; n_pes],
             connecting: Connecting::default(),
             receiving: 0,
             copy_up_to,

@@ -126,9 +126,10 @@ fn no_alignment_is_needed() {
     left[1..].copy_from_slice(&5u64.to_ne_bytes());
     right[1..].copy_from_slice(&7u64.to_ne_bytes());
     let op = Combine::prod::<u64>();
-    let (d, l, r) = (&mut dest[1..], &left[1..], &right[1..]);
+    // A word that happens to be aligned is loaded as an atomic one, which needs a mutable pointer.
+    let [d, l, r] = [&mut dest, &mut left, &mut right].map(|of| of[1..].as_mut_ptr());
     // SAFETY: 8 bytes behind each pointer.
-    unsafe { (op.f)(d.as_mut_ptr().cast(), l.as_ptr().cast(), r.as_ptr().cast(), 1) };
+    unsafe { (op.f)(d.cast(), l.cast(), r.cast(), 1) };
     assert_eq!(dest[1..], 35u64.to_ne_bytes());
 }
 

@@ -135,6 +135,8 @@ static void signals(void) {
         shmem_signal_wait_until(&signal_word, SHMEM_CMP_EQ, round);
         CHECK(heap[N - 1] == left * 100000L + N - 1 + (long)round, 44, "a static signal came before its data");
     }
+    /* The put and its signal of the last round go to the same word. */
+    shmem_fence();
     shmem_long_p(data, 5, right);
     shmem_fence();
     shmem_int_p(&flag, 1, right);

@@ -19,7 +19,7 @@ const SPINS_PER_YIELD: u32 = 128;
 /// Polls followed by a yield before a waiter sleeps.
 const YIELDS: u32 = 100;
 /// The same of a waiter that does not spin, as PEs or waiting threads outnumber the CPUs.
-const YIELDS_CROWDED: u32 = 20;
+const YIELDS_OVERSUBSCRIBED: u32 = 20;
 
 /// A wait that lasts this long is reported to the runtime.
 const LONG: Duration = Duration::from_millis(10);
@@ -91,11 +91,11 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// A wait that begins, which spins so often unless it is `crowded`: others need the CPU.
+    /// A wait that begins, which spins this often unless CPUs are `oversubscribed`: others need one.
     #[inline]
-    pub fn new(spins: u32, crowded: bool) -> Backoff {
-        let (spins, yields) = match crowded {
-            true => (0, YIELDS_CROWDED),
+    pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
+        let (spins, yields) = match oversubscribed {
+            true => (0, YIELDS_OVERSUBSCRIBED),
             false => (spins, YIELDS),
         };
         Backoff { spins, yields, polls: 0, first_sleep: None, report_after: Duration::ZERO }

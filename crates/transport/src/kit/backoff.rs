@@ -91,7 +91,7 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// A wait that begins, which spins this often unless CPUs are `oversubscribed`: others need one.
+    /// A wait that begins. It spins this often unless CPUs are `oversubscribed`: others need one.
     #[inline]
     pub fn new(spins: u32, oversubscribed: bool) -> Backoff {
         let (spins, yields) = match oversubscribed {

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Process, eventually};
+use testkit::Job;
 
 use crate::{N_PES, TCP, program};
 
@@ -43,10 +43,11 @@ pub fn killed_injector() {
     let report = report.path().to_str().expect("a plain name");
     let (call, error) = (libc::SYS_recvfrom.to_string(), libc::ENOMEM.to_string());
     let words = [env!("CARGO_BIN_EXE_inject"), &call, &error, "sleep", "0", report];
-    let running = Job::new("/bin/sleep").arg(1000).n(N_PES).wrap(words).start();
-    let is_sleep = |process: &Process| process.command.starts_with("/bin/sleep");
-    let n_sleeping = || running.processes().iter().filter(|process| is_sleep(process)).count();
-    eventually("all PEs have started", || n_sleeping() == N_PES);
+    let job = Job::new("/bin/sh").arg("-c").arg("echo started; exec sleep 1000").n(N_PES);
+    let mut running = job.wrap(words).start();
+    // oshrun forwards lines only when it has started all PEs. Before that it reads from each
+    // whether exec failed; where this read fails, Rust waits for the PE to end.
+    running.wait_for(|lines| (lines.len() == N_PES).then_some(()));
     let injector = Pid::from_raw(running.pid()).expect("a process");
     kill_process(injector, Signal::KILL).expect("it is ours");
     assert!(!running.finish().status.success());

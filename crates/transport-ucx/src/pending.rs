@@ -149,6 +149,13 @@ impl Pending {
         self.release_if_over(&slot);
     }
 
+    /// Frees the memory of batches, all of which were sent.
+    pub(crate) fn free_batches(&self) {
+        for slot in self.slots.borrow().iter().filter(|slot| !slot.sending.get()) {
+            slot.batch.take();
+        }
+    }
+
     /// Old values are wanted no more: after a loss callers do not keep the words that they go to.
     pub(crate) fn forget_fetched(&self) {
         for slot in self.slots.borrow().iter() {

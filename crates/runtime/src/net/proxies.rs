@@ -25,20 +25,23 @@ pub(crate) fn of(pe: Pe) -> Proxy {
 
 /// The PE of this node that has this place.
 pub(crate) fn pe_at(place: u8) -> Option<Pe> {
-    let job = job::known()?;
-    let mut members = job.nodes.members(job.nodes.node_of(job.me.0));
-    members.nth(usize::from(place).checked_sub(1)?).map(Pe)
+    member(place).map(|(pe, _)| *pe)
 }
 
 /// The heap of a PE of this node.
 pub(crate) fn heap(place: u8) -> Option<&'static Segments> {
-    static HEAPS: OnceLock<Vec<Segments>> = OnceLock::new();
+    member(place).map(|(_, heap)| heap)
+}
+
+/// The PE of this node that has this place, and its heap.
+fn member(place: u8) -> Option<&'static (Pe, Segments)> {
+    static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
     let job = job::known()?;
-    let heaps = HEAPS.get_or_init(|| {
-        let members = job.nodes.members(job.nodes.node_of(job.me.0));
-        members.map(|pe| heap_of(job, Pe(pe))).collect()
+    let members = MEMBERS.get_or_init(|| {
+        let members = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
+        members.map(|pe| (pe, heap_of(job, pe))).collect()
     });
-    heaps.get(usize::from(place).checked_sub(1)?)
+    members.get(usize::from(place).checked_sub(1)?)
 }
 
 fn heap_of(job: &Job, pe: Pe) -> Segments {

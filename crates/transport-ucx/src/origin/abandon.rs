@@ -38,7 +38,7 @@ impl Origin {
         Ok(())
     }
 
-    /// How many operations UCX is not done with.
+    /// How many operations UCX is not done with. Requests that have ended are freed.
     pub(crate) fn unended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {
@@ -54,6 +54,7 @@ impl Origin {
     /// Makes ready for the worker's end, which ends all connections: everything was completed or
     /// given up.
     pub(crate) fn leave(&mut self) {
+        self.unended();
         let ucp = self.ucp();
         for route in self.routes.iter_mut() {
             route.flush.take().inspect(|flush| flush.free(ucp));

@@ -26,6 +26,8 @@ impl Origin {
                 Ok(open) => {
                     rushmem_log::debug!(peer = pe.0, host = address.host, "made an endpoint to it");
                     self.routes[pe].open = Some(open);
+                    // Those of failed attempts.
+                    self.unended();
                     return Ok(());
                 }
                 Err(why) => why,

@@ -31,6 +31,9 @@ impl Origin {
     pub(crate) fn session(&mut self, shared: &SharedState, is_open: bool) -> Result<(), Error> {
         self.quiet(shared)?;
         self.gather.session(is_open);
+        if !self.gather.in_session() {
+            self.pending.free_batches();
+        }
         Ok(())
     }
 

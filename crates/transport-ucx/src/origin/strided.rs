@@ -21,10 +21,9 @@ impl Origin {
     ) -> Result<(), Error> {
         let is_put = kind == TransferKind::Put;
         let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
-        // As in `transfer_part`, a message does not follow puts that UCX's fence orders.
-        let is_ordered = is_put && self.routes[pe].put_before && self.worker.orders();
         let at_once = self.gather.most_blocks(nbytes);
-        if is_ordered || at_once < 2 || blocks.n < 2 || !self.may_gather(segment, nbytes) {
+        let may_gather = self.may_gather_transfer(pe, kind, segment, nbytes);
+        if at_once < 2 || blocks.n < 2 || !may_gather {
             for (at, local) in blocks.each() {
                 // SAFETY: a block, valid by contract.
                 unsafe { self.transfer(shared, pe, kind, at, local) }?;

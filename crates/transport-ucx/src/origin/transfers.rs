@@ -6,7 +6,7 @@ use crate::pending::{PePending, noted};
 use crate::shared::SharedState;
 use crate::ucp::{plain, started};
 use rushmem_transport::kit::gather::SmallOperation;
-use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, Proxy, RemoteAddr};
+use rushmem_transport::{Error, LocalAccess, LocalBuf, Pe, Proxy, RemoteAddr, Segment};
 use std::ffi::c_void;
 use ucx_sys::ucs_status_ptr_t;
 
@@ -36,7 +36,13 @@ impl Origin {
         shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         let (mut at, mut rest) = (at, local);
         while rest.nbytes > 0 {
-            let nbytes = self.part(shared, pe, at, rest.nbytes)?;
+            // The target carries out what a session gathers, so no key is wanted.
+            let nbytes = match self.gather.in_session()
+                && self.may_gather_transfer(pe, kind, at.segment, rest.nbytes)
+            {
+                true => rest.nbytes,
+                false => self.part(shared, pe, at, rest.nbytes)?,
+            };
             // SAFETY: a part of what is valid by contract.
             unsafe { self.transfer_part(shared, pe, kind, at, rest.first(nbytes)) }?;
             at.offset += nbytes as u64;
@@ -45,7 +51,24 @@ impl Origin {
         Ok(())
     }
 
-    /// As [`transfer`](Self::transfer), of what one key covers, which was found.
+    /// Whether a transfer to or from a segment, or each block of one, is gathered unless it is a
+    /// lone one.
+    pub(super) fn may_gather_transfer(
+        &self,
+        pe: Pe,
+        kind: TransferKind,
+        segment: Segment,
+        nbytes: usize,
+    ) -> bool {
+        // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
+        // would have to wait.
+        let is_ordered =
+            kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
+        kind != TransferKind::Get && !is_ordered && self.may_gather(segment, nbytes)
+    }
+
+    /// As [`transfer`](Self::transfer), of what one key covers, which was found, or of what is
+    /// gathered in a session.
     ///
     /// # Safety
     /// The same.
@@ -62,12 +85,7 @@ impl Origin {
             let access = if is_put { LocalAccess::Read } else { LocalAccess::Write };
             shared.loss.check_memory(access, local)?;
         }
-        // A batch is a message, of which UCX's fence knows nothing: a put that only that orders
-        // would have to wait.
-        let is_ordered =
-            kind == TransferKind::Put && self.routes[pe].put_before && self.worker.orders();
-        let may_gather =
-            kind != TransferKind::Get && !is_ordered && self.may_gather(at.segment, local.nbytes);
+        let may_gather = self.may_gather_transfer(pe, kind, at.segment, local.nbytes);
         let proxy = match may_gather {
             true => self.gather.proxy(&*shared.host, pe, &[at.segment]),
             false => Proxy::itself(pe),

@@ -154,9 +154,13 @@ impl Gather {
         Gather { by_pe, pes, n_operations, limits, n_sessions, grew: false, looks, until: None }
     }
 
-    /// A context that shares this begins or ends a session.
+    /// A context that shares this begins or ends a session. The memory of long batches is freed
+    /// with the last session.
     pub fn session(&mut self, is_open: bool) {
         self.n_sessions = if is_open { self.n_sessions + 1 } else { self.n_sessions - 1 };
+        if !self.in_session() {
+            self.by_pe.iter_mut().for_each(|gathered| gathered.batch.shrink_to_fit());
+        }
     }
 
     /// Whether a context is in a session.

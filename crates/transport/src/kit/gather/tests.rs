@@ -216,3 +216,21 @@ fn what_a_liar_answers_is_stored_as_far_as_it_goes() {
     assert!(answers.is_empty());
     assert_eq!(words, [[3; 4], [0; 4]]);
 }
+
+#[test]
+fn the_memory_of_long_batches_is_freed_with_the_last_session() {
+    let word = [7u8; 8];
+    let mut gather = Gather::new(2, (LIMIT, 4096));
+    gather.session(true);
+    gather.session(true);
+    assert!(add(&mut gather, &[put(&word)]));
+    let mut batch = take(&mut gather).0;
+    batch.clear();
+    assert!(add(&mut gather, &[put(&word)]));
+    gather.take(PEER, &mut batch, &mut Answers::default());
+    let capacity = |gather: &Gather| gather.by_pe[PEER].batch.capacity();
+    gather.session(false);
+    assert!(capacity(&gather) >= 4096, "one goes on");
+    gather.session(false);
+    assert_eq!(capacity(&gather), 0);
+}

@@ -16,8 +16,20 @@ use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 /// Bytes of blocks that are copied here to travel together.
 const PACKED: usize = 8 << 10;
 
+/// Blocks of one length, `n` of them: where the first one is at the PE and here, and the bytes from
+/// one block to the next.
+#[derive(Clone, Copy)]
+struct Blocks {
+    remote: usize,
+    local: *mut u8,
+    remote_stride: usize,
+    local_stride: usize,
+    nbytes: usize,
+    n: usize,
+}
+
 impl Access {
-    /// Blocks of `block` bytes to `dest`, their starts `dst` and `sst` bytes apart.
+    /// Puts blocks of `nbytes` bytes to `dest`, their starts `dst` and `sst` bytes apart.
     ///
     /// # Safety
     /// `source` is valid for reads of every block.
@@ -28,66 +40,17 @@ impl Access {
         dest: usize,
         source: *const u8,
         (dst, sst): (usize, usize),
-        block: usize,
-        nblocks: usize,
+        nbytes: usize,
+        n: usize,
     ) {
-        let nbytes = span(block, block, nblocks);
-        if observe::any() {
-            let describe = move || {
-                let observed = self.observed(AccessKind::PutStrided, dest, nbytes);
-                let [remote, local] = [(dest, dst), (source.addr(), sst)]
-                    .map(|(addr, stride)| ByteBlocks { addr, nbytes: block, stride, n: nblocks });
-                ObservedAccess { remote, local, ..observed }
-            };
-            // SAFETY: the same contract.
-            let again =
-                move || unsafe { self.put_strided(dest, source, (dst, sst), block, nblocks) };
-            if observe::access(describe, again).is_some() {
-                return;
-            }
-        }
-        if dst == block && is_packed(sst, block) {
-            // SAFETY: the same contract.
-            return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
-        }
-        let local = (source, span(sst, block, nblocks));
-        let target = self.target(dest, span(dst, block, nblocks), local);
-        let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
-        let dest = match target {
-            RemoteBytes::Network(at) => at,
-            RemoteBytes::Kernel(path) => {
-                for (at, source) in blocks {
-                    // SAFETY: a block of the source.
-                    unsafe { path.further(at).put(self.ctx, source, block) }
-                }
-                return;
-            }
-            RemoteBytes::Cpu(to) => {
-                for (at, source) in blocks {
-                    // SAFETY: a block of the source, and of the span, which is mapped.
-                    unsafe {
-                        mem::copy_bytes::<mem::VolatileLoads>(to.wrapping_add(at), source, block)
-                    }
-                }
-                return;
-            }
-        };
-        let pe = network::pe(self.pe);
-        let blocks = StridedBlocks {
-            remote: dest,
-            local: LocalBuf::source(source, block),
-            remote_stride: dst,
-            local_stride: sst,
-            n: nblocks,
-        };
-        let done = endpoints::on(self.call, self.ctx, |endpoint| {
-            // SAFETY: the same contract.
-            unsafe { endpoint.put_strided(pe, blocks) }
-        });
-        network::or_fail(self.call, done);
+        let (remote, local) = (dest, source.cast_mut());
+        let (remote_stride, local_stride) = (dst, sst);
+        let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
+        // SAFETY: the same contract.
+        unsafe { self.transfer_strided::<true>(blocks) }
     }
 
-    /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
+    /// Gets blocks of `nbytes` bytes from `source`, their starts `dst` and `sst` bytes apart.
     ///
     /// # Safety
     /// `dest` is valid for writes of every block.
@@ -98,59 +61,83 @@ impl Access {
         dest: *mut u8,
         source: usize,
         (dst, sst): (usize, usize),
-        block: usize,
-        nblocks: usize,
+        nbytes: usize,
+        n: usize,
     ) {
-        let nbytes = span(block, block, nblocks);
+        let (remote, local) = (source, dest);
+        let (remote_stride, local_stride) = (sst, dst);
+        let blocks = Blocks { remote, local, remote_stride, local_stride, nbytes, n };
+        // SAFETY: the same contract.
+        unsafe { self.transfer_strided::<false>(blocks) }
+    }
+
+    /// # Safety
+    /// Every block here is valid for reads of a put, and for writes of a get.
+    unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
         if observe::any() {
+            let kind = if IS_PUT { AccessKind::PutStrided } else { AccessKind::GetStrided };
             let describe = move || {
-                let observed = self.observed(AccessKind::GetStrided, source, nbytes);
-                let [remote, local] = [(source, sst), (dest.addr(), dst)]
-                    .map(|(addr, stride)| ByteBlocks { addr, nbytes: block, stride, n: nblocks });
+                let observed = self.observed(kind, remote, span(nbytes, nbytes, n));
+                let [remote, local] = [(remote, remote_stride), (local.addr(), local_stride)]
+                    .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
                 ObservedAccess { remote, local, ..observed }
             };
             // SAFETY: the same contract.
-            let again =
-                move || unsafe { self.get_strided(dest, source, (dst, sst), block, nblocks) };
+            let again = move || unsafe { self.transfer_strided::<IS_PUT>(blocks) };
             if observe::access(describe, again).is_some() {
                 return;
             }
         }
-        if sst == block && is_packed(dst, block) {
+        if remote_stride == nbytes && is_packed(local_stride, nbytes) {
             // SAFETY: the same contract.
-            return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
+            return unsafe { self.transfer_packed::<IS_PUT>(blocks) };
         }
-        let local = (dest.cast_const(), span(dst, block, nblocks));
-        let target = self.target(source, span(sst, block, nblocks), local);
-        let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
-        let source = match target {
-            RemoteBytes::Network(at) => at,
-            RemoteBytes::Kernel(path) => {
-                for (at, dest) in blocks {
-                    // SAFETY: a block of the destination.
-                    unsafe { path.further(at).get(self.ctx, dest, block) }
-                }
-                return;
+        let whole = (local.cast_const(), span(local_stride, nbytes, n));
+        let starts = || (0..n).map(|i| (i * remote_stride, local.wrapping_add(i * local_stride)));
+        match self.target(remote, span(remote_stride, nbytes, n), whole) {
+            RemoteBytes::Network(remote) => {
+                let local = LocalBuf { base: local, nbytes };
+                let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
+                // SAFETY: the same contract.
+                unsafe { self.send_strided::<IS_PUT>(blocks) }
             }
-            RemoteBytes::Cpu(from) => {
-                for (at, dest) in blocks {
-                    // SAFETY: a block of the destination, and of the span, which is mapped.
-                    unsafe {
-                        mem::copy_bytes::<mem::AtomicLoads>(dest, from.wrapping_add(at), block)
+            RemoteBytes::Kernel(path) => {
+                for (at, local) in starts() {
+                    let path = path.further(at);
+                    if IS_PUT {
+                        // SAFETY: a block, valid by contract.
+                        unsafe { path.put(self.ctx, local, nbytes) }
+                    } else {
+                        // SAFETY: the same.
+                        unsafe { path.get(self.ctx, local, nbytes) }
                     }
                 }
-                return;
             }
-        };
+            RemoteBytes::Cpu(mapped) => {
+                for (at, local) in starts() {
+                    let mapped = mapped.wrapping_add(at);
+                    if IS_PUT {
+                        // SAFETY: a block, valid by contract, and one of the span, which is mapped.
+                        unsafe { mem::copy_bytes::<mem::VolatileLoads>(mapped, local, nbytes) }
+                    } else {
+                        // SAFETY: the same.
+                        unsafe { mem::copy_bytes::<mem::AtomicLoads>(local, mapped, nbytes) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`transfer_strided`](Access::transfer_strided).
+    unsafe fn send_strided<const IS_PUT: bool>(self, blocks: StridedBlocks) {
         let pe = network::pe(self.pe);
-        let blocks = StridedBlocks {
-            remote: source,
-            local: LocalBuf { base: dest, nbytes: block },
-            remote_stride: sst,
-            local_stride: dst,
-            n: nblocks,
-        };
         let done = endpoints::on(self.call, self.ctx, |endpoint| {
+            if IS_PUT {
+                // SAFETY: the same contract.
+                return unsafe { endpoint.put_strided(pe, blocks) };
+            }
             // SAFETY: the same contract; the quiet below completes them.
             unsafe { endpoint.get_strided_nbi(pe, blocks) }?;
             endpoint.pe_quiet(pe)
@@ -158,70 +145,48 @@ impl Access {
         network::or_fail(self.call, done);
     }
 
-    /// Blocks that are side by side there, and `sst` bytes apart here.
+    /// Transfers blocks that are side by side at the PE.
     ///
     /// # Safety
-    /// As [`put_strided`](Access::put_strided).
-    unsafe fn put_packed(
-        self,
-        dest: usize,
-        source: *const u8,
-        sst: usize,
-        block: usize,
-        nblocks: usize,
-    ) {
-        let whole = span(block, block, nblocks);
-        if sst == block {
-            // SAFETY: the blocks are one piece.
-            return unsafe { self.put(dest, source, whole, Completion::Now) };
-        }
-        // Before the first piece goes.
-        self.target(dest, whole, (source, span(sst, block, nblocks)));
-        let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
-        let pack = pack.as_mut_ptr().cast::<u8>();
-        for (first, n) in pieces(block, nblocks) {
-            for i in 0..n {
-                let from = source.wrapping_add((first + i) * sst);
-                // SAFETY: a block of the source; the pack has room for `n` blocks.
-                unsafe {
-                    mem::copy_bytes::<mem::VolatileLoads>(pack.wrapping_add(i * block), from, block)
-                };
+    /// As [`transfer_strided`](Access::transfer_strided).
+    unsafe fn transfer_packed<const IS_PUT: bool>(self, blocks: Blocks) {
+        let Blocks { remote, local, local_stride, nbytes, n, .. } = blocks;
+        let transfer = |remote, local: *mut u8, nbytes| {
+            if IS_PUT {
+                // SAFETY: pieces of what is valid by contract, or of the pack below.
+                unsafe { self.put(remote, local, nbytes, Completion::Now) }
+            } else {
+                // SAFETY: the same.
+                unsafe { self.get(local, remote, nbytes, Completion::Now) }
             }
-            // SAFETY: written above, and reusable when the put returns.
-            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now) };
+        };
+        let whole = span(nbytes, nbytes, n);
+        if local_stride == nbytes {
+            return transfer(remote, local, whole);
         }
-    }
-
-    /// Blocks that are side by side there, and `dst` bytes apart here.
-    ///
-    /// # Safety
-    /// As [`get_strided`](Access::get_strided).
-    unsafe fn get_packed(
-        self,
-        dest: *mut u8,
-        source: usize,
-        dst: usize,
-        block: usize,
-        nblocks: usize,
-    ) {
-        let whole = span(block, block, nblocks);
-        if dst == block {
-            // SAFETY: the blocks are one piece.
-            return unsafe { self.get(dest, source, whole, Completion::Now) };
-        }
-        // Before the first piece comes.
-        self.target(source, whole, (dest, span(dst, block, nblocks)));
+        // Before the first piece goes or comes.
+        self.target(remote, whole, (local.cast_const(), span(local_stride, nbytes, n)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
-        for (first, n) in pieces(block, nblocks) {
-            // SAFETY: the pack has room for `n` blocks.
-            unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
-            for i in 0..n {
-                let to = dest.wrapping_add((first + i) * dst);
-                // SAFETY: a block of the destination, and one of the `n` that the get has written.
-                unsafe {
-                    mem::copy_bytes::<mem::VolatileLoads>(to, pack.wrapping_add(i * block), block)
-                };
+        // The pack has room for the blocks of a piece.
+        let each = |first, n| {
+            (0..n).map(move |i| {
+                (pack.wrapping_add(i * nbytes), local.wrapping_add((first + i) * local_stride))
+            })
+        };
+        for (first, n) in pieces(nbytes, n) {
+            if IS_PUT {
+                for (packed, local) in each(first, n) {
+                    // SAFETY: a block of the source, and one of the pack.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(packed, local, nbytes) }
+                }
+            }
+            transfer(remote + first * nbytes, pack, n * nbytes);
+            if !IS_PUT {
+                for (packed, local) in each(first, n) {
+                    // SAFETY: a block of the destination, and one that the get has written.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(local, packed, nbytes) }
+                }
             }
         }
     }

@@ -14,8 +14,8 @@ use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, Host, LocalBuf, Open, Pe, PeRecord, Put, RemoteAddr,
-    Segment,
+    Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
+    RemoteAddr, Segment,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +33,8 @@ pub(crate) const PEER: Pe = Pe(1);
 struct Panics;
 
 impl Host for Panics {
-    fn cannot_go_on(&self, why: &str) -> ! {
-        panic!("{why}")
+    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
+        panic!("{error}; {why}")
     }
 }
 

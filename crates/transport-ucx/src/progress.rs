@@ -119,11 +119,12 @@ impl Progress {
     fn abandon(&self, origin: &mut Origin, error: &Error) {
         let limit = self.shared.tuning.abandon_limit;
         if let Err(unended) = origin.abandon(limit) {
-            self.shared.host.cannot_go_on(&format!(
-                "{error}; {limit:?} later UCX still uses memory of calls that have failed (operations in flight: {unended}), so \
+            let why = format!(
+                "{limit:?} later UCX still uses memory of calls that have failed (operations in flight: {unended}), so \
                  this process ends: let UCX use transports that it can cancel (SHMEM_UCX_TLS), or another network \
                  (SHMEM_TRANSPORT)"
-            ));
+            );
+            self.shared.host.cannot_go_on(error, &why);
         }
     }
 

@@ -178,10 +178,10 @@ pub trait Host: Send + Sync {
         let _ = error;
     }
 
-    /// Ends the process at once with this message, because the network still uses memory that is no
-    /// longer valid.
-    fn cannot_go_on(&self, why: &str) -> ! {
-        eprintln!("{why}");
+    /// Ends the process at once with this message, because after an error the network still uses
+    /// memory that is no longer valid.
+    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
+        eprintln!("{error}; {why}");
         std::process::abort()
     }
 }

@@ -297,13 +297,6 @@ impl Job {
             Up::Frames { pe, bytes } if self.end == Termination::Open => {
                 self.timings.mark_some(self.host_starts.entered(pe));
                 let decisions = self.server.received(pe, &bytes);
-                // A PE may notice the loss of a host before oshrun does.
-                let is_abort = |decision: &Decision| {
-                    matches!(decision, Decision::EndJob { message: Some(_), .. })
-                };
-                if decisions.iter().any(is_abort) {
-                    self.losses.may_be_reason();
-                }
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
                 self.watch();
@@ -424,7 +417,11 @@ impl Job {
                     self.progress_line.clear();
                     self.output.message(&message);
                 }
-                Decision::EndJob { message, .. } => {
+                Decision::EndJob { message, lost_peer, .. } => {
+                    // A PE may notice the loss of a host before oshrun does.
+                    if lost_peer {
+                        self.losses.may_be_reason();
+                    }
                     self.progress_line.clear();
                     if let Some(message) = message {
                         self.output.message(&message);

@@ -25,6 +25,15 @@ fn tries(agent: &Agent, hosts: &str, options: &str, first: &str, later: &str) ->
     agent.job(hosts, options, &["sh", "-c", &script])
 }
 
+/// Steps in which this machine's PE ends the job by the last one once it has input, and the PE of
+/// another host stays.
+fn ends_by(abort: &str) -> String {
+    format!(
+        "init barrier pid 'run:test -n \"$AT\" || read line' \
+         'run:test -z \"$AT\" || sleep 600' '{abort}'"
+    )
+}
+
 /// Steps that say on which host and in which try the PE is.
 const PLACE: &str = "init who 'run:echo try $SHMEM_TRY at ${AT:-here}' finalize";
 
@@ -143,10 +152,9 @@ fn a_host_that_learns_late_of_its_loss_has_ended_its_pes() {
 #[test]
 fn a_pe_that_notices_the_loss_first_does_not_prevent_another_try() {
     let agent = agent("");
-    let steps = "init barrier pid 'run:test -n \"$AT\" || read line' \
-                 'run:test -z \"$AT\" || sleep 600' 'abort:1:PE 1 was lost'";
+    let steps = ends_by("abort_after_loss:1:PE 1 was lost");
     let options = "--host-limit 5 --retries 1 --spare c";
-    let mut job = tries(&agent, "localhost,b", options, steps, PLACE).input_later().start();
+    let mut job = tries(&agent, "localhost,b", options, &steps, PLACE).input_later().start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
     kill_process(daemon(&job, "b"), Signal::STOP).expect("it is there");
@@ -159,6 +167,27 @@ fn a_pe_that_notices_the_loss_first_does_not_prevent_another_try() {
     // On a busy machine, the message of oshrun may come first.
     assert!(first == "PE 1 was lost\n" || first.starts_with("oshrun: host b "), "{outcome:?}");
     assert_eq!(outcome.status, 0);
+}
+
+#[test]
+fn a_pe_that_fails_by_itself_prevents_another_try_although_a_host_is_lost_then() {
+    let agent = agent("");
+    let options = "--retries 1 --spare c";
+    let steps = ends_by("abort:4:no heap");
+    let mut job = tries(&agent, "localhost,b", options, &steps, PLACE).input_later().start();
+    let mut stdout = job.stdout();
+    pids(&mut stdout, 2);
+    let daemon = daemon(&job, "b");
+    // The job cannot end before it is killed.
+    kill_process(daemon, Signal::STOP).expect("it is there");
+    job.input("now\n");
+    let mut stderr = BufReader::new(job.stderr());
+    assert_eq!(line(&mut stderr), "no heap\n");
+    kill_process(daemon, Signal::KILL).expect("it is there");
+    let (more, mark) = (rest(stderr), job.mark());
+    assert_eq!(job.wait().status, 4, "{more:?}");
+    assert_eq!(rest(stdout), [""; 0], "{more:?}");
+    eventually_nothing_left(&mark);
 }
 
 #[test]

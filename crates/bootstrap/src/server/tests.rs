@@ -59,7 +59,8 @@ fn assert_ends<'a>(
     status: i32,
     message: Option<&str>,
 ) {
-    let end = Decision::EndJob { status, message: message.map(str::to_string) };
+    let message = message.map(str::to_string);
+    let end = Decision::EndJob { status, message, lost_peer: false };
     assert_eq!(decisions.into_iter().collect::<Vec<_>>(), [&end]);
 }
 
@@ -257,7 +258,10 @@ fn nobody_waits_for_a_pe_that_has_left() {
 
 #[test]
 fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
-    let abort = |text: &str, status| FromPe::Abort { status, message: text.to_string() };
+    let abort = |text: &str, status| {
+        let message = text.to_string();
+        FromPe::Abort { status, message, lost_peer: false }
+    };
     let mut server = running(2);
     assert_ends(&say(&mut server, 1, &abort("no heap", 6)), 6, Some("no heap"));
     assert_eq!(say(&mut server, 0, &abort("me too", 1)), []);
@@ -265,6 +269,19 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
     assert_ends(&say(&mut job(2), 0, &abort("no status", 256)), 1, Some("no status"));
+}
+
+#[test]
+fn only_an_abort_says_that_a_peer_may_be_lost() {
+    let lost = |of: &[Decision]| match of {
+        [Decision::EndJob { lost_peer, .. }] => *lost_peer,
+        other => panic!("{other:?}"),
+    };
+    for lost_peer in [true, false] {
+        let abort = FromPe::Abort { status: 1, message: String::new(), lost_peer };
+        assert_eq!(lost(&say(&mut running(2), 1, &abort)), lost_peer);
+    }
+    assert!(!lost(&say(&mut running(2), 1, &FromPe::Resumed)), "a violation");
 }
 
 #[test]
@@ -324,7 +341,7 @@ fn messages_out_of_turn_end_the_job() {
     for (script, expected) in scripts {
         let mut server = job(2);
         let last = script.iter().flat_map(|message| say(&mut server, 0, message)).last();
-        let Some(Decision::EndJob { status: 1, message: Some(text) }) = last else {
+        let Some(Decision::EndJob { status: 1, message: Some(text), .. }) = last else {
             panic!("{script:?}: {last:?}")
         };
         assert!(text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected), "{text}");
@@ -355,7 +372,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(FromPe::Resumed),
         1 => Just(FromPe::Unfinalized),
         1 => Just(FromPe::Refused { what: String::new() }),
-        1 => Just(FromPe::Abort { status: 0, message: String::new() }),
+        1 => Just(FromPe::Abort { status: 0, message: String::new(), lost_peer: true }),
         1 => Just(FromPe::GlobalExit { status: 9 }),
     ];
     let exit = prop_oneof![(0_i32..3).prop_map(Exit::Status), Just(Exit::Signal(6))];
@@ -388,7 +405,7 @@ proptest! {
             };
             for decision in decisions {
                 prop_assert!(!ended, "{decision:?} after the end");
-                if let Decision::EndJob { status: with, message } = decision {
+                if let Decision::EndJob { status: with, message, .. } = decision {
                     prop_assert!(with != 0 || message.is_none());
                     (ended, status) = (true, with);
                 }

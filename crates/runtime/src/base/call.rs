@@ -25,6 +25,13 @@ impl Call {
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
+        self.end_job(why, false)
+    }
+
+    /// As [`Call::fail`]. `lost_peer`: the reason may be the loss of another PE.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_job(self, why: fmt::Arguments<'_>, lost_peer: bool) -> ! {
         static FAILS: AtomicBool = AtomicBool::new(false);
         if FAILS.swap(true, Ordering::AcqRel) {
             // The other one may look for the place of its call first.
@@ -35,7 +42,7 @@ impl Call {
         let message = format!("{}{}: {why}{place}", process::pe_for_messages(), self.0);
         stdio::flush();
         match process::aborter() {
-            Some(aborter) => leave(aborter.abort(1, &message), 1),
+            Some(aborter) => leave(aborter.abort(1, &message, lost_peer), 1),
             None => {
                 warning::print(format_args!("{message}"));
                 leave(false, 1)

@@ -141,11 +141,12 @@ pub(crate) fn refuse(call: Call) -> ! {
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
-    if is_of_another(error, job::known().map(|job| job.me())) {
+    let lost_peer = is_of_another(error, job::known().map(|job| job.me()));
+    if lost_peer {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(launcher_grace(host_limit));
     }
-    fail!(call, "{error}")
+    call.end_job(format_args!("{error}"), lost_peer)
 }
 
 /// Whether the error is the loss of another PE than this one.
@@ -289,17 +290,17 @@ impl Host for ProcessHost {
     fn lost(&self, error: &Error) {
         // During a test, a PE that can no longer use its network ends the job too: otherwise the
         // others would wait for it.
-        if is_of_another(error, Some(self.me)) && !self.chosen.load(Ordering::Acquire) {
+        let lost_peer = is_of_another(error, Some(self.me));
+        if lost_peer && !self.chosen.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
         // The launcher may know more about a loss, and a call that has not returned names itself.
-        let is_of_another = is_of_another(&error, Some(self.me));
-        let wait = if is_of_another { launcher_grace(self.host_limit) } else { CALL_GRACE };
+        let wait = if lost_peer { launcher_grace(self.host_limit) } else { CALL_GRACE };
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {
-                fail!(LIBRARY, "{error}")
+                LIBRARY.end_job(format_args!("{error}"), lost_peer)
             }
         };
         // Another thread, since that of the transport serves the other peers. If none can be
@@ -307,8 +308,8 @@ impl Host for ProcessHost {
         let _ = std::thread::Builder::new().spawn(end);
     }
 
-    fn cannot_go_on(&self, why: &str) -> ! {
-        fail!(LIBRARY, "{why}")
+    fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
+        LIBRARY.end_job(format_args!("{error}; {why}"), is_of_another(error, Some(self.me)))
     }
 }
 

@@ -109,12 +109,15 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
+            // The test fails if the host of a peer is lost meanwhile.
             // Cause: the requested transport cannot start, for the reason in parentheses.
-            Err(why) if requested.is_some() => fail!(
-                call,
-                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
-                 SHMEM_TRANSPORT to another transport or to auto",
-                provider.name
+            Err(why) if requested.is_some() => call.end_job(
+                format_args!(
+                    "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
+                     SHMEM_TRANSPORT to another transport or to auto",
+                    provider.name
+                ),
+                true,
             ),
             Err(why) => passed_over.push((place, why)),
         }
@@ -123,7 +126,13 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let whys: Vec<String> = whys.collect();
     // Cause: each transport has failed, for the reasons listed. Remedy: `oshrun --doctor` examines
     // all hosts.
-    fail!(call, "PEs that share no memory need a transport, and none works: {}", whys.join("; "))
+    call.end_job(
+        format_args!(
+            "PEs that share no memory need a transport, and none works: {}",
+            whys.join("; ")
+        ),
+        true,
+    )
 }
 
 /// Why a provider was chosen, given those that are preferred to it and why they were not.

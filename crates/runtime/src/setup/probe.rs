@@ -4,7 +4,7 @@
 //! since a provider may try forever to connect and report nothing.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
+use crate::base::call::Call;
 use crate::memory::areas::Areas;
 use rushmem_transport::thread::{self, without_signals};
 use rushmem_transport::{
@@ -42,10 +42,12 @@ pub(super) fn limited(
             transport.lose(pe, &why);
             if sleeps(limit, &is_over) {
                 // Cause: the library of a network hangs during the test at the start.
-                fail!(
-                    call,
-                    "{why}: this PE has given PE {pe} up, but its network library does not return; \
-                     choose another one by SHMEM_TRANSPORT"
+                call.end_job(
+                    format_args!(
+                        "{why}: this PE has given PE {pe} up, but its network library does not \
+                         return; choose another one by SHMEM_TRANSPORT"
+                    ),
+                    true,
                 );
             }
         }

@@ -47,7 +47,7 @@ const WITHOUT_NIC: &[&CStr] = &[
     c"FI_UNIVERSE_SIZE=4",
 ];
 
-/// Lets libfabric read its variables: `read` makes it do so, by opening the library or an endpoint.
-pub(crate) fn with<R>(read: impl FnOnce() -> R) -> R {
-    variables::with(if device::any() { WITH_NIC } else { WITHOUT_NIC }, read)
+/// Sets them, before libfabric is opened.
+pub(crate) fn set() {
+    variables::set(if device::any() { WITH_NIC } else { WITHOUT_NIC });
 }

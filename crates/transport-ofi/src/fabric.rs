@@ -31,7 +31,11 @@ const EXPECTED_PEERS: usize = 64;
 /// What is missing.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
-    let library = LIBRARY.get_or_init(|| defaults::with(opened)).as_ref().map_err(Clone::clone)?;
+    let open = || {
+        defaults::set();
+        opened()
+    };
+    let library = LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)?;
     let version = library.version();
     match version >= fi::OLDEST {
         true => Ok(library),
@@ -199,9 +203,7 @@ impl Fabric {
         rx.size = receives.min(self.facts.receives);
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
-        let open = || unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
-        // Some variables are read for each endpoint.
-        let code = defaults::with(open);
+        let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.

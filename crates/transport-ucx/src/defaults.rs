@@ -18,5 +18,9 @@ const OURS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 /// What is missing.
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
-    LIBRARY.get_or_init(|| variables::with(&OURS, ucx_sys::open)).clone()
+    let open = || {
+        variables::set(&OURS);
+        ucx_sys::open()
+    };
+    LIBRARY.get_or_init(open).clone()
 }

@@ -4,6 +4,7 @@
 use super::status::fine;
 use crate::defaults::library;
 use crate::sys;
+use rushmem_transport::kit::variables;
 use rushmem_transport::setting::environment;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
@@ -34,8 +35,6 @@ pub(crate) struct UcpContext {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(crate) notices_failures: bool,
-    /// The variables of each worker for its transports, as `NAME=value`.
-    pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// The longest put that arrives as a whole, where processors move the data over sockets.
@@ -141,7 +140,6 @@ impl UcpContext {
             ucp,
             handle,
             notices_failures: false,
-            worker_variables: Vec::new(),
             copies: false,
             longest_put: usize::MAX,
             orders: false,
@@ -149,9 +147,10 @@ impl UcpContext {
         let resources = context.resources();
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
-        context.worker_variables = worker_variables(&resources);
+        let of_workers = worker_variables(&resources);
+        variables::set(&of_workers);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
-        if context.copies && context.worker_variables.contains(&SOCKETS) {
+        if context.copies && of_workers.contains(&SOCKETS) {
             context.longest_put = PIECE;
         }
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
@@ -245,7 +244,7 @@ impl Drop for UcpMemory {
     }
 }
 
-/// The variables of workers for these transports. UCX warns of variables of transports that it may
+/// The variables that workers read for these transports, as `NAME=value`. UCX warns of variables of transports that it may
 /// not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));

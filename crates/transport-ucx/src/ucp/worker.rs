@@ -8,7 +8,6 @@ use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::heap_blocks::HeapBlocks;
-use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -55,9 +54,8 @@ impl Worker {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         };
-        // The first worker starts a thread of UCX's own, which is to take no signals either. Each
-        // worker reads the variables.
-        let status = without_signals(|| variables::with(&context.worker_variables, create));
+        // The first worker starts a thread of UCX's own, which is to take no signals either.
+        let status = without_signals(create);
         fine(ucp, status).map_err(|why| {
             format!("UCX makes no worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;

@@ -1,37 +1,40 @@
 //! Defaults of a C library that only variables of the environment set; those of the user prevail.
 //!
-//! A program may have threads that read the environment meanwhile: nothing of it is changed or
-//! freed, a longer one takes its place as long as the library reads it.
+//! They stay in the environment of the process: libraries read some of them again for each endpoint,
+//! when the program may have threads that read or set variables. They are added while the library
+//! is initialized. For threads that read the environment then, nothing of it is changed or freed: a
+//! longer one takes its place.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Calls `read`, in which a library reads its variables. Each of `ours` is `NAME=value`. Where the
-/// user sets a variable, the library reads the user's value.
-pub fn with<R>(ours: &[&'static CStr], read: impl FnOnce() -> R) -> R {
+/// Sets variables that the user has not set. Each of `ours` is `NAME=value`.
+pub fn set(ours: &[&'static CStr]) {
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
-    let before = environ.load(Ordering::Acquire);
-    // SAFETY: the process's environment.
-    let longer = unsafe { with_ours(before, ours) };
-    // It is never freed: a thread may go on reading it.
-    let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
-    environ.store(longer, Ordering::Release);
-    let answer = read();
-    // Unless a thread has set a variable meanwhile, which made yet another one.
-    let _ = environ.compare_exchange(longer, before, Ordering::AcqRel, Ordering::Relaxed);
-    answer
+    let mut before = environ.load(Ordering::Acquire);
+    loop {
+        // SAFETY: the process's environment.
+        let Some(longer) = (unsafe { with_ours(before, ours) }) else { return };
+        // It is never freed: a thread may go on reading it.
+        let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
+        match environ.compare_exchange(before, longer, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return,
+            // A thread has set a variable meanwhile.
+            Err(now) => before = now,
+        }
+    }
 }
 
 /// The entries of an environment and those of ours whose names are not in it, with a null at the
-/// end.
+/// end; `None` if all names are.
 ///
 /// # Safety
 /// `environ` is null or such a list of strings.
-unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Vec<*mut c_char> {
+unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Option<Vec<*mut c_char>> {
     let mut entries = Vec::new();
     let mut at = environ;
     // SAFETY: not beyond the null at the end.
@@ -46,10 +49,12 @@ unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Vec<*m
     // SAFETY: entries are strings that are never freed.
     let names: Vec<_> =
         entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
+    let n = entries.len();
     let missing = ours.iter().filter(|&ours| !names.contains(&name(ours)));
     entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
+    let is_longer = entries.len() > n;
     entries.push(null_mut());
-    entries
+    is_longer.then_some(entries)
 }
 
 #[cfg(test)]
@@ -61,19 +66,21 @@ mod tests {
         let ours = [c"ONE=1", c"TWO=2"];
         let mut said = [c"A=b".as_ptr().cast_mut(), c"TWO=7".as_ptr().cast_mut(), null_mut()];
         // SAFETY: a list of strings with a null at the end.
-        let entries = unsafe { with_ours(said.as_mut_ptr(), &ours) };
+        let entries = unsafe { with_ours(said.as_mut_ptr(), &ours) }.expect("ONE is missing");
         assert_eq!(entries, [said[0], said[1], ours[0].as_ptr().cast_mut(), null_mut()]);
         // SAFETY: null.
-        let entries = unsafe { with_ours(null_mut(), &ours) };
+        let entries = unsafe { with_ours(null_mut(), &ours) }.expect("both are missing");
         assert_eq!(entries, [ours[0].as_ptr().cast_mut(), ours[1].as_ptr().cast_mut(), null_mut()]);
+        // SAFETY: the list above.
+        assert_eq!(unsafe { with_ours(said.as_mut_ptr(), &ours[1..]) }, None);
     }
 
     #[test]
-    fn it_is_set_only_during_the_call() {
+    fn they_stay() {
         const NAME: &str = "RUSHMEM_TEST_OF_VARIABLES";
         assert_eq!(std::env::var(NAME).ok(), None, "a variable that this test needs unset");
-        let value = with(&[c"RUSHMEM_TEST_OF_VARIABLES=7"], || std::env::var(NAME).ok());
-        assert_eq!(value.as_deref(), Some("7"));
-        assert_eq!(std::env::var(NAME).ok(), None);
+        set(&[c"RUSHMEM_TEST_OF_VARIABLES=7"]);
+        set(&[c"RUSHMEM_TEST_OF_VARIABLES=8"]);
+        assert_eq!(std::env::var(NAME).as_deref(), Ok("7"));
     }
 }

@@ -3,7 +3,7 @@
 //! fails with a connection that was not made is this message alone, which can be sent again.
 #![allow(unsafe_code)]
 
-use super::connecting::{AGAIN, BegunConnection, CONNECTED, report};
+use super::connecting::{AGAIN, CONNECTED, report};
 use super::{BufferUse, EpFailure, FiEndpoint, Op, Post};
 use crate::turns::MOST_AT_ONCE;
 use libfabric_sys as fi;
@@ -38,8 +38,8 @@ impl FiEndpoint {
     /// Sends the message that connects, if it is its turn.
     fn connect(&mut self, pe: u32, at: fi::fi_addr_t) -> Result<(), i32> {
         let Some(&op) = self.free.last() else { return Ok(()) };
-        let known = self.connecting.take(pe);
-        let Some(turn) = known.or_else(|| self.fabric.turns.take()) else {
+        let connection = self.connecting.take_or_begin(pe, &self.fabric.turns);
+        let Some(mut connection) = connection else {
             if self.connecting.begins_to_wait() {
                 let why = format!("{MOST_AT_ONCE} connections are being made");
                 report(pe, &why, "waits to connect to it");
@@ -55,11 +55,12 @@ impl FiEndpoint {
             0 => {
                 self.free.pop();
                 self.ops[op as usize] = Op { pe, use_: BufferUse::Connect };
-                self.connecting.begin(BegunConnection { pe, turn, is_sent: true });
+                connection.is_sent = true;
+                self.connecting.keep(connection);
                 Ok(())
             }
             code if code == -fi::FI_EAGAIN => {
-                self.connecting.begin(BegunConnection { pe, turn, is_sent: false });
+                self.connecting.keep(connection);
                 Ok(())
             }
             code if self.connects_again(pe, code, &self.strerror(code)) => Ok(()),
@@ -73,10 +74,9 @@ impl FiEndpoint {
         let pe = self.ops[op as usize].pe;
         self.room[pe as usize] = CONNECTED;
         self.attempts.reached(pe);
-        if let Some(turn) = self.connecting.take(pe) {
-            let which = format!("connection {} of this PE", turn.made());
-            report(pe, &which, "connected to it");
-        }
+        self.connecting.take(pe);
+        let which = format!("connection {} of this PE", self.fabric.turns.made());
+        report(pe, &which, "connected to it");
     }
 
     /// The message that connects, in the cell `op`, has failed with this code.

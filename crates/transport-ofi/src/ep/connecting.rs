@@ -1,7 +1,9 @@
 //! The connections that an ep is making, and how they are reported.
 #![forbid(unsafe_code)]
 
-use crate::turns::TakenTurn;
+use crate::turns::{TakenTurn, Turns};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How many operations may begin towards a PE that an ep is connected to: more than it has cells.
 /// Before that it is 0, as in memory that was not used.
@@ -13,33 +15,53 @@ pub(super) const AGAIN: &str = "connects once more";
 /// A connection that is being made.
 pub(super) struct BegunConnection {
     pub(super) pe: u32,
-    pub(super) turn: TakenTurn,
+    /// None once it has taken so long that others go first.
+    pub(super) turn: Option<TakenTurn>,
+    begun: Instant,
     /// The message is in flight. Before, the provider takes none.
     pub(super) is_sent: bool,
 }
 
-/// The connections that an ep is making: no more than there are turns.
-#[derive(Default)]
+/// The connections that an ep is making.
 pub(super) struct Connecting {
     begun: Vec<BegunConnection>,
     /// A PE waits for a turn, and this was reported.
     waits: bool,
+    /// How long a connection keeps its turn while the provider takes no message. Peers that have
+    /// stopped, or ended, must not keep all turns from those that answer.
+    turn_limit: Duration,
 }
 
 impl Connecting {
+    pub(super) fn new(turn_limit: Duration) -> Connecting {
+        Connecting { begun: Vec::new(), waits: false, turn_limit }
+    }
+
     /// Whether the message that connects to a PE is in flight.
     pub(super) fn is_sent(&self, pe: u32) -> bool {
         self.begun.iter().any(|one| one.pe == pe && one.is_sent)
     }
 
-    /// Takes the turn of the connection to a PE.
-    pub(super) fn take(&mut self, pe: u32) -> Option<TakenTurn> {
+    /// Takes the connection to a PE, if it is being made.
+    pub(super) fn take(&mut self, pe: u32) -> Option<BegunConnection> {
         let place = self.begun.iter().position(|one| one.pe == pe)?;
-        Some(self.begun.swap_remove(place).turn)
+        Some(self.begun.swap_remove(place))
     }
 
-    /// A connection is being made.
-    pub(super) fn begin(&mut self, connection: BegunConnection) {
+    /// The same, or a new one if there is a turn for it.
+    pub(super) fn take_or_begin(&mut self, pe: u32, turns: &Arc<Turns>) -> Option<BegunConnection> {
+        let Some(mut known) = self.take(pe) else {
+            let turn = Some(turns.take()?);
+            return Some(BegunConnection { pe, turn, begun: Instant::now(), is_sent: false });
+        };
+        if known.begun.elapsed() >= self.turn_limit {
+            known.turn = None;
+        }
+        Some(known)
+    }
+
+    /// The connection goes on being made.
+    pub(super) fn keep(&mut self, connection: BegunConnection) {
         self.waits = false;
         self.begun.push(connection);
     }
@@ -53,4 +75,28 @@ impl Connecting {
 /// Reports what becomes of a connection to a PE, and why.
 pub(super) fn report(pe: u32, why: &str, what: &str) {
     rushmem_log::debug!(peer = pe, "{what}: {why}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turns::MOST_AT_ONCE;
+
+    #[test]
+    fn peers_that_do_not_answer_lose_their_turns() {
+        for (limit, has_turns) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+            let turns = Arc::new(Turns::default());
+            let mut connecting = Connecting::new(limit);
+            for pe in 0..MOST_AT_ONCE {
+                let begun = connecting.take_or_begin(pe, &turns).expect("a turn");
+                connecting.keep(begun);
+            }
+            assert!(connecting.take_or_begin(9, &turns).is_none(), "all turns are taken");
+            for pe in 0..MOST_AT_ONCE {
+                let known = connecting.take_or_begin(pe, &turns).expect("it is being made");
+                connecting.keep(known);
+            }
+            assert_eq!(connecting.take_or_begin(9, &turns).is_some(), has_turns);
+        }
+    }
 }

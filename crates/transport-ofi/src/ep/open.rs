@@ -59,7 +59,7 @@ impl FiEndpoint {
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
             room: vec![0; n_pes],
-            connecting: Connecting::default(),
+            connecting: Connecting::new(connect_limit / 2),
             receiving: 0,
             copy_up_to,
             cell,

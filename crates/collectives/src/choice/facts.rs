@@ -4,7 +4,7 @@
 pub const SHORT_MAX_BYTES: usize = 8;
 
 /// How much a landing buffer holds.
-pub const LANDING_MAX_BYTES: usize = 8 << 10;
+pub const LANDING_MAX_BYTES: usize = 32 << 10;
 
 /// What a choice follows from besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

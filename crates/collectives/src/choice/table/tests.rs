@@ -77,13 +77,15 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose(8, ChoiceFacts { team: false, ..SHARED }), Direct);
-    assert_eq!(choose(32 << 10, APART), Rabenseifner);
-    assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
+    assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
+    assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
+    assert_eq!(choose(32 << 10, ChoiceFacts { members: 9, ..APART }), Rabenseifner);
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
     let several_at_once = ChoiceFacts { landings: false, pair_flags: false, ..TWO_NODES };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
+    assert_eq!(choose(32 << 10, several_at_once), Rabenseifner);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
     let scan = |facts| built_in().choose::<ScanAlgorithm>(8, || facts);
     assert_eq!(scan(APART), ScanAlgorithm::RecursiveDoubling);
@@ -94,8 +96,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 fn many_short_blocks_travel_together_over_a_network() {
     let choose = |nbytes, facts| built_in().choose::<AllToAllAlgorithm>(nbytes, || facts);
     let eight = ChoiceFacts { members: 8, per_node: 4, ..FACTS };
-    assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
-    assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(8 << 10, eight), AllToAllAlgorithm::Bruck);
+    assert_eq!(choose((8 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
     assert_eq!(
         choose(8, ChoiceFacts { landings: false, pair_flags: false, ..eight }),
         AllToAllAlgorithm::Pairwise

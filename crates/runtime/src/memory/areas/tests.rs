@@ -67,7 +67,8 @@ fn a_job_of_any_size_registers_no_more_than_is_allowed() {
     let around = (0..=22).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1]);
     for n in around.filter(|n| *n > 0) {
         let nbytes = Areas::new(n, 1).nbytes();
-        let allowed = (1 << 20) + heap_blocks::TABLE + 200 * n as usize;
+        let landings = 4 * landing::count(n) * LANDING;
+        let allowed = (1 << 20) + landings + heap_blocks::TABLE + 200 * n as usize;
         assert!(nbytes <= allowed, "{nbytes} bytes for {n} PEs, of {allowed}");
     }
 }

@@ -57,6 +57,7 @@ const ELSEWHERE: &[&str] = &[
     "race.c",
     "refused.c",
     "requests.c",
+    "set_by_a_thread.c",
     "slots_reused.c",
     "soak.c",
     "splits.h",

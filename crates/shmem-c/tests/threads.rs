@@ -82,8 +82,22 @@ fn the_stress_under_thread_sanitizer() {
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
 }
 
+/// What one thread sets in the environment stays while another one opens endpoints, for which UCX
+/// and libfabric read variables.
+fn contexts_leave_the_environment_alone() {
+    for transport in ["tcp", "ucx", "ofi"] {
+        let job = Job::new(program!("set_by_a_thread.c")).n(2).env("SHMEM_ONNODE", "off");
+        let outcome = job.env("SHMEM_TRANSPORT", transport).run();
+        if outcome.stderr.contains("cannot be opened") {
+            testkit::absent(format!("{transport} is not here"));
+        }
+        outcome.assert_ok(2);
+    }
+}
+
 testkit::tests! {
     every_thread_level,
+    contexts_leave_the_environment_alone,
     a_pe_with_threads_among_pes_without,
     the_stress_draws_anew,
     contexts_and_teams_that_come_and_go_leave_nothing,

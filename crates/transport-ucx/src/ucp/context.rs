@@ -244,8 +244,8 @@ impl Drop for UcpMemory {
     }
 }
 
-/// The variables that workers read for these transports, as `NAME=value`. UCX warns of variables of transports that it may
-/// not use.
+/// The variables that workers read for these transports, as `NAME=value`. UCX warns of variables of
+/// transports that it may not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
     let sockets = has(&["tcp"]) && environment("UCX_TCP_RX_SEG_SIZE").is_none();

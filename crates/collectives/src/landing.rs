@@ -16,6 +16,19 @@
 
 use crate::index::log2_ceil;
 
+/// Bytes of a landing at least.
+pub const MIN_BYTES: usize = 8 << 10;
+
+/// Bytes of a landing in a job of `n` PEs. A large job has more landings, and together they are to
+/// pin little memory.
+pub const fn nbytes(n: u32) -> usize {
+    match n {
+        0..=16 => 4 * MIN_BYTES,
+        17..=64 => 2 * MIN_BYTES,
+        _ => MIN_BYTES,
+    }
+}
+
 /// How many landings a team of `n` uses at most: one for each round, and one for the shift of an
 /// exclusive scan.
 pub const fn count(n: u32) -> usize {

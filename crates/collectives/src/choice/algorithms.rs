@@ -2,9 +2,9 @@
 //!
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
-use super::facts::{ChoiceFacts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
+use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{
-    Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pull,
+    Step, binomial, bruck, central, chain, dissemination, landing, neighbor_exchange, pull,
     recursive_doubling, ring, scatter_all_gather,
 };
 use std::fmt::Debug;
@@ -129,7 +129,7 @@ algorithms! {
     /// [`bruck::all_to_all`].
     "bruck" => Bruck if |nbytes, facts| {
         let parts = bruck::landing_parts(facts.members) as usize;
-        let fits = nbytes.saturating_mul(parts) <= LANDING_MAX_BYTES;
+        let fits = nbytes.saturating_mul(parts) <= landing::MIN_BYTES;
         facts.landings && facts.members > 1 && fits
     },
 }

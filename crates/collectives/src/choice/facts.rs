@@ -3,9 +3,6 @@
 /// The largest vector that is given to a counter or sent beside a flag.
 pub const SHORT_MAX_BYTES: usize = 8;
 
-/// How much a landing buffer holds.
-pub const LANDING_MAX_BYTES: usize = 32 << 10;
-
 /// What a choice follows from besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoiceFacts {

@@ -16,7 +16,7 @@ use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::coll::requests;
-use crate::memory::areas::{LANDING, SHORT};
+use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
 use crate::net::{calling, network};
@@ -495,7 +495,7 @@ impl<'a> EnteredCollective<'a> {
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
-        let max_nelems = LANDING / op.elem_bytes();
+        let max_nelems = flags::area().areas().landing_bytes() / op.elem_bytes();
         for (turn, first) in (0..nelems).step_by(max_nelems).enumerate() {
             let (at, nbytes) =
                 (first * op.elem_bytes(), max_nelems.min(nelems - first) * op.elem_bytes());

@@ -9,7 +9,7 @@ use crate::base::members::Members;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
-use crate::memory::areas::{LANDING, SHORT};
+use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
@@ -276,10 +276,11 @@ impl Execution<'_> {
     ) -> SymmetricRange {
         let internal = flags::area();
         let set = || self.team.landings(self.job).expect("it was chosen for having landings");
+        let areas = internal.areas();
         let (at, nbytes) = match self.landings {
-            Landings::Shared => (internal.areas().landing(set(), landing, self.parity), LANDING),
+            Landings::Shared => (areas.landing(set(), landing, self.parity), areas.landing_bytes()),
             Landings::OfJob => {
-                (internal.areas().landing_of_job(set(), landing, self.parity), LANDING)
+                (areas.landing_of_job(set(), landing, self.parity), areas.landing_bytes())
             }
             Landings::BesideFlags => (beside_flag(self.channels, self.parity), SHORT),
         };

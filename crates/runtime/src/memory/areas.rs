@@ -27,8 +27,8 @@ pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
 /// the predefined teams and of the active sets. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
-/// Bytes of one landing buffer: what a reduction combines at a time.
-pub(crate) const LANDING: usize = rushmem_collectives::choice::LANDING_MAX_BYTES;
+/// Bytes of one landing buffer at least.
+pub(crate) const MIN_LANDING: usize = landing::MIN_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// Sets of landings where threads of a PE may be in several collectives at once: those of the
@@ -228,8 +228,13 @@ impl Areas {
         self.table
     }
 
+    /// Bytes of one landing buffer: what a reduction combines at a time.
+    pub(crate) fn landing_bytes(&self) -> usize {
+        landing::nbytes(self.n_pes as u32)
+    }
+
     fn landing_set_bytes(&self) -> usize {
-        4 * landing::count(self.n_pes as u32) * LANDING
+        4 * landing::count(self.n_pes as u32) * self.landing_bytes()
     }
 
     /// Where a set of landings begins.
@@ -246,7 +251,7 @@ impl Areas {
     /// A landing buffer of a set, for the team whose collective this PE is in. There are two
     /// copies.
     pub(crate) fn landing(&self, set: u8, landing: u8, copy: usize) -> usize {
-        self.landing_set(set.into()) + (4 * landing as usize + copy) * LANDING
+        self.landing_set(set.into()) + (4 * landing as usize + copy) * self.landing_bytes()
     }
 
     /// The same for reductions among all PEs of the job, whatever team or active set they are on.

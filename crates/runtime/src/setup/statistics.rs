@@ -8,7 +8,7 @@ use crate::base::observe::{self, Observer};
 use crate::base::settings::Statistics;
 use crate::base::warning::warning;
 use crate::coll::collectives;
-use crate::memory::areas::LANDING;
+use crate::memory::areas::MIN_LANDING;
 use crate::sync::flags;
 use crate::teams::team;
 use form::{JobStatistics, PeStatistics};
@@ -79,10 +79,10 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     let lengths = collectives::words(call, team::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
-    let landing = area.range(area.areas().packed(0), LANDING);
+    let landing = area.range(area.areas().packed(0), MIN_LANDING);
     let mut all = vec![Vec::new(); lengths.len()];
-    for at in (0..longest).step_by(LANDING) {
-        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + LANDING);
+    for at in (0..longest).step_by(MIN_LANDING) {
+        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + MIN_LANDING);
         let shown = part(own.len());
         landing.part(0, shown.len()).write(&own[shown]);
         collectives::barrier_all(call);

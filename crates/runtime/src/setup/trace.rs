@@ -7,7 +7,7 @@ use crate::base::observe::{self, Observer};
 use crate::base::time::nanoseconds;
 use crate::base::trace::{self, Ring};
 use crate::coll::collectives::{barrier_all, words};
-use crate::memory::areas::LANDING;
+use crate::memory::areas::MIN_LANDING;
 use crate::sync::{backoff, flags};
 use crate::teams::team::teams;
 use rushmem_trace::chrome;
@@ -26,7 +26,7 @@ const MAX_RECORDS: u64 = 4 << 20;
 /// How often a PE asks for the clock of PE 0.
 const QUESTIONS: u64 = 32;
 /// PEs that ask at the same time.
-const MAX_ASKERS: usize = LANDING / (3 * WORD);
+const MAX_ASKERS: usize = MIN_LANDING / (3 * WORD);
 
 /// Records from the first init on, if the user asks for it.
 pub(super) fn start(call: Call, job: &Job) {

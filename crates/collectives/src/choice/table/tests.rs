@@ -96,8 +96,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 fn many_short_blocks_travel_together_over_a_network() {
     let choose = |nbytes, facts| built_in().choose::<AllToAllAlgorithm>(nbytes, || facts);
     let eight = ChoiceFacts { members: 8, per_node: 4, ..FACTS };
-    assert_eq!(choose(8 << 10, eight), AllToAllAlgorithm::Bruck);
-    assert_eq!(choose((8 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
+    assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
     assert_eq!(
         choose(8, ChoiceFacts { landings: false, pair_flags: false, ..eight }),
         AllToAllAlgorithm::Pairwise

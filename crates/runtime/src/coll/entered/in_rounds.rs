@@ -4,7 +4,7 @@
 
 use super::EnteredCollective;
 use crate::coll::execute::{Landings, Parts};
-use crate::memory::areas::LANDING;
+use crate::memory::areas::MIN_LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
 use rushmem_collectives::bruck;
@@ -31,7 +31,7 @@ impl EnteredCollective<'_> {
         let internal = flags::area();
         let set =
             self.entry.team.landings(self.job).expect("rounds are chosen where there are landings");
-        let packed = internal.range(internal.areas().packed(set), LANDING);
+        let packed = internal.range(internal.areas().packed(set), MIN_LANDING);
         let plan = bruck::all_to_all(n, me);
         self.execute(source, dest, Parts::Equal(nbytes), packed, None, landings, plan);
     }

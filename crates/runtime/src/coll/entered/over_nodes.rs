@@ -10,8 +10,9 @@ use super::EnteredCollective;
 use crate::base::process;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
-use crate::memory::areas::{LANDING, SHORT};
+use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
+use crate::sync::flags;
 use crate::teams::active_set;
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::{self, NodeLists};
@@ -45,7 +46,7 @@ impl<'a> EnteredCollective<'a> {
             }
             let plan = two_level::all_reduce_short(levels);
             self.run_in_pairs(source, dest, whole, op, (Landings::BesideFlags, 0), plan);
-        } else if nbytes <= LANDING {
+        } else if nbytes <= flags::area().areas().landing_bytes() {
             let landings = match self.n() == self.job.n_pes {
                 true => (Landings::OfJob, self.next_collective_of_job()),
                 false => (Landings::Shared, 0),

@@ -5,7 +5,7 @@
 
 use super::EnteredCollective;
 use crate::coll::combine::Combine;
-use crate::memory::areas::LANDING;
+use crate::memory::areas::MIN_LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
 
@@ -13,9 +13,6 @@ use crate::sync::flags;
 const WORD: usize = size_of::<u64>();
 /// Most bytes of a slot: a size, and a block that the packets of a network can hold.
 const SLOT: usize = WORD + 512;
-/// Most bytes of all slots, which fit a landing: all travel, however short the blocks are.
-const SLOTS: usize = 8 << 10;
-const _: () = assert!(SLOTS <= LANDING);
 
 /// The sizes of all members' blocks, and the blocks that fit a slot.
 pub(crate) struct GatheredSlots {
@@ -51,7 +48,7 @@ impl EnteredCollective<'_> {
     ) -> Option<GatheredSlots> {
         static UNION: Combine = Combine::or::<u64>();
         let (n, me) = (self.n() as usize, self.me() as usize);
-        let slot = SLOT.min(SLOTS / n) / WORD * WORD;
+        let slot = SLOT.min(MIN_LANDING / n) / WORD * WORD;
         let facts = self.facts();
         if facts.one_node() || !facts.landings || slot <= WORD {
             return None;

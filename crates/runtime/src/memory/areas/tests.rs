@@ -32,8 +32,10 @@ fn nothing_overlaps() {
         }
         for k in 0..landing::count(n) as u8 {
             for set in 0..sets as u8 {
-                ends.extend([0, 1].map(|copy| (a.landing(set, k, copy), LANDING)));
-                ends.extend([0, 1].map(|parity| (a.landing_of_job(set, k, parity), LANDING)));
+                ends.extend([0, 1].map(|copy| (a.landing(set, k, copy), a.landing_bytes())));
+                ends.extend(
+                    [0, 1].map(|parity| (a.landing_of_job(set, k, parity), a.landing_bytes())),
+                );
             }
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
@@ -67,8 +69,7 @@ fn a_job_of_any_size_registers_no_more_than_is_allowed() {
     let around = (0..=22).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1]);
     for n in around.filter(|n| *n > 0) {
         let nbytes = Areas::new(n, 1).nbytes();
-        let landings = 4 * landing::count(n) * LANDING;
-        let allowed = (1 << 20) + landings + heap_blocks::TABLE + 200 * n as usize;
+        let allowed = (1 << 20) + heap_blocks::TABLE + 200 * n as usize;
         assert!(nbytes <= allowed, "{nbytes} bytes for {n} PEs, of {allowed}");
     }
 }

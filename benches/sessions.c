@@ -3,8 +3,6 @@
  *
  *     oshcc -O2 benches/sessions.c -o sessions
  *     SHMEM_TRANSPORT=ucx SHMEM_VIRTUAL_NODES=2+2+2+2 oshrun -n 8 ./sessions
- *
- * Over tcp the end of a session completes nothing, so the two cannot be compared there.
  */
 #define _GNU_SOURCE
 #include "timing.h"

@@ -18,6 +18,7 @@ mod passive;
 mod pattern;
 mod random;
 mod rma;
+mod sessions;
 mod side;
 mod strided;
 mod threads;
@@ -27,6 +28,7 @@ pub mod verbs;
 pub use member::{Member, Opener, TestEndpoint};
 pub use pattern::Random;
 pub use random::{Soak, soak};
+pub use sessions::in_sessions;
 
 use std::time::Duration;
 

@@ -520,6 +520,11 @@ fn counted(source: &str) {
     runs(source, n, &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes]);
 }
 
+/// Over the network that is always there.
+fn a_session_over_nodes() {
+    TCP.runs("sessions.c", TCP.usual, (("SHMEM_VIRTUAL_NODES", "2+3"), 5), &[]);
+}
+
 /// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first
 /// kind with one PE.
 fn ten_pes_in_two_dimensions() {
@@ -621,6 +626,9 @@ fn main() -> ExitCode {
         ),
         Test::new("ucx_sample::locks_by_network", locks_by_ucx).ignored(PROVIDERS),
         Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
+        Test::new("a_session_over_nodes", a_session_over_nodes),
+        Test::new("tcp_sample::sessions_over_nodes", || TCP.sessions_over_nodes())
+            .ignored(PROVIDERS),
         Test::new("ucx_sample::sessions_over_nodes", || UCX.sessions_over_nodes())
             .ignored(PROVIDERS),
         Test::new("ofi_sample::sessions_over_nodes", || OFI.sessions_over_nodes())

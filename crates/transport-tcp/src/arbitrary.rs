@@ -1,19 +1,25 @@
 //! Feeds arbitrary bytes to decoder, target and ledger: millions of frames, no panic, no access
-//! outside the segment, and no allocation but for a head and a small body.
+//! outside the segment, and no allocation but for a head and a body that is small
+//! or a batch.
 #![allow(unsafe_code)]
 
 use crate::proto::{
-    Address, Head, Ledger, Piece, Reader, ReplyFrame, RequestFrame, Violation, Want,
+    Address, Addressed, Frame, Head, Ledger, Piece, Reader, ReplyFrame, Violation, Want,
 };
-use crate::target::Target;
+use crate::target::{LoneHost, Target};
 use conformance::Random;
+use rushmem_transport::kit::batch::append_update;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{LocalBuf, Segment};
+use rushmem_transport::kit::stream::Update;
+use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, RemoteAddr, Segment};
+use std::sync::Arc;
 
 /// Words of the segment, and of the memory on either side of it that must stay as it is.
 const SEGMENT: usize = 1 << 13;
 const GUARD: usize = 1 << 13;
 const UNTOUCHED: u64 = 0x5A5A_5A5A_5A5A_5A5A;
+/// The kind of a batch.
+const BATCH: u8 = 6;
 
 /// A state machine and how many frames it took in.
 struct Fuzzed<H> {
@@ -27,6 +33,10 @@ struct Fuzzed<H> {
 fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(60) {
+        if kinds.contains(&BATCH) && random.below(8) == 0 {
+            bytes.extend(batch(random));
+            continue;
+        }
         let mut head = [random.next_u64().to_le_bytes(), random.next_u64().to_le_bytes()].concat();
         let mut body = random.below(20);
         if random.below(64) != 0 {
@@ -54,6 +64,23 @@ fn noise(random: &mut Random, kinds: &[u8]) -> Vec<u8> {
         bytes.extend(random.bytes(body));
     }
     bytes
+}
+
+/// A batch of updates, of which a bit may be wrong.
+fn batch(random: &mut Random) -> Vec<u8> {
+    let mut body = Vec::new();
+    for _ in 0..random.below(8) {
+        let dest = RemoteAddr { segment: Segment::Heap, offset: 8 * random.below(SEGMENT) as u64 };
+        let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
+        let (operand, condition) = (random.next_u64(), random.next_u64());
+        let update = Update { op, width, dest, operand, condition };
+        append_update(&mut body, (&update, 0), random.below(2) == 0);
+    }
+    let damaged = random.below(16 * (body.len() + 1));
+    if let Some(byte) = body.get_mut(damaged) {
+        *byte ^= 1 << random.below(8);
+    }
+    [&Frame::batch(body.len() as u32), &body[..]].concat()
 }
 
 /// What an origin does with a reply.
@@ -108,13 +135,18 @@ fn run(frames: u64) {
     unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes: SEGMENT * 8 }, ()) }
         .expect("the first");
     let mut random = Random::new(11);
-    let mut requests: Fuzzed<RequestFrame> =
-        Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
+    let mut requests: Fuzzed<Frame> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     let mut replies: Fuzzed<ReplyFrame> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     while requests.frames + replies.frames < frames {
-        let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4]);
-        let mut target = Target::new();
-        feed(&mut requests, &mut random, &bytes, |piece| target.take(&segments, piece));
+        let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4, BATCH]);
+        let mut target = Target::new(Arc::new(LoneHost));
+        feed(&mut requests, &mut random, &bytes, |piece: Piece<'_, Frame>| {
+            match piece.addressed() {
+                Addressed::Target(piece) => target.take(&segments, piece),
+                Addressed::Batch(nbytes, bytes) => target.take_batch(&segments, nbytes, bytes),
+                Addressed::Origin(_) | Addressed::Bye => Err(Violation::Unknown("request")),
+            }
+        });
         // Answers that are due, some of them just what the noise will say.
         let mut ledger = Ledger::new();
         for _ in 0..20 {
@@ -135,7 +167,7 @@ fn run(frames: u64) {
     // The noise is worth something: much is taken in, much is refused.
     assert!(requests.frames > frames / 10 && replies.frames > frames / 50);
     assert!(requests.refused > 1_000 && replies.refused > 1_000);
-    assert!(size_of::<Reader<RequestFrame>>() < 200, "all that a reader ever holds");
+    assert!(size_of::<Reader<Frame>>() < 200, "all that a reader ever holds");
 }
 
 #[test]

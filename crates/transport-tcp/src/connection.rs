@@ -17,12 +17,13 @@ use crate::sys;
 use crate::target::{Target, range};
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{Fault, LocalAccess, LocalBuf};
+use rushmem_transport::{Fault, Host, LocalAccess, LocalBuf};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
@@ -104,11 +105,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: TcpStream) -> Connection {
+    /// `host` has the heaps of this PE's node.
+    pub(crate) fn new(socket: TcpStream, host: Arc<dyn Host>) -> Connection {
         Connection {
             socket,
             origin: Origin::new(),
-            target: Target::new(),
+            target: Target::new(host),
             reader: Reader::new(),
             low_water: LowWater::default(),
             replies_turn: false,
@@ -210,7 +212,9 @@ impl Connection {
     /// a segment, or valid until the request is answered that this is the answer to.
     fn direct(&self, segments: &Segments) -> Result<LocalBuf, Violation> {
         Ok(match self.reader.body() {
-            Some((Frame::Request(_), _)) if self.bye => return Err(AFTER_FAREWELL),
+            Some((Frame::Request(_) | Frame::Batch { .. }, _)) if self.bye => {
+                return Err(AFTER_FAREWELL);
+            }
             Some((Frame::Request(RequestFrame::Put { dest, nbytes, in_parts: true }), _)) => {
                 range(segments, dest, nbytes as usize)?
             }
@@ -261,7 +265,7 @@ impl Connection {
             match head {
                 Frame::Request(_) => self.target.placed(is_last),
                 Frame::Reply(reply) if is_last => self.origin.settle(reply)?,
-                Frame::Reply(_) | Frame::Bye => {}
+                Frame::Reply(_) | Frame::Batch { .. } | Frame::Bye => {}
             }
         }
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
@@ -269,9 +273,10 @@ impl Connection {
         let answers_all = self.target.replies.is_empty();
         let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
         self.reader.feed(bytes, |piece| match piece.addressed() {
-            Addressed::Target(_) if *bye => Err(AFTER_FAREWELL),
+            Addressed::Target(_) | Addressed::Batch(..) if *bye => Err(AFTER_FAREWELL),
             Addressed::Target(piece) => target.take(segments, piece),
             Addressed::Origin(piece) => origin.take(piece),
+            Addressed::Batch(nbytes, bytes) => target.take_batch(segments, nbytes, bytes),
             Addressed::Bye => {
                 *bye = true;
                 Ok(())

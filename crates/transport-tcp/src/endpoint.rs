@@ -4,19 +4,23 @@
 //! each PE, so that its quiet waits for its own operations alone.
 #![allow(unsafe_code)]
 
+mod gathered;
+
 use crate::connection::{Connection, ConnectionEnd};
 use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
+use crate::session::{EndpointSession, With};
 use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::wait::{Attempt, Waiter, wait};
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, Host, LocalAccess, OldValue, Pe,
-    Put, RemoteAddr, SignalUpdate,
+    Put, RemoteAddr, SignalUpdate, StridedBlocks,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +38,7 @@ pub(crate) struct TcpEndpoint {
     touched: Vec<Pe>,
     /// Those of them for which something may be held back since the last fence.
     held: Vec<Pe>,
+    session: Option<Arc<EndpointSession>>,
     /// The number of events before the last attempt of a wait.
     seen: u64,
     /// The PE for which it waits or last waited.
@@ -79,6 +84,7 @@ impl TcpEndpoint {
             routes,
             touched: Vec::new(),
             held: Vec::new(),
+            session: None,
             seen: 0,
             towards: None,
         }
@@ -269,6 +275,7 @@ impl TcpEndpoint {
 
     /// After an error: the links that know memory of this endpoint's callers are used no more.
     fn abandon(&mut self) {
+        self.forget_gathered();
         for pe in self.touched.drain(..) {
             self.routes[pe].last = 0;
             self.progress.shared.abandon(pe);
@@ -309,6 +316,10 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::put(self.shared(), &put) };
         }
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_put(pe, &put) }? {
+            return Ok(());
+        }
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the
         // next quiet does.
         let position = unsafe { self.start_put(pe, &put, None) }?;
@@ -324,6 +335,10 @@ impl Endpoint for TcpEndpoint {
         if self.is_own(pe) {
             // SAFETY: valid by contract.
             return unsafe { own::get(self.shared(), &get) };
+        }
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_get(pe, &get) }? {
+            return Ok(());
         }
         let is_long = dest.nbytes > self.shared().tuning.copy_up_to;
         let in_parts = self.in_parts && is_long;
@@ -354,6 +369,10 @@ impl Endpoint for TcpEndpoint {
         if self.is_own(pe) {
             // SAFETY: valid by contract.
             return unsafe { own::amo(self.shared(), &request) };
+        }
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_amo(pe, &request) }? {
+            return Ok(0);
         }
         match request.old {
             OldValue::Ignored => {
@@ -390,6 +409,10 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: the old value is not returned.
             return unsafe { own::amo(self.shared(), &update) }.map(|_| ());
         }
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_put_signal(pe, &put, &signal) }? {
+            return Ok(());
+        }
         if put.source.nbytes == 0 {
             let leave = Leave::of(put.completion);
             return self.issue(pe, leave, |link| link.origin.update(&update)).map(|_| ());
@@ -403,7 +426,48 @@ impl Endpoint for TcpEndpoint {
         }
     }
 
+    unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        let operation = SmallOperation::PutStrided;
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_strided(pe, &blocks, operation) }? {
+            return Ok(());
+        }
+        for (dest, source) in blocks.each() {
+            // SAFETY: a block, valid by contract.
+            unsafe { self.put(pe, Put { dest, source, completion: Completion::Now }) }?;
+        }
+        Ok(())
+    }
+
+    unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
+        let operation = SmallOperation::GetStrided;
+        // SAFETY: valid by contract.
+        if self.session.is_some() && unsafe { self.gather_strided(pe, &blocks, operation) }? {
+            return Ok(());
+        }
+        for (source, dest) in blocks.each() {
+            // SAFETY: a block, valid by contract.
+            unsafe { self.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, is_open: bool) -> Result<(), Error> {
+        if is_open != self.session.is_some() {
+            self.quiet()?;
+            let new = || Arc::new(EndpointSession::new(self.routes.n_pes(), &self.shared().tuning));
+            self.session = is_open.then(new);
+        }
+        Ok(())
+    }
+
     fn fence(&mut self) -> Result<(), Error> {
+        if self.session.is_some() {
+            if self.uses_proxies() {
+                return self.quiet();
+            }
+            self.send_all_gathered(With::Nothing)?;
+        }
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
             self.routes[pe].is_held = false;
@@ -420,6 +484,9 @@ impl Endpoint for TcpEndpoint {
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
+        if self.session.is_some() {
+            self.send_all_gathered(With::Question)?;
+        }
         // Ask all before waiting for one.
         if self.touched.len() > 1 {
             self.ask()?;
@@ -433,6 +500,10 @@ impl Endpoint for TcpEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
+        if self.session.is_some() && !self.try_send_all_gathered()? {
+            self.progress.poll()?;
+            return Ok(false);
+        }
         self.ask()?;
         self.progress.poll()?;
         while let Some(&pe) = self.touched.last() {
@@ -460,6 +531,7 @@ impl Endpoint for TcpEndpoint {
         if !self.is_quiet()? {
             let unacked = |&pe: &Pe| (pe, self.shared().unacked(pe));
             in_flight.extend(self.touched.iter().map(unacked).filter(|(_, n)| *n > 0));
+            self.add_gathered(&mut in_flight);
         }
         Ok(Some(in_flight))
     }
@@ -467,6 +539,12 @@ impl Endpoint for TcpEndpoint {
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
+        }
+        if self.session.is_some() {
+            if self.uses_proxies() {
+                return self.quiet();
+            }
+            self.send_gathered(pe, With::Question)?;
         }
         match self.routes[pe].last {
             0 => return self.shared().loss.check(),

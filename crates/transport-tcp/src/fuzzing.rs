@@ -6,12 +6,13 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{
-    Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, ReplyFrame,
-    Violation, WELCOME, Want,
+    Acceptor, Address, Addressed, CLAIM, Connector, Frame, GREETING, Head, Ledger, Piece, Reader,
+    ReplyFrame, Violation, WELCOME, Want,
 };
-use crate::target::Target;
+use crate::target::{LoneHost, Target};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{LocalBuf, Segment};
+use std::sync::Arc;
 
 /// Words of the segment.
 const WORDS: usize = 512;
@@ -45,8 +46,12 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: WORDS * 8 };
     // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
-    let mut served = Target::new();
-    let fed = feed(cuts, stream, |piece| served.take(&segments, piece));
+    let mut served = Target::new(Arc::new(LoneHost));
+    let fed = feed(cuts, stream, |piece: Piece<'_, Frame>| match piece.addressed() {
+        Addressed::Target(piece) => served.take(&segments, piece),
+        Addressed::Batch(nbytes, bytes) => served.take_batch(&segments, nbytes, bytes),
+        Addressed::Origin(_) | Addressed::Bye => Ok(()),
+    });
     drop((served, segments));
     (fed, memory)
 }

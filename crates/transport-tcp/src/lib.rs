@@ -12,7 +12,9 @@
 //! - `connection` is one end of a connection: `origin` issues requests, `target` carries them out,
 //!   `send_queue` has what is to be sent, `heartbeat` measures silence, `low_water` says when a
 //!   sleeping thread learns of what comes; `own` accesses memory of this PE;
-//! - `whole_words` writes what is received word by word, from the buffers of `bounce`;
+//! - `session` is what an endpoint gathers in a session;
+//! - `whole_words` writes what is received word by word, from the buffers of `bounce`; `whole_body`
+//!   keeps what is used as a whole;
 //! - `unauthenticated` is a connection whose other end has not proved its identity, and `socket`
 //!   sets the options of all of them;
 //! - `proto` is the wire format and its state machines, without I/O;
@@ -48,6 +50,7 @@ mod progress;
 mod proto;
 mod send_queue;
 mod service;
+mod session;
 mod settings;
 mod shared;
 mod socket;
@@ -55,6 +58,7 @@ mod sys;
 mod target;
 mod transport;
 mod unauthenticated;
+mod whole_body;
 mod whole_words;
 
 pub use settings::Tuning;

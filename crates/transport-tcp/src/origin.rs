@@ -1,11 +1,20 @@
 //! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
-use crate::proto::{AMO_BODY, Head, Ledger, Piece, ReplyFrame, RequestFrame, Violation, Want};
+use crate::proto::{
+    AMO_BODY, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame, Violation, Want,
+};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
+use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
+use rushmem_transport::kit::gather::Answers;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
+use std::collections::VecDeque;
+
+/// Batches that are answered at a time. With the answers to single requests, the target has to hold
+/// less than what it refuses.
+const MAX_ANSWERED: usize = 8;
 
 /// Where an answer goes. What it points to stays valid until it has come or the connection is
 /// closed.
@@ -16,6 +25,8 @@ enum To {
     /// Memory that others may read meanwhile.
     Shared(LocalBuf),
     Word(*mut u8, AmoWidth),
+    /// Where the operations of the next batch that is answered want it.
+    Batch,
     Nowhere,
 }
 
@@ -29,11 +40,21 @@ pub(crate) struct Origin {
     ledger: Ledger<To>,
     /// Of the answer to symmetric memory whose body is being received.
     words: WholeWords,
+    /// Where the answers to batches go, in the order of these.
+    answers: VecDeque<Answers>,
+    /// Those that are being received.
+    answered: WholeBody,
 }
 
 impl Origin {
     pub(crate) fn new() -> Origin {
-        Origin { requests: SendQueue::new(), ledger: Ledger::new(), words: WholeWords::default() }
+        Origin {
+            requests: SendQueue::new(),
+            ledger: Ledger::new(),
+            words: WholeWords::default(),
+            answers: VecDeque::new(),
+            answered: WholeBody::default(),
+        }
     }
 
     /// Whether another request may be issued.
@@ -41,6 +62,11 @@ impl Origin {
         self.requests.own_bytes() < tuning.max_waiting_bytes
             && self.requests.n_unsent() < 2 * tuning.max_waiting_transfers
             && self.ledger.due() < tuning.max_due
+    }
+
+    /// Whether another batch may be issued.
+    pub(crate) fn has_room_for_batch(&self, tuning: &Tuning) -> bool {
+        self.has_room(tuning) && self.answers.len() < MAX_ANSWERED
     }
 
     /// Whether so much waits that it should leave.
@@ -133,6 +159,33 @@ impl Origin {
         self.ledger.expect(Want::Value, To::Word(to, write))
     }
 
+    /// Appends a batch, to which these are the answers; returns its number.
+    ///
+    /// # Safety
+    /// What the answers go to is valid for writes until the batch is answered or the connection is
+    /// closed.
+    pub(crate) unsafe fn batch(&mut self, batch: &[u8], answers: Answers) -> u64 {
+        self.requests.push(&Frame::batch(batch.len() as u32));
+        self.requests.push_all(batch);
+        if answers.is_empty() {
+            return self.ledger.issue();
+        }
+        let want = Want::Data(answers.nbytes() as u32);
+        self.answers.push_back(answers);
+        self.ledger.expect(want, To::Batch)
+    }
+
+    /// The next bytes of the answers to a batch, which has as many as they want.
+    fn take_answers(&mut self, nbytes: usize, bytes: &[u8]) {
+        let answers = &mut self.answers;
+        self.answered.take(nbytes, bytes, |answered| {
+            if let Some(mut next) = answers.pop_front() {
+                // SAFETY: valid until the batch is answered, by the contract of `batch`.
+                unsafe { next.store(answered) };
+            }
+        });
+    }
+
     /// Sees to it that request `seq` will be acknowledged.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
@@ -167,6 +220,7 @@ impl Origin {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
                     To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
+                    To::Batch => self.take_answers(nbytes as usize, bytes),
                     To::Word(..) | To::Nowhere => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
@@ -178,6 +232,7 @@ impl Origin {
                 (ReplyFrame::Data { .. }, To::Private(dest) | To::Shared(dest)) => {
                     store(dest, body)
                 }
+                (ReplyFrame::Data { .. }, To::Batch) => self.take_answers(body.len(), body),
                 (ReplyFrame::Value(value), To::Word(at, width)) => {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };

@@ -7,7 +7,9 @@ use crate::service::Service;
 use crate::shared::SharedState;
 use rushmem_transport::Error;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
-use rushmem_transport::kit::engine::{Driver, Served, Sleeper, flush_or_request};
+use rushmem_transport::kit::engine::{
+    Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper, flush_or_request,
+};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::progress_state::ProgressState;
 use std::os::fd::AsFd;
@@ -65,6 +67,7 @@ impl Driver for Progress {
     fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let sockets = [self.shared.epoll.as_fd()];
         match is_left {
+            true if self.shared.only_gathers() => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
             true => sleeper.briefly(&sockets, FLUSH_DELAY),
             false => sleeper.until(&sockets, self.shared.tuning.round),
         }

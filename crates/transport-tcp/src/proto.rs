@@ -16,7 +16,9 @@ mod ledger;
 mod reader;
 
 pub(crate) use address::Address;
-pub(crate) use frame::{AMO_BODY, Frame, Head, MAX_BODY, ReplyFrame, RequestFrame, Violation};
+pub(crate) use frame::{
+    AMO_BODY, Frame, Head, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame, Violation,
+};
 pub(crate) use handshake::{Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, WELCOME};
 pub(crate) use ledger::{Ledger, Want};
 pub(crate) use reader::{Addressed, Piece, Reader};

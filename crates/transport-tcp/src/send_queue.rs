@@ -93,8 +93,14 @@ impl SendQueue {
         self.unsent.len()
     }
 
+    /// Appends a head, or something else whose length is known when it is compiled.
+    pub(crate) fn push<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.own.extend_from_slice(bytes);
+        self.appended_own(N);
+    }
+
     /// Appends bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_all(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
         self.appended_own(bytes.len());
     }

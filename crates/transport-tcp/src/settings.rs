@@ -1,6 +1,7 @@
 //! The environment variables that this provider reads, how its threads poll and sleep, and its
 //! other limits, which tests make tiny.
 
+use crate::proto::MAX_BATCH;
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::backoff::WaitLimits;
@@ -43,6 +44,8 @@ pub struct Tuning {
     pub copy_up_to: usize,
     /// Copied bytes that wait on a connection leave when they are this many.
     pub send_at: usize,
+    /// Most bytes of a batch in a session.
+    pub batch: usize,
     /// No more copied bytes than about this wait on a connection.
     pub max_waiting_bytes: usize,
     /// No more transfers by reference than this wait on a connection.
@@ -73,6 +76,7 @@ impl Default for Tuning {
         Tuning {
             copy_up_to: 4 << 10,
             send_at: 32 << 10,
+            batch: MAX_BATCH,
             max_waiting_bytes: 64 << 10,
             max_waiting_transfers: 256,
             max_due: 4096,
@@ -102,6 +106,7 @@ impl Tuning {
         Tuning {
             copy_up_to: 64,
             send_at: 100,
+            batch: 600,
             max_waiting_bytes: 200,
             max_waiting_transfers: 2,
             max_due: 2,

@@ -3,8 +3,9 @@
 //!
 //! Locks: endpoints wait for a link, as does the service for a peer that connects; all others try
 //! it. A thread that holds one waits for two other locks alone, each of which is held for a few
-//! instructions: that of the list of what is unfinished, and that of the list of bounce buffers. No
-//! link is held while it is connected.
+//! instructions: that of a list of what is unfinished, and that of the list of bounce buffers. An
+//! endpoint also waits for the lock of its session, whose holder waits for nothing but such a list.
+//! No link is held while it is connected.
 
 use crate::bounce::BounceBuffers;
 use crate::connect::{self, ConnectRefusal};
@@ -12,6 +13,7 @@ use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::events::Events;
 use crate::proto::{Address, HandshakeAnswer};
+use crate::session::EndpointSession;
 use crate::settings::{DESCRIPTORS, LIMITS, Tuning};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
@@ -105,6 +107,8 @@ pub(crate) struct SharedState {
     events: Events,
     /// PEs to which something is to be sent and was not sent yet.
     unfinished: Unfinished<Pe>,
+    /// Sessions in which something is gathered.
+    sessions: Unfinished<Arc<EndpointSession>>,
 }
 
 impl SharedState {
@@ -123,6 +127,7 @@ impl SharedState {
             state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
             events: Events::new()?,
             unfinished: Unfinished::default(),
+            sessions: Unfinished::default(),
         })
     }
 
@@ -182,7 +187,7 @@ impl SharedState {
 
     /// From now on this connection is used, which is watched.
     fn open(&self, link: &mut PeerLink, socket: TcpStream) {
-        *link = PeerLink::Open(Box::new(Connection::new(socket)));
+        *link = PeerLink::Open(Box::new(Connection::new(socket, Arc::clone(&self.host))));
         // Other threads may wait for it.
         self.wake_sleepers();
     }
@@ -325,7 +330,19 @@ impl SharedState {
         };
     }
 
-    /// Sends what was held back, unless another thread works on the link; returns whether one does.
+    /// Something is gathered in a session that is not among those of which that is so.
+    pub(crate) fn gathers(&self, session: &Arc<EndpointSession>) {
+        self.sessions.add(Arc::clone(session));
+        self.state.request_flush();
+    }
+
+    /// Whether all that is left to send is gathered in sessions, to which more is being added.
+    pub(crate) fn only_gathers(&self) -> bool {
+        !self.unfinished.any(|_| true)
+    }
+
+    /// Sends what was held back, unless another thread works on the link, and what is gathered in
+    /// sessions; returns whether something is left.
     pub(crate) fn send_held_back(&self) -> bool {
         let left = self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
@@ -335,7 +352,10 @@ impl SharedState {
             // The other thread may be done with sending.
             sent.is_none()
         });
-        left > 0
+        let gathered = self
+            .sessions
+            .finish(|session| session.finish(&self.tuning, |pe, work| self.try_link(pe, work)));
+        left + gathered > 0
     }
 
     /// Works on a link if no other thread does, and returns what the work says of itself; `None`

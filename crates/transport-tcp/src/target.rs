@@ -3,10 +3,13 @@
 
 use crate::proto::{Piece, ReplyFrame, RequestFrame, Violation};
 use crate::send_queue::SendQueue;
+use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
+use rushmem_transport::kit::batch;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
-use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
+use rushmem_transport::{AmoRequest, Host, LocalBuf, OldValue, RemoteAddr};
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Data that an answer copies, as long as few copies wait.
@@ -26,14 +29,25 @@ pub(crate) struct Target {
     pub(crate) done: u64,
     /// Of the put whose body is being received.
     words: WholeWords,
+    /// The batch that is being received.
+    batch: WholeBody,
+    /// It has the heaps of this PE's node, for batches.
+    host: Arc<dyn Host>,
     pub(crate) replies: SendQueue,
     /// This PE's memory was changed.
     pub(crate) changed: bool,
 }
 
 impl Target {
-    pub(crate) fn new() -> Target {
-        Target { done: 0, words: WholeWords::default(), replies: SendQueue::new(), changed: false }
+    pub(crate) fn new(host: Arc<dyn Host>) -> Target {
+        Target {
+            done: 0,
+            words: WholeWords::default(),
+            batch: WholeBody::default(),
+            host,
+            replies: SendQueue::new(),
+            changed: false,
+        }
     }
 
     /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold
@@ -123,7 +137,45 @@ impl Target {
         }
         Ok(())
     }
+
+    /// The next bytes of a batch have come, which was not checked so far.
+    #[inline(never)]
+    pub(crate) fn take_batch(
+        &mut self,
+        segments: &Segments,
+        nbytes: usize,
+        bytes: &[u8],
+    ) -> Result<(), Violation> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let done = batch.take(nbytes, bytes, |batch| {
+            self.done += 1;
+            self.carry_out_batch(segments, batch)
+        });
+        self.batch = batch;
+        done.unwrap_or(Ok(()))
+    }
+
+    fn carry_out_batch(&mut self, segments: &Segments, batch: &[u8]) -> Result<(), Violation> {
+        let mut answers = Vec::new();
+        self.changed = true;
+        if !batch::carry_out(batch, segments, &*self.host, &mut answers) {
+            return Err(Violation::Batch);
+        }
+        if !answers.is_empty() {
+            let nbytes = answers.len() as u32;
+            self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
+            self.replies.push_all(&answers);
+        }
+        Ok(())
+    }
 }
+
+/// A host that knows of no other PE of its node.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) struct LoneHost;
+
+#[cfg(any(test, feature = "fuzzing"))]
+impl Host for LoneHost {}
 
 /// A range of a segment.
 pub(crate) fn range(
@@ -160,7 +212,7 @@ mod tests {
             nbytes,
             in_parts: false,
         };
-        let mut target = Target::new();
+        let mut target = Target::new(Arc::new(LoneHost));
         for _ in 0..10_000 {
             target.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
         }

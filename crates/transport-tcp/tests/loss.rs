@@ -2,7 +2,7 @@
 //! hangs. A PE that cannot connect, or cannot accept a connection, says why.
 
 use conformance::loss::{LossCase, Recorder, losses, one_dies, one_leaves, open_beside};
-use conformance::{Case, LIMIT, Member, verbs};
+use conformance::{Case, LIMIT, Member, in_sessions, verbs};
 use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,6 +21,15 @@ fn a_pe_that_dies_is_noticed_by_all() {
         |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Waits, LossCase::Computes]);
     let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body };
     conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
+}
+
+/// The same where operations on it are gathered.
+#[test]
+fn a_pe_that_dies_is_noticed_in_sessions() {
+    let body = |member: &_| one_dies(member, &[LossCase::Puts, LossCase::Computes]);
+    let case = Case { sizes: &[3], heap_bytes: 2 << 20, limit: LIMIT, body };
+    let open = |with: &Open| recording(with).map(in_sessions);
+    conformance::run("a_pe_that_dies_is_noticed_in_sessions", open, case);
 }
 
 fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transport> {

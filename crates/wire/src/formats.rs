@@ -29,7 +29,7 @@ pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
 /// What each PE has counted, for PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 3);
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 4);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX, and the messages between PEs.

@@ -2,9 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::OfiEndpoint;
-use rushmem_transport::kit::batch::MAX_NBYTES;
-use rushmem_transport::kit::gather::SmallOperation;
-use rushmem_transport::{Error, LocalAccess, Pe, Segment, StridedBlocks};
+use rushmem_transport::kit::gather::{SmallOperation, is_small};
+use rushmem_transport::{Error, LocalAccess, Pe, StridedBlocks};
 
 impl OfiEndpoint {
     /// Gathers puts of blocks; whether it did.
@@ -58,14 +57,13 @@ impl OfiEndpoint {
         Ok(true)
     }
 
-    /// How many blocks of another PE travel in one message, if they do. None of the library's own
-    /// segment does.
+    /// How many blocks of another PE travel in one message, if they do.
     fn most_blocks(&self, pe: Pe, blocks: &StridedBlocks) -> Option<usize> {
         let nbytes = blocks.local.nbytes;
         let may_gather = self.gathers
             && pe != self.shared().me
-            && blocks.remote.segment != Segment::Internal
-            && (1..=MAX_NBYTES).contains(&nbytes)
+            && nbytes > 0
+            && is_small(blocks.remote.segment, nbytes)
             && blocks.n > 1;
         let most = || self.requests().gather.most_blocks(nbytes);
         may_gather.then(most).filter(|most| *most > 1)

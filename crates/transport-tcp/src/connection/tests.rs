@@ -2,10 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::proto::{Piece, RequestFrame};
+use crate::proto::{MAX_BATCH, Piece, RequestFrame};
+use crate::target::LoneHost;
+use rushmem_transport::kit::batch::append_update;
+use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::thread::spawn_service;
-use rushmem_transport::{RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -24,7 +27,7 @@ fn an_answer_leaves_between_the_data() {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (mut peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    let mut connection = Connection::new(socket);
+    let mut connection = Connection::new(socket, Arc::new(LoneHost));
     let (data, at) = (vec![1u8; BYTES], RemoteAddr { segment: Segment::Heap, offset: 0 });
     for _ in 0..8 {
         let source = LocalBuf::source(data.as_ptr(), BYTES);
@@ -65,7 +68,7 @@ fn connected() -> (Connection, TcpStream) {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    (Connection::new(socket), peer)
+    (Connection::new(socket, Arc::new(LoneHost)), peer)
 }
 
 /// Memory that changes while the kernel has no room for more of it leaves in whole words.
@@ -184,17 +187,25 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
 #[test]
 fn a_request_after_the_farewell_is_refused() {
     const NBYTES: usize = 1 << 16;
-    for (nbytes, in_parts) in [(8, false), (NBYTES, false), (NBYTES, true)] {
+    let put = |nbytes, in_parts| {
+        let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts }.encode()
+    };
+    for (nbytes, head) in [
+        (8, put(8, false)),
+        (NBYTES, put(NBYTES, false)),
+        (NBYTES, put(NBYTES, true)),
+        (8, Frame::batch(8)),
+        (MAX_BATCH, Frame::batch(MAX_BATCH as u32)),
+    ] {
         let mut heap = vec![0u8; NBYTES];
         let memory = LocalBuf { base: heap.as_mut_ptr(), nbytes: NBYTES };
         let segments = Segments::default();
         // SAFETY: the vector outlives the segments.
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
         let (mut connection, mut peer) = connected();
-        let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        let put = RequestFrame::Put { dest, nbytes: nbytes as u32, in_parts };
         peer.write_all(&Frame::bye()).expect("room for it");
-        peer.write_all(&put.encode()).expect("room for it");
+        peer.write_all(&head).expect("room for it");
         let buffers = BounceBuffers::default();
         let mut body = vec![1u8; nbytes].into_iter();
         let end = loop {
@@ -210,6 +221,51 @@ fn a_request_after_the_farewell_is_refused() {
         drop((connection, segments));
         assert_eq!(heap, vec![0; NBYTES]);
     }
+}
+
+/// Batches that no PE would send: one that ends early, one for a PE that is not of this node, one
+/// that is too long. What is before the damage may be carried out.
+#[test]
+fn a_damaged_batch_ends_the_connection() {
+    let mut heap = vec![0u64; 8];
+    let memory = LocalBuf { base: heap.as_mut_ptr().cast(), nbytes: 64 };
+    let segments = Segments::default();
+    // SAFETY: the vector outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    let batch = |offset, place| {
+        let dest = RemoteAddr { segment: Segment::Heap, offset };
+        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
+        let update = Update { op, width, dest, operand: 1, condition: 0 };
+        let mut batch = Vec::new();
+        append_update(&mut batch, (&update, place), false);
+        batch
+    };
+    let long = [&batch(0, 0)[..], &[0; 50], &batch(0, 0)].concat();
+    let right = batch(8, 0).repeat(100);
+    let cases = [
+        (&batch(0, 0)[..19], Some("damaged batch")),
+        (&batch(64, 0), Some("damaged batch")),
+        (&batch(0, 1), Some("damaged batch")),
+        (&long, Some("damaged batch")),
+        (&[0; MAX_BATCH + 1], Some("a frame of 32769 bytes")),
+        (&right, None),
+    ];
+    for (body, why) in cases {
+        let (mut connection, mut peer) = connected();
+        peer.write_all(&Frame::batch(body.len() as u32)).expect("room for it");
+        peer.write_all(body).expect("room for it");
+        peer.shutdown(Shutdown::Write).expect("a socket");
+        let buffers = BounceBuffers::default();
+        let end = loop {
+            match connection.receive(&segments, &buffers) {
+                Ok(_) => {}
+                Err(end) => break end.to_string(),
+            }
+        };
+        assert!(end.contains(why.unwrap_or("its connection was closed")), "{end}");
+    }
+    drop(segments);
+    assert_eq!(heap, [1, 100, 0, 0, 0, 0, 0, 0]);
 }
 
 const ACCESSIBLE: usize = 1 << 20;

@@ -7,6 +7,8 @@ use std::fmt;
 pub(crate) const HEAD: usize = 16;
 /// Largest body of a frame; larger transfers are cut.
 pub(crate) const MAX_BODY: usize = 16 << 20;
+/// Largest body of a batch.
+pub(crate) const MAX_BATCH: usize = 32 << 10;
 /// Bytes of the body of an atomic operation: operand and condition.
 pub(crate) const AMO_BODY: usize = 16;
 
@@ -19,6 +21,8 @@ pub(crate) enum Violation {
     TooLong(u32),
     /// An address that is not in the segment, or not aligned to its word.
     Address(u64),
+    /// A batch that no PE would send.
+    Batch,
     /// An answer without a request, or not of the kind requested.
     Unrequested,
     /// The other end speaks another version of the protocol.
@@ -37,6 +41,7 @@ impl fmt::Display for Violation {
             Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
             Violation::TooLong(nbytes) => write!(f, "it sent a frame of {nbytes} bytes"),
             Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
+            Violation::Batch => f.write_str("it sent a damaged batch of operations"),
             Violation::Unrequested => f.write_str("it answered what was not requested"),
             Violation::Version(version) => {
                 write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
@@ -85,6 +90,11 @@ pub(crate) enum ReplyFrame {
 pub(crate) enum Frame {
     Request(RequestFrame),
     Reply(ReplyFrame),
+    /// Carry out the operations of the body (`kit::batch`), as one request. Answer if they return
+    /// anything.
+    Batch {
+        nbytes: u32,
+    },
     /// The PE leaves the job.
     Bye,
 }
@@ -94,6 +104,7 @@ const GET: u8 = 2;
 const AMO: u8 = 3;
 const SYNC: u8 = 4;
 const BYE: u8 = 5;
+const BATCH: u8 = 6;
 /// The kinds of replies have this bit.
 const REPLY: u8 = 0x80;
 const DATA: u8 = REPLY | 1;
@@ -116,8 +127,8 @@ fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
     (kind, [a, b, c], u32::from_le_bytes([n0, n1, n2, n3]), u64::from_le_bytes(long))
 }
 
-fn bounded(nbytes: u32) -> Result<u32, Violation> {
-    match nbytes as usize <= MAX_BODY {
+fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
+    match nbytes as usize <= most {
         true => Ok(nbytes),
         false => Err(Violation::TooLong(nbytes)),
     }
@@ -153,11 +164,11 @@ impl Head for RequestFrame {
         let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
         Ok(match kind {
             PUT => {
-                let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
+                let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
                 RequestFrame::Put { dest, nbytes, in_parts: op != 0 }
             }
             GET => {
-                let (source, nbytes) = (address(segment, offset)?, bounded(nbytes)?);
+                let (source, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
                 RequestFrame::Get { source, nbytes, in_parts: op != 0 }
             }
             AMO => {
@@ -203,7 +214,7 @@ impl Head for ReplyFrame {
     fn decode(bytes: &[u8; HEAD]) -> Result<ReplyFrame, Violation> {
         let (kind, _, nbytes, long) = fields(bytes);
         Ok(match kind {
-            DATA => ReplyFrame::Data { seq: long, nbytes: bounded(nbytes)? },
+            DATA => ReplyFrame::Data { seq: long, nbytes: bounded(nbytes, MAX_BODY)? },
             VALUE => ReplyFrame::Value(long),
             ACK => ReplyFrame::Ack { seq: long },
             _ => return Err(Violation::Unknown("reply")),
@@ -219,16 +230,43 @@ impl Head for ReplyFrame {
 }
 
 impl Frame {
+    /// The head of a batch as bytes.
+    pub(crate) fn batch(nbytes: u32) -> [u8; HEAD] {
+        head(BATCH, [0; 3], nbytes, 0)
+    }
+
     /// The farewell as bytes.
     pub(crate) fn bye() -> [u8; HEAD] {
         head(BYE, [0; 3], 0, 0)
     }
 }
 
+impl Frame {
+    /// What does not come once for each operation.
+    #[cold]
+    #[inline(never)]
+    fn seldom(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
+        match fields(bytes) {
+            (BATCH, _, nbytes, _) => Ok(Frame::Batch { nbytes: bounded(nbytes, MAX_BATCH)? }),
+            _ => Ok(Frame::Bye),
+        }
+    }
+
+    /// Bytes of its body.
+    #[cold]
+    #[inline(never)]
+    fn seldom_body(&self) -> usize {
+        match self {
+            Frame::Batch { nbytes } => *nbytes as usize,
+            _ => 0,
+        }
+    }
+}
+
 impl Head for Frame {
     fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
         match bytes[0] {
-            BYE => Ok(Frame::Bye),
+            BYE | BATCH => Frame::seldom(bytes),
             kind if kind & REPLY != 0 => ReplyFrame::decode(bytes).map(Frame::Reply),
             _ => RequestFrame::decode(bytes).map(Frame::Request),
         }
@@ -238,7 +276,7 @@ impl Head for Frame {
         match self {
             Frame::Request(request) => request.body(),
             Frame::Reply(reply) => reply.body(),
-            Frame::Bye => 0,
+            Frame::Batch { .. } | Frame::Bye => self.seldom_body(),
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Piece<'a, H> {
 pub(crate) enum Addressed<'a> {
     Target(Piece<'a, RequestFrame>),
     Origin(Piece<'a, ReplyFrame>),
+    /// For the target: the next bytes of a batch that has this many.
+    Batch(usize, &'a [u8]),
     /// The peer leaves.
     Bye,
 }
@@ -33,6 +35,10 @@ impl<'a> Piece<'a, Frame> {
             }
             Piece::Part { head: Frame::Reply(head), done, bytes } => {
                 Addressed::Origin(Piece::Part { head, done, bytes })
+            }
+            Piece::Whole(Frame::Batch { nbytes }, bytes)
+            | Piece::Part { head: Frame::Batch { nbytes }, bytes, .. } => {
+                Addressed::Batch(nbytes as usize, bytes)
             }
             Piece::Whole(Frame::Bye, _) | Piece::Part { head: Frame::Bye, .. } => Addressed::Bye,
         }

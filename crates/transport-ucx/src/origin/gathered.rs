@@ -8,18 +8,15 @@ use super::Origin;
 use super::requests::MessageParts;
 use crate::shared::SharedState;
 use crate::target::BATCH_KIND;
-use rushmem_transport::kit::batch::MAX_NBYTES;
-use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::kit::gather::{SmallOperation, is_small};
 use rushmem_transport::{Error, Pe, Proxy, Segment};
 
 impl Origin {
     /// Whether an operation on a segment that moves `nbytes` bytes is gathered unless it is a lone
-    /// one. One on the library's own flags never is, since a thread waits for it.
+    /// one.
     #[inline]
     pub(super) fn may_gather(&self, segment: Segment, nbytes: usize) -> bool {
-        nbytes <= MAX_NBYTES
-            && segment != Segment::Internal
-            && (self.worker.copies() || self.gather.in_session())
+        is_small(segment, nbytes) && (self.worker.copies() || self.gather.in_session())
     }
 
     /// Operations are gathered that were not sent.

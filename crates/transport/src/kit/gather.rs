@@ -19,7 +19,7 @@
 #![allow(unsafe_code)]
 
 use super::backoff::FLUSH_DELAY;
-use super::batch::{self, HEAD, MAX_ANSWERS, STRIDED_HEAD, WORD};
+use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
 use super::pe_map::PeMap;
 use super::stream::Update;
 use crate::{AmoOp, Host, LocalBuf, Pe, Proxy, RemoteAddr, Segment, StridedBlocks, mem};
@@ -79,6 +79,13 @@ pub struct Gather {
     looks: u32,
     /// What is issued until then is no lone operation.
     until: Option<Instant>,
+}
+
+/// Whether an operation on a segment that moves `nbytes` bytes is one that is gathered. One on the
+/// library's own flags never is, since a thread waits for it.
+#[inline]
+pub fn is_small(segment: Segment, nbytes: usize) -> bool {
+    nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
 impl SmallOperation {
@@ -307,6 +314,11 @@ impl Answers {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.dests.is_empty()
+    }
+
+    /// The bytes of all of them.
+    pub fn nbytes(&self) -> usize {
+        self.nbytes
     }
 
     /// Stores the answers, which have come. Those of a liar, which are too short, are stored as far

@@ -2,7 +2,7 @@
 
 use crate::proto::frame::HEAD;
 use crate::proto::{
-    Address, Frame, Head, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame, Violation,
+    Address, Frame, Head, MAX_BATCH, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame, Violation,
 };
 use proptest::prelude::*;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
@@ -56,6 +56,8 @@ fn frame() -> impl Strategy<Value = (Frame, Vec<u8>)> {
     prop_oneof![
         4 => request().prop_map(|(request, body)| (Frame::Request(request), body)),
         4 => reply().prop_map(|(reply, body)| (Frame::Reply(reply), body)),
+        1 => prop::collection::vec(any::<u8>(), 0..3_000)
+            .prop_map(|body| (Frame::Batch { nbytes: body.len() as u32 }, body)),
         1 => Just((Frame::Bye, Vec::new())),
     ]
 }
@@ -136,6 +138,7 @@ proptest! {
             stream.extend_from_slice(&match frame {
                 Frame::Request(request) => request.encode(),
                 Frame::Reply(reply) => reply.encode(),
+                Frame::Batch { nbytes } => Frame::batch(*nbytes),
                 Frame::Bye => Frame::bye(),
             });
             stream.extend_from_slice(body);
@@ -164,6 +167,9 @@ fn a_frame_that_is_too_long_is_refused() {
     ] {
         assert_eq!(RequestFrame::decode(&head), Err(Violation::TooLong(nbytes)));
     }
+    let nbytes = MAX_BATCH as u32 + 1;
+    assert_eq!(Frame::decode(&Frame::batch(nbytes)), Err(Violation::TooLong(nbytes)));
+    let nbytes = MAX_BODY as u32 + 1;
     let head = ReplyFrame::Data { seq: 1, nbytes }.encode();
     assert_eq!(ReplyFrame::decode(&head), Err(Violation::TooLong(nbytes)));
 }
@@ -176,6 +182,8 @@ fn the_format_is_little_endian_and_does_not_change() {
     let amo =
         RequestFrame::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
     assert_eq!(amo, [3, 1, 0x87, 4, 16, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+    let batch = Frame::batch(0x0A0B);
+    assert_eq!(batch, [6, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let ack = ReplyFrame::Ack { seq: 258 }.encode();
     assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ack.len(), HEAD);

@@ -1,0 +1,259 @@
+//! What an endpoint gathers in a session. No other endpoint calls what is here.
+//!
+//! Each of the first functions gathers the operation of a verb, if it is small and no thread waits
+//! for it, and otherwise sends what is to leave ahead of it; it returns whether it did the former.
+#![allow(unsafe_code)]
+
+use super::{Route, TcpEndpoint};
+use crate::session::With;
+use rushmem_transport::kit::gather::{SmallOperation, is_small};
+use rushmem_transport::kit::pe_map::PeMap;
+use rushmem_transport::kit::stream::Update;
+use rushmem_transport::{
+    AmoRequest, Completion, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Segment,
+    SignalUpdate, StridedBlocks,
+};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+impl TcpEndpoint {
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline(never)]
+    pub(super) unsafe fn gather_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+        let &Put { dest, source, .. } = put;
+        if source.nbytes == 0 || !is_small(dest.segment, source.nbytes) {
+            return self.send_gathered(pe, With::Nothing).map(|()| false);
+        }
+        self.check(pe, dest, source.nbytes)?;
+        let put = SmallOperation::Put(dest, source);
+        // SAFETY: valid by contract, and nothing is fetched.
+        unsafe { self.gather(pe, &[dest.segment], &[put]) }.map(|()| true)
+    }
+
+    /// # Safety
+    /// The destination is valid for writes until the get is complete.
+    #[inline(never)]
+    pub(super) unsafe fn gather_get(&mut self, pe: Pe, get: &Get) -> Result<bool, Error> {
+        let &Get { dest, source, completion } = get;
+        if completion == Completion::Now {
+            return self.send_all_gathered(With::Nothing).map(|()| false);
+        }
+        if dest.nbytes == 0 || !is_small(source.segment, dest.nbytes) {
+            return self.send_gathered(pe, With::Nothing).map(|()| false);
+        }
+        let get = SmallOperation::Get(source, dest);
+        // SAFETY: valid by contract.
+        unsafe { self.gather(pe, &[source.segment], &[get]) }.map(|()| true)
+    }
+
+    /// # Safety
+    /// If the request names a destination of the old value, that is valid for writes of a word
+    /// until the operation is complete.
+    #[inline(never)]
+    pub(super) unsafe fn gather_amo(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+    ) -> Result<bool, Error> {
+        let fetched = match request.old {
+            OldValue::Returned => return self.send_all_gathered(With::Nothing).map(|()| false),
+            OldValue::AtQuiet(to) => to,
+            OldValue::Ignored => null_mut(),
+        };
+        let segment = request.dest.segment;
+        if !is_small(segment, 0) {
+            return self.send_gathered(pe, With::Nothing).map(|()| false);
+        }
+        let amo = SmallOperation::Amo(Update::of(request), fetched);
+        // SAFETY: valid by contract.
+        unsafe { self.gather(pe, &[segment], &[amo]) }.map(|()| true)
+    }
+
+    /// # Safety
+    /// The source of the put is valid for reads.
+    #[inline(never)]
+    pub(super) unsafe fn gather_put_signal(
+        &mut self,
+        pe: Pe,
+        put: &Put,
+        signal: &SignalUpdate,
+    ) -> Result<bool, Error> {
+        let &Put { dest, source, .. } = put;
+        let follows_all = signal.follows == Follows::All;
+        if follows_all && self.uses_proxies() {
+            return self.quiet().map(|()| false);
+        }
+        let are_small = is_small(dest.segment, source.nbytes) && is_small(signal.dest.segment, 0);
+        if follows_all || !are_small {
+            return self.send_gathered(pe, With::Nothing).map(|()| false);
+        }
+        self.check(pe, dest, source.nbytes)?;
+        let amo = SmallOperation::Amo(Update::of(&signal.amo()), null_mut());
+        let both = [SmallOperation::Put(dest, source), amo];
+        let segments = [dest.segment, signal.dest.segment];
+        let first = usize::from(source.nbytes == 0);
+        // SAFETY: valid by contract, and nothing is fetched.
+        unsafe { self.gather(pe, &segments[first..], &both[first..]) }.map(|()| true)
+    }
+
+    /// Of the blocks of a put or get, which `operation` makes of a part of them.
+    ///
+    /// # Safety
+    /// Every block is valid for reads or, until the next quiet, for writes.
+    pub(super) unsafe fn gather_strided(
+        &mut self,
+        pe: Pe,
+        blocks: &StridedBlocks,
+        operation: fn(StridedBlocks) -> SmallOperation,
+    ) -> Result<bool, Error> {
+        let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
+        let Some(session) = &self.session else { return Ok(false) };
+        let at_once = session.lock().gather.most_blocks(nbytes);
+        if self.is_own(pe) || nbytes == 0 || !is_small(segment, nbytes) || at_once < 2 {
+            return Ok(false);
+        }
+        self.check(pe, blocks.remote, blocks.remote_nbytes())?;
+        for part in blocks.in_parts(at_once) {
+            // SAFETY: valid by contract.
+            unsafe { self.gather(pe, &[segment], &[operation(part)]) }?;
+        }
+        Ok(true)
+    }
+
+    /// Gathers operations on these segments of a PE for its proxy.
+    ///
+    /// # Safety
+    /// The sources of puts are valid for reads; what is fetched is valid for writes until the
+    /// operation is complete.
+    unsafe fn gather(
+        &mut self,
+        pe: Pe,
+        segments: &[Segment],
+        operations: &[SmallOperation],
+    ) -> Result<(), Error> {
+        let mut is_reached = false;
+        loop {
+            let Some(session) = &self.session else { return Ok(()) };
+            let shared = &self.progress.shared;
+            if let Err(error) = shared.loss.check() {
+                self.abandon();
+                return Err(error);
+            }
+            let mut gathering = session.lock();
+            know(&mut self.routes, &mut self.touched, gathering.take_sent());
+            let proxy = gathering.gather.proxy(&*shared.host, pe, segments);
+            is_reached |= gathering.gather.has_any(proxy.pe) || self.routes[proxy.pe].last != 0;
+            if is_reached && gathering.gather.has_room(proxy.pe, operations) {
+                // SAFETY: the same contract; after an error what waits for answers is forgotten.
+                unsafe { gathering.gather.add(proxy, operations) };
+                if gathering.note() {
+                    shared.gathers(session);
+                }
+                return Ok(());
+            }
+            drop(gathering);
+            if !is_reached {
+                self.towards = Some(proxy.pe);
+                self.wait_for(|shared| Ok(shared.reach(proxy.pe)?.then_some(())))?;
+                is_reached = true;
+            } else {
+                self.send_gathered(proxy.pe, With::Nothing)?;
+            }
+        }
+    }
+
+    /// Whether what is ordered or completed towards a PE must be so towards all.
+    pub(super) fn uses_proxies(&self) -> bool {
+        self.session.is_some() && self.shared().host.has_proxies()
+    }
+
+    /// Sends what is gathered for a PE.
+    pub(super) fn send_gathered(&mut self, pe: Pe, with: With) -> Result<(), Error> {
+        let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(()) };
+        if session.lock().gather.has_any(pe) {
+            self.until(pe, |connection, shared| {
+                let is_sent = session.lock().send(pe, connection, &shared.tuning, with)?;
+                if !is_sent {
+                    shared.state.count_retry();
+                    connection.receive(&shared.segments, &shared.buffers)?;
+                }
+                Ok(is_sent.then_some(()))
+            })?;
+        }
+        know(&mut self.routes, &mut self.touched, session.lock().take_sent());
+        Ok(())
+    }
+
+    /// Sends what is gathered for any PE.
+    pub(super) fn send_all_gathered(&mut self, with: With) -> Result<(), Error> {
+        let last = |this: &TcpEndpoint| {
+            this.session.as_ref().and_then(|session| session.lock().gather.pes().last().copied())
+        };
+        while let Some(pe) = last(self) {
+            self.send_gathered(pe, with)?;
+        }
+        // Others may have sent all of it.
+        self.know_sent();
+        Ok(())
+    }
+
+    /// The same as far as there is room, with a question; returns whether nothing is left.
+    pub(super) fn try_send_all_gathered(&mut self) -> Result<bool, Error> {
+        let Some(session) = self.session.as_ref().map(Arc::clone) else { return Ok(true) };
+        let pes = session.lock().gather.pes().to_vec();
+        let mut is_sent = true;
+        for pe in pes {
+            let sent = self.shared().with_link(pe, |connection| {
+                session.lock().send(pe, connection, &self.shared().tuning, With::Question)
+            });
+            match sent {
+                Ok(sent) => is_sent &= sent,
+                Err(error) => {
+                    self.abandon();
+                    return Err(error);
+                }
+            }
+        }
+        self.know_sent();
+        Ok(is_sent)
+    }
+
+    /// Takes the batches that were sent for requests of its own.
+    fn know_sent(&mut self) {
+        if let Some(session) = &self.session {
+            know(&mut self.routes, &mut self.touched, session.lock().take_sent());
+        }
+    }
+
+    /// Adds an operation to each PE for which some are gathered and nothing was sent.
+    pub(super) fn add_gathered(&self, in_flight: &mut Vec<(Pe, u64)>) {
+        let Some(session) = &self.session else { return };
+        for &pe in session.lock().gather.pes() {
+            if in_flight.iter().all(|(other, _)| *other != pe) {
+                in_flight.push((pe, 1));
+            }
+        }
+    }
+
+    /// After an error: what is gathered is not sent, and batches that were sent are requests of
+    /// this endpoint.
+    pub(super) fn forget_gathered(&mut self) {
+        self.know_sent();
+        if let Some(session) = &self.session {
+            session.lock().gather.forget();
+        }
+    }
+}
+
+/// Batches that were sent are requests like others. One that another thread has sent may be older
+/// than the last request.
+fn know(routes: &mut PeMap<Route>, touched: &mut Vec<Pe>, sent: impl Iterator<Item = (Pe, u64)>) {
+    for (pe, seq) in sent {
+        let last = &mut routes[pe].last;
+        if *last == 0 {
+            touched.push(pe);
+        }
+        *last = seq.max(*last);
+    }
+}

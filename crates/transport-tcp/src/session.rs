@@ -1,0 +1,138 @@
+//! What one endpoint gathers in a session (`kit::gather`), and who sends it: the endpoint, or a
+//! thread that polls while the endpoint's owner is elsewhere.
+//!
+//! A batch is a request like others, to a PE or to the proxy of several. The stream to a PE keeps
+//! the order of batches and of what follows them there.
+#![allow(unsafe_code)]
+
+use crate::connection::{Connection, ConnectionEnd};
+use crate::settings::Tuning;
+use rushmem_transport::Pe;
+use rushmem_transport::kit::gather::{Answers, Gather};
+use rushmem_transport::kit::lock::{lock, try_lock};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a thread does with a connection; whether it worked.
+pub(crate) type LinkWork<'a> = &'a mut dyn FnMut(&mut Connection) -> Result<bool, ConnectionEnd>;
+
+/// What goes with a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum With {
+    Nothing,
+    /// A request for an acknowledgment, for which the endpoint will wait.
+    Question,
+}
+
+/// The session of an endpoint.
+pub(crate) struct EndpointSession(Mutex<Gathering>);
+
+/// What is gathered.
+pub(crate) struct Gathering {
+    pub(crate) gather: Gather,
+    /// Batches that were sent, by their PEs and numbers, of which the endpoint does not know yet.
+    sent: Vec<(Pe, u64)>,
+    /// Among what is unfinished.
+    noted: bool,
+    /// A buffer for the next batch, of those that were sent.
+    spare: Vec<u8>,
+}
+
+impl EndpointSession {
+    /// In a job of `n_pes` PEs.
+    pub(crate) fn new(n_pes: usize, tuning: &Tuning) -> EndpointSession {
+        let mut gather = Gather::new(n_pes, (0, tuning.batch));
+        gather.session(true);
+        EndpointSession(Mutex::new(Gathering {
+            gather,
+            sent: Vec::new(),
+            noted: false,
+            spare: Vec::new(),
+        }))
+    }
+
+    /// By its endpoint, which may have the lock of a link.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Gathering> {
+        lock(&self.0)
+    }
+
+    /// By a thread that polls: sends what is gathered unless the owner will do so soon. Returns
+    /// whether something stays. `try_link` does such work on the link to a PE if it is open and no
+    /// other thread works on it; `None` when one does.
+    pub(crate) fn finish(
+        &self,
+        tuning: &Tuning,
+        try_link: impl FnMut(Pe, LinkWork<'_>) -> Option<bool>,
+    ) -> bool {
+        let Some(mut gathering) = try_lock(&self.0) else { return true };
+        let stays = gathering.finish(tuning, try_link);
+        gathering.noted = stays;
+        stays
+    }
+}
+
+impl Gathering {
+    /// Whether it is to be noted among what is unfinished.
+    #[inline]
+    pub(crate) fn note(&mut self) -> bool {
+        !std::mem::replace(&mut self.noted, true)
+    }
+
+    fn finish(
+        &mut self,
+        tuning: &Tuning,
+        mut try_link: impl FnMut(Pe, LinkWork<'_>) -> Option<bool>,
+    ) -> bool {
+        if !self.gather.pes().is_empty() && self.gather.may_stay() {
+            return true;
+        }
+        let mut stays = false;
+        for i in (0..self.gather.pes().len()).rev() {
+            // What is sent leaves its place to one that was tried.
+            let pe = self.gather.pes()[i];
+            let mut is_open = false;
+            let tried = try_link(pe, &mut |connection| {
+                is_open = true;
+                self.send(pe, connection, tuning, With::Nothing)
+            });
+            // The endpoint's next call meets a link that is closed.
+            stays |= tried.is_none() || is_open && self.gather.has_any(pe);
+        }
+        stays
+    }
+
+    /// Sends what is gathered for a PE, if there is room; returns whether nothing is left.
+    pub(crate) fn send(
+        &mut self,
+        pe: Pe,
+        connection: &mut Connection,
+        tuning: &Tuning,
+        with: With,
+    ) -> Result<bool, ConnectionEnd> {
+        if !self.gather.has_any(pe) {
+            return Ok(true);
+        }
+        if !connection.origin.has_room_for_batch(tuning) {
+            connection.flush()?;
+            if !connection.origin.has_room_for_batch(tuning) {
+                return Ok(false);
+            }
+        }
+        let mut answers = Answers::default();
+        self.gather.take(pe, &mut self.spare, &mut answers);
+        // SAFETY: valid until the operations are complete, which they are once the batch is
+        // answered, or until a call fails, which closes the connection.
+        let seq = unsafe { connection.origin.batch(&self.spare, answers) };
+        self.spare.clear();
+        self.sent.push((pe, seq));
+        if with == With::Question {
+            connection.origin.ask_for_ack(seq);
+        }
+        connection.flush().map(|()| true)
+    }
+
+    /// The batches that were sent since the last call.
+    #[inline]
+    pub(crate) fn take_sent(&mut self) -> impl Iterator<Item = (Pe, u64)> {
+        self.sent.drain(..)
+    }
+}

@@ -1,0 +1,174 @@
+//! In a session the operations on a PE's heap travel to its proxy. Here that PE listens nowhere, so
+//! that nothing else can reach its heap.
+#![allow(unsafe_code)]
+
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Directory, Endpoint, Follows, Get, Host,
+    LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment, SignalUpdate,
+    StridedBlocks, Transport,
+};
+use rushmem_transport_tcp::{Tuning, open};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::yield_now;
+use std::time::Instant;
+
+const ME: Pe = Pe(0);
+const PROXY: Pe = Pe(1);
+const BEHIND: Pe = Pe(2);
+/// The number of the latter's heap on its node.
+const PLACE: u8 = 2;
+const WORDS: usize = 512;
+/// More than several batches take.
+const ADDITIONS: u64 = 10_000;
+
+type Heap = &'static [AtomicU64];
+
+/// What a PE knows of proxies. The first one is alone on its node.
+struct Nodes {
+    behind: Segments,
+    woken: AtomicU64,
+}
+
+impl Host for Nodes {
+    fn has_proxies(&self) -> bool {
+        true
+    }
+
+    fn proxy(&self, pe: Pe) -> Proxy {
+        if pe == BEHIND { Proxy { pe: PROXY, place: PLACE } } else { Proxy::itself(pe) }
+    }
+
+    fn node_heap(&self, place: u8) -> Option<&Segments> {
+        (place == PLACE).then_some(&self.behind)
+    }
+
+    fn arrived_at(&self, place: u8) {
+        assert_eq!(place, PLACE);
+        self.woken.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn heap() -> (Heap, LocalBuf) {
+    let words: Heap = Vec::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect());
+    (words, LocalBuf { base: words.as_ptr().cast_mut().cast(), nbytes: 8 * WORDS })
+}
+
+/// Transports of all PEs, with the heaps of the last two; that of the last one is closed.
+fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
+    let heaps = [heap(), heap(), heap()];
+    let behind = Segments::default();
+    // SAFETY: a heap that is never freed.
+    unsafe { behind.register(Segment::Heap, heaps[2].1, ()) }.expect("the first");
+    let nodes = Arc::new(Nodes { behind, woken: AtomicU64::new(0) });
+    let mut transports = [ME, PROXY, BEHIND].map(|pe| {
+        let host = Arc::<Nodes>::clone(&nodes);
+        let (secret, amos) = ([3; 32], Amos::Software);
+        let with = Open { pe, n_pes: 3, secret, one_machine: true, cpus_per_pe: 0, amos, host };
+        open(&with, Tuning::default()).expect("a network")
+    });
+    let addresses = transports.each_ref().map(|transport| transport.address());
+    let keys = [0, 1, 2].map(|i| {
+        let LocalBuf { base, nbytes } = heaps[i].1;
+        // SAFETY: a heap that is never freed.
+        let key = unsafe { transports[i].register(Segment::Heap, base, nbytes) };
+        key.expect("the first").0
+    });
+    let records = addresses.iter().zip(&keys);
+    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let directory = Arc::new(Directory::new(Directory::encode(records)));
+    transports.iter_mut().for_each(|transport| {
+        transport.connect(Arc::clone(&directory)).expect("addresses");
+    });
+    let [me, proxy, behind] = transports;
+    drop(behind);
+    ([me, proxy], [heaps[1].0, heaps[2].0], nodes)
+}
+
+fn at(word: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Heap, offset: 8 * word as u64 }
+}
+
+fn add(end: &mut dyn Endpoint, pe: Pe, word: usize, old: OldValue) {
+    let (dest, width, op, operand) = (at(word), AmoWidth::Eight, AmoOp::Add, 1);
+    let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+    // SAFETY: the old value goes to memory that outlives the endpoint.
+    unsafe { end.amo(pe, request) }.expect("its proxy is there");
+}
+
+fn put(word: usize, source: &[u64], completion: Completion) -> Put {
+    let source = LocalBuf::source(source.as_ptr().cast(), size_of_val(source));
+    Put { dest: at(word), source, completion }
+}
+
+/// Operations of each kind on a PE; what they fetch goes to `fetched`.
+fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
+    for i in 0..ADDITIONS {
+        add(end, pe, i as usize % 2, OldValue::Ignored);
+    }
+    let base: *mut u64 = fetched.as_mut_ptr();
+    add(end, pe, 2, OldValue::AtQuiet(base.cast()));
+    add(end, pe, 2, OldValue::AtQuiet(base.wrapping_add(1).cast()));
+    // SAFETY: a source that is valid during the call.
+    unsafe { end.put(pe, put(3, &[7, 8], Completion::Now)) }.expect("its proxy is there");
+    let signal = SignalUpdate { dest: at(5), op: AmoOp::Set, value: 9, follows: Follows::Data };
+    // SAFETY: the same.
+    unsafe { end.put_signal(pe, put(6, &[10], Completion::Now), signal) }.expect("the same");
+    end.fence().expect("its proxy is there");
+    let dest = LocalBuf { base: base.wrapping_add(2).cast(), nbytes: 16 };
+    let get = Get { source: at(3), dest, completion: Completion::AtQuiet };
+    // SAFETY: a destination that is valid until the quiet.
+    unsafe { end.get(pe, get) }.expect("its proxy is there");
+    let blocks = |local, local_stride| StridedBlocks {
+        remote: at(8),
+        local: LocalBuf { base: local, nbytes: 8 },
+        remote_stride: 16,
+        local_stride,
+        n: 4,
+    };
+    let sources = [1u64, 2, 3, 4];
+    let source = blocks(sources.as_ptr().cast_mut().cast(), 8);
+    // SAFETY: a source that is valid during the call.
+    unsafe { end.put_strided(pe, source) }.expect("its proxy is there");
+    end.fence().expect("its proxy is there");
+    // SAFETY: a destination that is valid until the quiet.
+    unsafe { end.get_strided_nbi(pe, blocks(base.wrapping_add(4).cast(), 8)) }.expect("the same");
+    end.pe_quiet(pe).expect("its proxy is there");
+}
+
+#[test]
+fn a_proxy_carries_out_what_a_session_gathers() {
+    let ([me, proxy], heaps, nodes) = job();
+    let mut end = me.endpoint().expect("an endpoint");
+    end.session(true).expect("no loss");
+    for (pe, heap) in [PROXY, BEHIND].into_iter().zip(heaps) {
+        let mut fetched = [u64::MAX; 8];
+        issue(&mut *end, pe, &mut fetched);
+        assert_eq!(fetched, [0, 1, 7, 8, 1, 2, 3, 4], "{pe}");
+        let words: Vec<u64> = heap.iter().map(|word| word.load(Ordering::Acquire)).collect();
+        let half = ADDITIONS / 2;
+        assert_eq!(words[..16], [half, half, 2, 7, 8, 9, 10, 0, 1, 0, 2, 0, 3, 0, 4, 0], "{pe}");
+    }
+    assert_ne!(nodes.woken.load(Ordering::Relaxed), 0, "it is woken");
+    end.session(false).expect("no loss");
+    drop((end, me, proxy));
+}
+
+/// The service thread sends what is gathered, a drop completes it.
+#[test]
+fn what_is_gathered_leaves_without_a_call_and_with_the_endpoint() {
+    let ([me, proxy], [_, behind], _) = job();
+    let mut end = me.endpoint().expect("an endpoint");
+    end.session(true).expect("no loss");
+    add(&mut *end, BEHIND, 0, OldValue::Ignored);
+    let start = Instant::now();
+    while behind[0].load(Ordering::Acquire) == 0 {
+        assert!(start.elapsed() < testkit::LIMIT, "nobody has sent it");
+        yield_now();
+    }
+    add(&mut *end, BEHIND, 0, OldValue::Ignored);
+    drop(end);
+    assert_eq!(behind[0].load(Ordering::Acquire), 2);
+    drop((me, proxy));
+}

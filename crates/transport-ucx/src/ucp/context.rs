@@ -18,11 +18,12 @@ use ucx_sys::{
 };
 
 /// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to
-/// a put: pieces as long as what it takes in at a time are an eighth as many.
-const SOCKETS: &CStr = c"UCX_TCP_TX_SEG_SIZE=64k";
+/// a put: few pieces, as long as what it takes in at a time. A worker has few such buffers, and
+/// touches what comes of them.
+const SOCKETS: [&CStr; 2] = [c"UCX_TCP_TX_SEG_SIZE=256k", c"UCX_TCP_RX_SEG_SIZE=256k"];
 /// The longest put that fits one such piece with its headers. UCX cuts a longer one within words,
 /// and a target that waits for a word would see half of it.
-const PIECE: usize = (64 << 10) - 512;
+const PIECE: usize = (256 << 10) - 512;
 /// Over shared memory each worker has 512 buffers for each of two transports, and touches all of
 /// them: 4 MiB, which PEs of a node that share memory anyway have no use for. More are taken where
 /// they are needed.
@@ -150,7 +151,7 @@ impl UcpContext {
         let of_workers = worker_variables(&resources);
         variables::set(&of_workers);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
-        if context.copies && of_workers.contains(&SOCKETS) {
+        if context.copies && of_workers.contains(&SOCKETS[0]) {
             context.longest_put = PIECE;
         }
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
@@ -248,12 +249,14 @@ impl Drop for UcpMemory {
 /// transports that it may not use.
 fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
     let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
-    let sockets = has(&["tcp"]) && environment("UCX_TCP_RX_SEG_SIZE").is_none();
-    let shared_memory = has(&["posix", "sysv"]);
-    [sockets.then_some(SOCKETS), shared_memory.then_some(SHARED_MEMORY)]
-        .into_iter()
-        .flatten()
-        .collect()
+    // Both, unless the user sets one of them.
+    let is_ours = |ours: &CStr| {
+        let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
+        parts.is_some_and(|(name, value)| environment(name).is_none_or(|set| set == value))
+    };
+    let sockets = has(&["tcp"]) && SOCKETS.into_iter().all(is_ours);
+    let shared_memory = has(&["posix", "sysv"]).then_some(SHARED_MEMORY);
+    SOCKETS.into_iter().filter(|_| sockets).chain(shared_memory).collect()
 }
 
 #[cfg(test)]

@@ -106,14 +106,14 @@ pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
     places
 }
 
-/// The settings that the library reports, and the variables that configure it or a library below.
-pub fn settings(reported: Vec<SettingInfo>) -> Vec<SettingInfo> {
+/// The variables that configure a library or one below it, by name. A library may add some of its
+/// own, so what the user has set is known before it is initialized.
+pub fn variables() -> Vec<SettingInfo> {
     let is_one = |name: &String| {
         SETTINGS.iter().any(|start| name.starts_with(start))
             && !OF_LAUNCHERS.iter().any(|start| name.starts_with(start))
-            && !reported.iter().any(|setting| setting.name == *name)
     };
-    let mut settings: Vec<SettingInfo> = std::env::vars_os()
+    let mut variables: Vec<SettingInfo> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| is_one(name))
         .map(|(name, value)| SettingInfo {
@@ -122,8 +122,16 @@ pub fn settings(reported: Vec<SettingInfo>) -> Vec<SettingInfo> {
             origin: "environment".into(),
         })
         .collect();
-    settings.sort_by(|a, b| a.name.cmp(&b.name));
-    [reported, settings].concat()
+    variables.sort_by(|a, b| a.name.cmp(&b.name));
+    variables
+}
+
+/// The settings that the library reports, and the variables that it does not.
+pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<SettingInfo> {
+    let is_other =
+        |variable: &&SettingInfo| !reported.iter().any(|setting| setting.name == variable.name);
+    let others: Vec<_> = variables.iter().filter(is_other).cloned().collect();
+    [reported, others].concat()
 }
 
 /// The transport that is open, or else the one that a setting names, with the provider that a
@@ -278,8 +286,9 @@ mod tests {
 
     #[test]
     fn what_the_library_reports_is_not_repeated() {
-        let reported = vec![setting("SHMEM_X", "1")];
-        assert_eq!(settings(reported.clone()).first(), reported.first());
+        let [reported, other] = [setting("SHMEM_X", "1"), setting("UCX_TLS", "tcp")];
+        let variables = [setting("SHMEM_X", "2"), other.clone()];
+        assert_eq!(settings(vec![reported.clone()], &variables), [reported, other]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::options::PerfOptions;
 use crate::output::RecordFile;
 use crate::plan::{Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
 use crate::print::print;
-use crate::record::{FORMAT, JobInfo, Library, Record, Series};
+use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::Wire;
 use crate::world::BenchJob;
@@ -30,12 +30,21 @@ const LEAST_BYTES: u64 = 64 * 1024;
 /// Takes its arguments, and gives the exit status.
 type Subcommand = fn(&[String]) -> Result<u8, String>;
 
+/// How the program was called.
+struct Invocation<'a> {
+    arguments: &'a [String],
+    start: Instant,
+    /// What the user has set.
+    variables: Vec<SettingInfo>,
+}
+
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     if documents::printed(PerfOptions::command) {
         return 0;
     }
-    let start = Instant::now();
+    let invocation =
+        Invocation { arguments, start: Instant::now(), variables: machine::variables() };
     let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
         Some("build") => Some(compile::run),
@@ -51,7 +60,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     }
     match PerfOptions::try_parse_from(arguments) {
         Ok(options) => match library.join(options.threads > 1 || options.thread_multiple) {
-            Ok(joined) => run(&options, arguments, joined, start),
+            Ok(joined) => run(&options, &invocation, joined),
             Err(sentence) => {
                 eprintln!("shmem-perf: {sentence}");
                 FAILED
@@ -82,7 +91,7 @@ fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
     status
 }
 
-fn run(options: &PerfOptions, arguments: &[String], mut library: Joined<'_>, start: Instant) -> u8 {
+fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'_>) -> u8 {
     let n = library.n_pes();
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
@@ -95,8 +104,8 @@ fn run(options: &PerfOptions, arguments: &[String], mut library: Joined<'_>, sta
     }
     let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
     let job = BenchJob::new(library);
-    let run = Measurement::new(options, arguments, &job, pairs);
-    let outcome = run.and_then(|mut run| run.all(start));
+    let run = Measurement::new(options, invocation, &job, pairs);
+    let outcome = run.and_then(|mut run| run.all(invocation.start));
     match outcome {
         Ok(()) => {
             job.library.finalize();
@@ -170,7 +179,7 @@ fn networks(
 impl<'a> Measurement<'a> {
     fn new(
         options: &'a PerfOptions,
-        arguments: &[String],
+        invocation: &Invocation<'_>,
         job: &'a BenchJob<'a>,
         pairs: Vec<(u32, u32)>,
     ) -> Result<Self, Refused> {
@@ -202,13 +211,14 @@ impl<'a> Measurement<'a> {
         };
         let info = if job.me == 0 { rushmem::query(&name) } else { None };
         let below = info.as_ref().map(rushmem::Info::below).unwrap_or_default();
-        let settings = machine::settings(info.map(|info| info.settings).unwrap_or_default());
+        let reported = info.map(|info| info.settings).unwrap_or_default();
+        let settings = machine::settings(reported, &invocation.variables);
         let record = Record {
             format: FORMAT,
             tool: env!("CARGO_PKG_VERSION").into(),
             date: machine::date(),
-            command: arguments.to_vec(),
-            launcher: machine::launcher(arguments),
+            command: invocation.arguments.to_vec(),
+            launcher: machine::launcher(invocation.arguments),
             library: Library {
                 name,
                 standard: job.library.standard(),

@@ -190,6 +190,13 @@ fn what_threads_do_on_the_network_is_counted() {
     }
 }
 
+/// One PE has no landing buffers.
+#[test]
+fn what_one_pe_does_is_counted() {
+    let outcome = run(1, "1", ("SHMEM_ONNODE", "on"), false);
+    assert!(outcome.stderr.contains("put_strided"), "{outcome}");
+}
+
 #[test]
 fn nothing_is_counted_without_the_setting() {
     let outcome = Job::new(program!("counted.c")).n(2).run();

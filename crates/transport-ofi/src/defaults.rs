@@ -47,7 +47,7 @@ const WITHOUT_NIC: &[&CStr] = &[
     c"FI_UNIVERSE_SIZE=4",
 ];
 
-/// Sets them, before libfabric is opened.
+/// Sets those that are missing.
 pub(crate) fn set() {
     variables::set(if device::any() { WITH_NIC } else { WITHOUT_NIC });
 }

@@ -201,6 +201,8 @@ impl Fabric {
         // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.facts.receives);
+        // Some variables are read for each endpoint; the program may have removed them.
+        defaults::set();
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
         // meanwhile.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };

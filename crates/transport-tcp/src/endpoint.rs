@@ -501,11 +501,11 @@ impl Endpoint for TcpEndpoint {
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
         if self.session.is_some() && !self.try_send_all_gathered()? {
-            self.progress.poll()?;
+            self.progress.poll().inspect_err(|_| self.abandon())?;
             return Ok(false);
         }
         self.ask()?;
-        self.progress.poll()?;
+        self.progress.poll().inspect_err(|_| self.abandon())?;
         while let Some(&pe) = self.touched.last() {
             let seq = self.routes[pe].last;
             let shared = self.shared();

@@ -166,7 +166,7 @@ impl Target {
             self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());
             self.replies.push_all(&answers);
         }
-        Ok(())
+        self.check_waiting()
     }
 }
 

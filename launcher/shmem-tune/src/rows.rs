@@ -82,7 +82,7 @@ mod tests {
             per_node: 4,
             oversubscribed: false,
             team: true,
-            landings: true,
+            landing_bytes: 32 << 10,
             pair_flags: true,
         };
         let times = times.iter().map(|&(nbytes, bruck, ring)| {

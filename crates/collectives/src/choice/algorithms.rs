@@ -9,6 +9,9 @@ use crate::{
 };
 use std::fmt::Debug;
 
+/// In how many pieces, each of which fits a landing, recursive doubling reduces a vector at most:
+/// one follows the other, and other algorithms are faster.
+const MAX_PIECES: usize = 4;
 /// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
 const SEGMENT_PARTS: u32 = 128;
 
@@ -93,7 +96,7 @@ algorithms! {
     AllReduceAlgorithm of reduce;
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
     "recursive_doubling" => RecursiveDoubling
-        if |nbytes, facts| facts.landings || nbytes <= SHORT_MAX_BYTES,
+        if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.landing_bytes),
     /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// The plan `ring::all_reduce`.
@@ -130,7 +133,7 @@ algorithms! {
     "bruck" => Bruck if |nbytes, facts| {
         let parts = bruck::landing_parts(facts.members) as usize;
         let fits = nbytes.saturating_mul(parts) <= landing::MIN_BYTES;
-        facts.landings && facts.members > 1 && fits
+        facts.has_landings() && facts.members > 1 && fits
     },
 }
 
@@ -139,10 +142,10 @@ algorithms! {
     ScanAlgorithm of scan;
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
-    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.landings,
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_landings(),
     /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
     /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
-    "blelloch" => Blelloch if |_, facts| facts.landings,
+    "blelloch" => Blelloch if |_, facts| facts.has_landings(),
     /// The plan `direct::scan`.
     "direct" => Direct,
 }

@@ -15,8 +15,9 @@ pub struct ChoiceFacts {
     /// They are the members of a team, or all PEs: they have a counter that no other team uses, and
     /// know who is on which node.
     pub team: bool,
-    /// The members use landing buffers: none of them is in another collective that uses the same.
-    pub landings: bool,
+    /// Bytes of the landing buffers that the members use; 0 if one of them may be in another
+    /// collective that uses the same.
+    pub landing_bytes: usize,
     /// They use the flags of each two PEs and what lies beside these, contributions to counters,
     /// which all teams share: no other team uses them at once.
     pub pair_flags: bool,
@@ -35,9 +36,15 @@ impl ChoiceFacts {
         self.team && self.one_node()
     }
 
+    /// Whether the members use landing buffers.
+    #[inline]
+    pub const fn has_landings(&self) -> bool {
+        self.landing_bytes > 0
+    }
+
     /// Whether plans of two levels can be used: they use landings and the flags of each two PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
-        self.team && self.landings && self.pair_flags && !self.one_node() && self.per_node > 1
+        self.team && self.has_landings() && self.pair_flags && !self.one_node() && self.per_node > 1
     }
 }

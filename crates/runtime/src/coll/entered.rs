@@ -182,7 +182,10 @@ impl<'a> EnteredCollective<'a> {
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             team: self.shared().is_none() || self.n() == self.job.n_pes,
-            landings: self.entry.team.landings(self.job).is_some() && !is_beside_others,
+            landing_bytes: match is_beside_others {
+                true => 0,
+                false => self.entry.team.landing_bytes(self.job),
+            },
             pair_flags: self.entry.team.has_pair_flags(self.job) && !is_beside_others,
         }
     }

@@ -78,7 +78,7 @@ impl EnteredCollective<'_> {
             return;
         }
         match over {
-            _ if !self.facts().landings => self.combine_shown(memory, op, over),
+            _ if !self.facts().has_landings() => self.combine_shown(memory, op, over),
             Over::All => self.reduce_private(memory, op),
             Over::UpToThis | Over::Before => self.scan_private(memory, op, over == Over::Before),
         }

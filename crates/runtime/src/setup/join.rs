@@ -28,6 +28,7 @@ use crate::teams::team::{self, Teams};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
+use rushmem_collectives::landing;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::setting::environment;
@@ -425,7 +426,7 @@ impl Published {
             per_node: world.per_node(&pe.nodes),
             oversubscribed: oversubscribed_somewhere,
             team: true,
-            landings: true,
+            landing_bytes: landing::nbytes(n_pes),
             pair_flags: true,
         };
         pe.algorithms.retain_for(&facts);

@@ -15,6 +15,7 @@ use core::fmt;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
+use rushmem_collectives::landing;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -121,6 +122,12 @@ impl Team {
         if job.threads_somewhere { self.slot.landings } else { Some(0) }
     }
 
+    /// Bytes of these landings, 0 if it has none.
+    #[inline]
+    pub(crate) fn landing_bytes(&self, job: &Job) -> usize {
+        self.landings(job).map_or(0, |_| landing::nbytes(job.n_pes))
+    }
+
     /// Whether its collectives use the flags of each two PEs. All teams do unless threads of a PE
     /// may be in several collectives at once: then those of the world do.
     #[inline]
@@ -143,7 +150,7 @@ impl Team {
             per_node: *per_node,
             oversubscribed: job.oversubscribed_somewhere,
             team: true,
-            landings: self.landings(job).is_some(),
+            landing_bytes: self.landing_bytes(job),
             pair_flags: self.has_pair_flags(job),
         };
         for (operation, rows) in job.algorithms.table().described(&facts) {

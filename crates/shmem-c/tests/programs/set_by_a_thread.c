@@ -1,11 +1,13 @@
-/* What a thread sets in the environment stays while another one opens endpoints of contexts. */
+/* What a thread sets in the environment stays while another one opens endpoints of contexts, and what a program removes
+ * does no harm to these.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "check.h"
 
-enum { CONTEXTS = 12, LOOKS = 1000 };
+enum { CONTEXTS = 12, LOOKS = 1000, LONG = 40000 };
 
 static atomic_int over;
 
@@ -36,6 +38,15 @@ int main(void) {
     }
     over = 1;
     pthread_join(thread, NULL);
+    if (check_me == 0)
+        unsetenv("FI_OFI_RXM_EAGER_LIMIT");
+    shmem_ctx_t last;
+    CHECK(shmem_ctx_create(SHMEM_CTX_PRIVATE, &last) == 0, 0, "no context");
+    char *there = (char *)shmem_malloc(LONG), *here = (char *)calloc(LONG, 1);
+    uint64_t *signal = (uint64_t *)shmem_calloc(1, sizeof *signal);
+    shmem_ctx_putmem_signal(last, there, here, LONG, signal, 1, SHMEM_SIGNAL_SET, (check_me + 1) % check_n);
+    shmem_signal_wait_until(signal, SHMEM_CMP_EQ, 1);
+    free(here);
     shmem_barrier_all();
     CHECK(*word == CONTEXTS, 0, "%ld increments", *word);
     return check_end();

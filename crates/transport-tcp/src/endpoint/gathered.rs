@@ -239,9 +239,10 @@ impl TcpEndpoint {
     /// After an error: what is gathered is not sent, and batches that were sent are requests of
     /// this endpoint.
     pub(super) fn forget_gathered(&mut self) {
-        self.know_sent();
         if let Some(session) = &self.session {
-            session.lock().gather.forget();
+            let mut gathering = session.lock();
+            gathering.gather.forget();
+            know(&mut self.routes, &mut self.touched, gathering.take_sent());
         }
     }
 }

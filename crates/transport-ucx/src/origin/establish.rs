@@ -113,14 +113,40 @@ impl Origin {
 mod tests {
     use crate::pair::{HEAP, PEER, TestPair, pair};
     use rushmem_transport::{Completion, Endpoint, Error, LocalBuf, Put};
+    use rustix::net::{
+        AddressFamily, SocketAddrAny, SocketType, bind, getsockname, socket, sockopt,
+    };
+    use std::collections::HashSet;
+    use std::fs::read_dir;
+    use std::os::fd::{BorrowedFd, OwnedFd};
     use std::time::Duration;
+
+    /// The addresses at which this process listens.
+    fn listens_at() -> HashSet<SocketAddrAny> {
+        let fds = read_dir("/proc/self/fd").expect("a process has one").flatten();
+        let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let address = |fd| {
+            // SAFETY: the kernel says of a descriptor that was closed meanwhile that it is none.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            sockopt::socket_acceptconn(fd).ok()?.then(|| getsockname(fd).ok())?
+        };
+        fds.filter_map(address).collect()
+    }
+
+    /// Takes an address, at which nobody listens then. `None` if it is taken.
+    fn taken(address: &SocketAddrAny) -> Option<OwnedFd> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
+        bind(&socket, address).ok().map(|()| socket)
+    }
 
     #[test]
     fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
         let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
         let TestPair { mut endpoint, issuer: _issuer, progress: _progress, peer, .. } = pair;
-        // Nobody listens at its address from now on.
+        let before = listens_at();
         drop(peer);
+        // Nobody listens at its address from now on, not even a process that gets a free port.
+        let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
         let word = 7u64.to_ne_bytes();
         let source = LocalBuf::source(word.as_ptr(), word.len());
         let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };

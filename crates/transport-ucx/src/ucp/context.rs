@@ -36,6 +36,8 @@ pub(crate) struct UcpContext {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(crate) notices_failures: bool,
+    /// The variables of each worker for its transports, as `NAME=value`.
+    pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// The longest put that arrives as a whole, where processors move the data over sockets.
@@ -141,6 +143,7 @@ impl UcpContext {
             ucp,
             handle,
             notices_failures: false,
+            worker_variables: Vec::new(),
             copies: false,
             longest_put: usize::MAX,
             orders: false,
@@ -148,10 +151,10 @@ impl UcpContext {
         let resources = context.resources();
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
-        let of_workers = worker_variables(&resources);
-        variables::set(&of_workers);
+        context.worker_variables = worker_variables(&resources);
+        variables::set(&context.worker_variables);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
-        if context.copies && of_workers.contains(&SOCKETS[0]) {
+        if context.copies && context.worker_variables.contains(&SOCKETS[0]) {
             context.longest_put = PIECE;
         }
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);

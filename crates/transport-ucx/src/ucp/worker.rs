@@ -8,6 +8,7 @@ use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::heap_blocks::HeapBlocks;
+use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -54,6 +55,8 @@ impl Worker {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         };
+        // Each worker reads the variables; the program may have removed them.
+        variables::set(&context.worker_variables);
         // The first worker starts a thread of UCX's own, which is to take no signals either.
         let status = without_signals(create);
         fine(ucp, status).map_err(|why| {

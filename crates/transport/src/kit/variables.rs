@@ -2,8 +2,8 @@
 //!
 //! They stay in the environment of the process: libraries read some of them again for each
 //! endpoint, when the program may have threads that read or set variables. They are added while the
-//! library is initialized. For threads that read the environment then, nothing of it is changed or
-//! freed: a longer one takes its place.
+//! library is initialized, and later only if the program has removed them. For threads that read
+//! the environment then, nothing of it is changed or freed: a longer one takes its place.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};

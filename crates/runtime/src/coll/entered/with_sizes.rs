@@ -50,7 +50,7 @@ impl EnteredCollective<'_> {
         let (n, me) = (self.n() as usize, self.me() as usize);
         let slot = SLOT.min(MIN_LANDING / n) / WORD * WORD;
         let facts = self.facts();
-        if facts.one_node() || !facts.landings || slot <= WORD {
+        if facts.one_node() || !facts.has_landings() || slot <= WORD {
             return None;
         }
         let internal = flags::area();

@@ -41,6 +41,11 @@ fn nothing_overlaps() {
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
         ends.push((a.progress(), WORD));
         ends.extend([(a.status(), PLACE_BYTES), (a.writes(), RING_BYTES)]);
+        if n > 1 {
+            // Where this PE packs is the first landing of the job that no peer puts to.
+            let packed = (0..sets as u8).map(|set| a.packed(set));
+            assert!(packed.clone().all(|at| ends.contains(&(at, a.landing_bytes()))), "{n} PEs");
+        }
         ends.sort();
         for pair in ends.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");

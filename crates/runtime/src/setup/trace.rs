@@ -103,11 +103,12 @@ fn write(folder: &Path, file: &Path) -> Result<u32, String> {
     Ok(job.missing().0)
 }
 
-/// What is to be added to times of this PE for the clock of PE 0: 0 on its node. On each other node
-/// the first PE asks PE 0 many times. The answer of the fastest exchange is as old as half of it,
-/// and wrong by as much at most.
+/// What is to be added to times of this PE for the clock of PE 0: 0 on its machine, on whichever
+/// virtual node. On each other machine the first PE asks PE 0 many times. The answer of the fastest
+/// exchange is as old as half of it, and wrong by as much at most.
 fn clock_offset(call: Call, job: &Job) -> i64 {
-    let n_askers = job.nodes.n_nodes() as usize - 1;
+    let machines = job.session().nodes().clone();
+    let n_askers = machines.n_nodes() as usize - 1;
     if n_askers == 0 {
         return 0;
     }
@@ -116,9 +117,9 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     // its question, that of the answer, and the answer. Of many askers some share the words: they
     // ask in turn.
     let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
-    let node = job.nodes.node_of(job.me.0);
-    let first = |node| job.nodes.members(node).next();
-    let others = (0..job.nodes.n_nodes()).filter(|&node| node != job.nodes.node_of(0));
+    let machine = machines.node_of(job.me.0);
+    let first = |machine| machines.members(machine).next();
+    let others = (0..machines.n_nodes()).filter(|&machine| machine != machines.node_of(0));
     let own_asker = others.map(first).position(|pe| pe == Some(job.me.0));
     let mut offset = 0;
     for turn in (0..n_askers).step_by(MAX_ASKERS) {
@@ -133,7 +134,7 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         barrier_all(call);
     }
     let offsets = words(call, teams().world(), offset.cast_unsigned());
-    first(node).map_or(0, |pe| offsets[pe as usize].cast_signed())
+    first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
 }
 
 /// Answers with the clock until each asker has put its last question.

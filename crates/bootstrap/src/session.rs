@@ -4,11 +4,11 @@
 //! has aborted sleeps until the launcher kills it, and exits if nobody does.
 
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::detect::{self, Protocol};
+use crate::detect::{self, JoinRoute, Protocol};
 use crate::error::Error;
 use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
@@ -52,12 +52,16 @@ impl JobSession {
     /// has named it, which is before the other PEs are met: what goes wrong from then on has to
     /// end the whole job.
     ///
+    /// Under a process manager the other PEs of the node get `file`
+    /// ([`take_node_files`](JobSession::take_node_files)).
+    ///
     /// # Errors
     /// When a launcher shows several processes but no way to reach them, since this one must not
     /// take itself for a job of its own; when a descriptor that a launcher should have left is
     /// missing; when the launcher or a PE of this node does not answer; at the second call.
     pub fn open(
         protocol: Protocol,
+        file: Option<BorrowedFd<'_>>,
         identified: impl FnOnce(u32, Aborter),
     ) -> Result<JobSession, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
@@ -69,7 +73,7 @@ impl JobSession {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
             let n_pes = manager.n_pes();
             rushmem_log::debug!(n_pes, "the process manager answers");
-            let session = JobSession::managed(Managed::join(manager)?);
+            let session = JobSession::managed(Managed::join(manager, file)?);
             rushmem_log::debug!(n_nodes = session.nodes.n_nodes(), "the PEs of the node have met");
             return Ok(session);
         } else {
@@ -192,6 +196,15 @@ impl JobSession {
         self.memory.take()
     }
 
+    /// The files that the PEs of this node gave to [`JobSession::open`], in the order of the PEs;
+    /// empty at the second call, and if no process manager started the job.
+    pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
+        match &mut self.job {
+            Membership::Managed(managed) => managed.take_files(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Reports to the launcher that the last finalize is done, so that this PE may exit.
     ///
     /// # Errors
@@ -284,8 +297,6 @@ impl JobSession {
 
 /// The process manager that has started this process; `None` where none has.
 fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
-    let lookup =
-        |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let route = detect::route(protocol, &lookup, inherited::is_socket)?;
     rushmem_log::debug!(?protocol, "the environment shows {route}");
     match managed::manager(route, protocol) {
@@ -293,6 +304,16 @@ fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
         Err(Error::PmixMissing { .. }) if detect::several(protocol, &lookup).is_none() => Ok(None),
         found => found,
     }
+}
+
+/// Returns whether the environment leads to a process manager. Nothing is taken from it.
+pub fn is_managed() -> bool {
+    let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
+    route.is_ok_and(|route| route != JoinRoute::Alone)
+}
+
+fn lookup(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Ends the whole job.

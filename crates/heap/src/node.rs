@@ -9,7 +9,7 @@ use crate::mapping::Mapping;
 use crate::numa;
 use crate::published::PublishedBytes;
 use crate::reservation::Reservation;
-use crate::statics::{Statics, Views};
+use crate::statics::{PeerStatics, Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -43,8 +43,8 @@ unsafe impl Sync for NodeMemory {}
 impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
     /// memfd that all PEs of the node inherited; without one this process makes its own. The first
-    /// PE can publish `published_bytes`. `statics_at` has for each of the PEs where in the memory
-    /// its `statics` begin, where they are there, as that PE says. The slices come to the addresses
+    /// PE can publish `published_bytes`. `peers` has for each of the PEs where its `statics` are in
+    /// shared memory, if they are, as that PE says. The slices come to the addresses
     /// that are `reserved` for them, if any are, and otherwise to addresses of the kernel's choice.
     /// The heaps consist of the reserved `pages`, if there are some.
     ///
@@ -60,7 +60,7 @@ impl NodeMemory {
         reserved: Option<Reservation>,
         pages: Option<&ReservedPages>,
         published_bytes: usize,
-        (statics, statics_at): (&Statics, &[Option<u64>]),
+        (statics, peers): (&Statics, &[Option<PeerStatics>]),
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
@@ -103,7 +103,7 @@ impl NodeMemory {
         }
         core_files::omit(base.as_ptr().cast(), slices_bytes);
         let size = (size as u64).max(bytes as u64);
-        let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
+        let statics = Views::map((memory.as_fd(), size), statics, peers, local)?;
         let behind = slices_bytes as u64;
         let published = PublishedBytes::map(memory.as_fd(), behind, published_bytes, local == 0)?;
         Ok(NodeMemory {
@@ -410,17 +410,33 @@ mod tests {
         let statics = Statics::of_program();
         let slots = StaticSlots::of(&statics).expect("a small program");
         let second = slots.start(1).expect("two slots");
-        let map = |at| {
+        let map = |in_slot, file| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
-            NodeMemory::map(Some(fd), layout, (2, 0), None, None, 0, (&statics, &[None, Some(at)]))
-                .map(drop)
+            let peers = [None, Some(PeerStatics { in_slot, file })];
+            NodeMemory::map(Some(fd), layout, (2, 0), None, None, 0, (&statics, &peers)).map(drop)
         };
-        map(second).expect("the start of its place");
-        for at in [0, STATICS_AT, slots.first(), second + 1, second + slots.nbytes(), !4095] {
-            let error = map(at).expect_err("not in its place").to_string();
+        let refused = |mapped: Result<(), Error>| {
+            let error = mapped.expect_err("not in its place").to_string();
             assert!(error.contains("PE 1 of this node"), "{error}");
+        };
+        map(0, None).expect("the start of its place");
+        for in_slot in [1, slots.nbytes(), !4095, 0_u64.wrapping_sub(slots.nbytes())] {
+            refused(map(in_slot, None));
         }
+
+        let nbytes = statics.nbytes() as u64;
+        let file = |nbytes, seals| {
+            let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+            ftruncate(&fd, nbytes).expect("room");
+            fcntl_add_seals(&fd, seals).expect("sealed");
+            Some(fd)
+        };
+        map(4096, file(4096 + nbytes, SealFlags::SHRINK)).expect("as long as it needs");
+        refused(map(4096, file(4096 + nbytes, SealFlags::empty())));
+        refused(map(4096, file(nbytes, SealFlags::SHRINK)));
+        refused(map(1, file(4096 + nbytes, SealFlags::SHRINK)));
+        refused(map(!4095, file(nbytes, SealFlags::SHRINK)));
     }
 
     #[test]

@@ -129,6 +129,14 @@ fn runs_programs(launcher: &Launcher) {
     ] {
         launcher.job(program!(source), n).run().assert_ok(n);
     }
+    shares_static_data(launcher, program!("statics.c"));
+}
+
+/// PEs map each other's static data, so that no transport is needed.
+fn shares_static_data(launcher: &Launcher, program: PathBuf) {
+    let outcome = launcher.job(program, 3).env("SHMEM_DEBUG", "2").run();
+    outcome.assert_ok(3);
+    assert_eq!(outcome.stderr.matches("static_data=\"like the heap\"").count(), 3, "{outcome}");
 }
 
 /// Whatever ends one PE ends the job, with a status that says so.
@@ -257,6 +265,7 @@ mod hydra {
     pub fn over_an_inherited_socket() {
         for launcher in hydras() {
             runs_programs(&launcher);
+            shares_static_data(&launcher, program!("statics.c", "-static"));
             runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
         }
     }

@@ -226,35 +226,6 @@ fn after(first: &str, n: usize) -> Job {
     Job::new("/bin/sh").n(n).arg("-c").arg(format!("{first} exec {}", program.display()))
 }
 
-/// A program that forbids the calls by which the kernel copies between processes, then runs
-/// another.
-fn forbidding() -> PathBuf {
-    let text = "
-        #include <errno.h>
-        #include <linux/filter.h>
-        #include <linux/seccomp.h>
-        #include <stddef.h>
-        #include <sys/prctl.h>
-        #include <sys/syscall.h>
-        #include <unistd.h>
-        int main(int count, char **words) {
-            struct sock_filter steps[] = {
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-            };
-            struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
-            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-                return 77;
-            execvp(words[1], words + (count > 1));
-            return 127;
-        }
-    ";
-    compile_text("forbidding.c", text, tmpdir(), &[])
-}
-
 /// It passed, and said that static data are reached in this way.
 #[track_caller]
 fn went(outcome: &Outcome, n: usize, way: &str) {
@@ -263,11 +234,11 @@ fn went(outcome: &Outcome, n: usize, way: &str) {
     assert!(outcome.stderr.contains(&said), "{way} was not the way\n{outcome}");
 }
 
-fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
+fn threads_that_are_there_first_leave_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     for n in [1, 2, 3, 8] {
         let outcome = after(&first, n).env("SHMEM_DEBUG", "2").run();
-        went(&outcome, n, if n == 1 { "like the heap" } else { "by process_vm_readv" });
+        went(&outcome, n, if n == 1 { "like the heap" } else { "by the transport" });
         assert!(outcome.stderr.contains("other threads ran already"), "no reason\n{outcome}");
     }
     after(&first, 6).env("SHMEM_VIRTUAL_NODES", "1+2+3").run().assert_ok(6);
@@ -277,27 +248,14 @@ fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};", busy_tool());
     for n in [2, 3] {
-        went(&after(&first, n).env("SHMEM_DEBUG", "2").run(), n, "by process_vm_readv");
+        went(&after(&first, n).env("SHMEM_DEBUG", "2").run(), n, "by the transport");
     }
-}
-
-fn where_the_kernel_refuses_copies_too_the_transport_is_left() {
-    let first = format!("export LD_PRELOAD={};", busy_tool());
-    let forbidding = forbidding().display().to_string();
-    for n in [2, 3] {
-        let program = program!("statics.c").display().to_string();
-        let command = format!("{first} exec {forbidding} {program}");
-        let job = Job::new("/bin/sh").n(n).arg("-c").arg(command).env("SHMEM_DEBUG", "2");
-        went(&job.run(), n, "by the transport, since");
-    }
-    let shared = Job::new(&forbidding).n(3).arg(program!("statics.c").display());
-    went(&shared.env("SHMEM_DEBUG", "2").run(), 3, "like the heap");
 }
 
 /// A limit of file sizes below the place of static data, above that of a small heap.
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
     let job = after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
-    went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by process_vm_readv");
+    went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by the transport");
 }
 
 /// A program's children have its environment before `shmem_init`, so a library that is preloaded
@@ -490,9 +448,8 @@ testkit::tests! {
     cxx_by_clang,
     sanitizers,
     rust,
-    threads_that_are_there_first_leave_the_kernel_and_the_transport,
+    threads_that_are_there_first_leave_the_transport,
     a_pe_whose_static_data_are_not_shared_may_be_the_only_one,
-    where_the_kernel_refuses_copies_too_the_transport_is_left,
     a_limit_of_file_sizes_leaves_them_where_they_are,
     children_that_load_the_library_first_leave_the_parent_its_place,
     a_child_may_be_the_pe,

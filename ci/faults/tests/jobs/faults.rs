@@ -46,8 +46,6 @@ pub const OF_PES: &[Fault] = faults! {
     ppoll (SYS_ppoll): INTR NOMEM,
     pread64 (SYS_pread64): INTR,
     prlimit64 (SYS_prlimit64): PERM,
-    process_vm_readv (SYS_process_vm_readv): PERM FAULT,
-    process_vm_writev (SYS_process_vm_writev): PERM FAULT,
     pwrite64 (SYS_pwrite64): NOSPC,
     read (SYS_read): INTR,
     readlinkat (SYS_readlinkat): NOMEM,

@@ -10,8 +10,8 @@
 //! the others may be full. Every step has a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::mem::{MaybeUninit, forget};
+use std::io::{self, ErrorKind};
+use std::mem::forget;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -20,13 +20,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::admission::{Admission, hello};
+use super::descriptors::{self, PAUSE};
 use super::node_key::PROOF;
 use super::node_peers::{NodePeers, Seat};
 use super::node_socket::NodeSocket;
@@ -34,13 +31,6 @@ use super::time_left::{SLICE, TimeLeft};
 use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
-
-/// Pause before a step is repeated that another process has interrupted.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// Descriptors besides the two that the first PE of a node keeps for each other one: those of the
-/// program and the process manager, and of connections that have proved nothing yet.
-const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Meets the PEs of this node, of `n_pes` in the job; a step takes `limit` at most.
 pub(super) fn meet(socket: NodeSocket, n_pes: u32, limit: Duration) -> Result<NodePeers, Error> {
@@ -98,7 +88,8 @@ impl Meeting {
         if awaited.is_empty() {
             return Ok(None);
         }
-        make_room(awaited.len());
+        // A connection, a stream and a file of static data for each.
+        descriptors::make_room(3 * awaited.len());
         self.admit(awaited, joined)?;
         let memory = self.new_memory()?;
         for (&pe, stream) in joined.iter() {
@@ -155,7 +146,7 @@ impl Meeting {
         let fds = [memory.as_fd(), theirs.as_fd()];
         let mut limit = TimeLeft::new(self.limit);
         loop {
-            match limit.spend(|_| send_with(stream, &proof, &fds)) {
+            match limit.spend(|_| descriptors::send(stream, &proof, &fds, SendFlags::DONTWAIT)) {
                 None => {
                     return Err(self.silent(
                         self.limit,
@@ -243,19 +234,6 @@ impl Meeting {
     }
 }
 
-/// Raises the soft limit of descriptors to what the first PE of a node needs for that number of
-/// others, as far as the hard limit allows. Where that is too low, the call that is refused says
-/// so.
-fn make_room(n_others: usize) {
-    let needed = 2 * n_others as u64 + OTHER_DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|soft| soft < needed) {
-        let current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
-        // Below the hard limit nothing refuses it.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
-    }
-}
-
 /// Whether the other end has closed the connection.
 fn is_end(error: &io::Error) -> bool {
     matches!(
@@ -264,38 +242,10 @@ fn is_end(error: &io::Error) -> bool {
     )
 }
 
-fn send_with(
-    stream: &UnixStream,
-    proof: &[u8; PROOF],
-    fds: &[std::os::fd::BorrowedFd<'_>; 2],
-) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(fds));
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    rustix::net::sendmsg(stream, &[IoSlice::new(proof)], &mut ancillary, flags).map(drop)
-}
-
 /// The proof that has arrived, with its descriptors if this process could open them.
 fn receive_with(stream: &UnixStream) -> io::Result<([u8; PROOF], Option<[OwnedFd; 2]>)> {
     let mut proof = [0; PROOF];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut proof)], &mut ancillary, flags)
-    })?;
-    if received.bytes == 0 {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    let fds: Vec<OwnedFd> = ancillary
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        })
-        .flatten()
-        .collect();
+    let fds = descriptors::receive(stream, &mut proof, RecvFlags::DONTWAIT)?;
     Ok((proof, fds.try_into().ok()))
 }
 

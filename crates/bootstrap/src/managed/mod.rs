@@ -8,6 +8,7 @@
 mod abort_message;
 mod admission;
 mod chunks;
+mod descriptors;
 mod manager;
 mod manager_watch;
 mod meeting;
@@ -24,7 +25,7 @@ mod watch;
 mod wire;
 
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::detect::{JoinRoute, Protocol};
@@ -52,6 +53,8 @@ pub(crate) struct Managed {
     node_peers: NodePeers,
     watch: Lifelines,
     nodes: NodeMap,
+    /// The files of the node's PEs, in their order.
+    files: Vec<Option<OwnedFd>>,
     /// Number of the next exchange between nodes.
     round: u32,
 }
@@ -131,8 +134,12 @@ fn set(names: &[&str]) -> String {
 }
 
 impl Managed {
-    /// Joins the job: meets the PEs of this node and learns about the others.
-    pub(crate) fn join(mut manager: Box<dyn Manager>) -> Result<Managed, Error> {
+    /// Joins the job: meets the PEs of this node, which get this PE's `file`, and learns about the
+    /// others.
+    pub(crate) fn join(
+        mut manager: Box<dyn Manager>,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<Managed, Error> {
         let notice = Notice::after(time_left::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
         let socket = NodeSocket::listen(key, manager.pe())?;
@@ -154,10 +161,12 @@ impl Managed {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
+        let n_local = nodes.size(nodes.node_of(manager.pe())) as usize;
+        let files = node_peers.share_files(file, n_local)?;
         let watches = nodes.local_index(manager.pe()) < 2;
         let watch = Lifelines::start(node_peers.take_lifelines(), watches, manager.ender());
         manager_watch::start(manager.pe(), manager.ender());
-        Ok(Managed { manager, node_peers, watch, nodes, round: 0 })
+        Ok(Managed { manager, node_peers, watch, nodes, files, round: 0 })
     }
 
     pub(crate) fn pe(&self) -> u32 {
@@ -170,6 +179,11 @@ impl Managed {
 
     pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
         self.node_peers.take_memory()
+    }
+
+    /// The files of the node's PEs in their order, once.
+    pub(crate) fn take_files(&mut self) -> Vec<Option<OwnedFd>> {
+        std::mem::take(&mut self.files)
     }
 
     pub(crate) fn ender(&self) -> Arc<dyn Ender> {

@@ -3,10 +3,11 @@
 //! It does not interpret the parts of an exchange.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
+use super::descriptors;
 use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
@@ -64,6 +65,43 @@ impl NodePeers {
                 Some(std::iter::once(*pe).chain(others.iter().map(|(pe, _)| *pe)).collect())
             }
             Seat::Other { .. } => None,
+        }
+    }
+
+    /// Gives each of the node's `n` PEs the files of all, in the order of the PEs; `own` is the
+    /// file of this PE, if it has one.
+    pub(crate) fn share_files(
+        &self,
+        own: Option<BorrowedFd<'_>>,
+        n: usize,
+    ) -> Result<Vec<Option<OwnedFd>>, Error> {
+        let of = |line: &Lifeline| {
+            let pe = line.pe;
+            move |cause: io::Error| Error::NodePeer { pe, cause }
+        };
+        match &self.seat {
+            Seat::First { pe, .. } => {
+                let failed = |cause| Error::NodePeer { pe: *pe, cause };
+                let own = own.map(|own| own.try_clone_to_owned()).transpose().map_err(failed)?;
+                let mut files = vec![own];
+                for line in &self.lifelines {
+                    let theirs = descriptors::receive_files(&line.stream, 1).map_err(of(line))?;
+                    files.extend(theirs);
+                }
+                let all: Vec<_> = files.iter().map(|file| file.as_ref().map(AsFd::as_fd)).collect();
+                for line in &self.lifelines {
+                    let sent = descriptors::send_files(&line.stream, &all);
+                    sent.map_err(|errno| of(line)(errno.into()))?;
+                }
+                Ok(files)
+            }
+            Seat::Other { .. } => {
+                let Some(first) = self.lifelines.first() else { return Ok(Vec::new()) };
+                descriptors::make_room(n);
+                let sent = descriptors::send_files(&first.stream, &[own]);
+                sent.map_err(|errno| of(first)(errno.into()))?;
+                descriptors::receive_files(&first.stream, n).map_err(of(first))
+            }
         }
     }
 

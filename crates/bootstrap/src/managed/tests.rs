@@ -82,7 +82,7 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
         for (pe, node) in nodes.iter().enumerate() {
             let (store, body, n_pes) = (store.clone(), &body, nodes.len() as u32);
             let manager = Thread { store, pe: pe as u32, n_pes, node: *node };
-            scope.spawn(move || body(Managed::join(Box::new(manager)).expect("joined")));
+            scope.spawn(move || body(Managed::join(Box::new(manager), None).expect("joined")));
         }
     });
     *store.gets.lock().expect("no panic")

@@ -76,8 +76,7 @@ impl ForkHandlers {
 /// Register the handlers, before the static data are shared: it takes memory. `memory` is kept
 /// open.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
-    let stat = fstat(&memory)?;
-    let identity = (stat.st_dev, stat.st_ino);
+    let identity = identity(&memory)?;
     let shared = ForkState { statics: statics.clone(), memory, identity, at };
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
@@ -88,6 +87,12 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
         0 => Ok(ForkHandlers),
         errno => Err(Errno::from_raw_os_error(errno)),
     }
+}
+
+/// The device and the inode of a file, which no other open file has.
+pub(super) fn identity(file: &OwnedFd) -> Result<(u64, u64), Errno> {
+    let stat = fstat(file)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 extern "C" fn before() {
@@ -130,8 +135,7 @@ extern "C" fn in_child() {
 impl ForkState {
     /// What is to be copied.
     fn source(&self) -> CopySource<'_> {
-        let is_open =
-            fstat(&self.memory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity);
+        let is_open = identity(&self.memory).is_ok_and(|now| now == self.identity);
         let memory = is_open.then(|| self.memory.as_fd());
         CopySource { statics: &self.statics, memory, at: self.at }
     }

@@ -19,4 +19,5 @@ pub use program::Statics;
 pub use remap::{NotRemapped, Remapped};
 #[cfg(test)]
 pub(crate) use slots::StaticSlots;
+pub use views::PeerStatics;
 pub(crate) use views::Views;

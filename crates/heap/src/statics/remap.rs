@@ -1,10 +1,14 @@
 //! Maps shared memory in place of the program's static data and keeps their values.
 //!
-//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size is not yet
-//! known when the program is loaded. Whatever is written between the copy and the mapping would be
-//! lost. Therefore this code runs while the process has one thread, with signals blocked and on a
-//! stack that is not remapped, and makes only system calls: in a static program, the C library's
-//! own variables are among those that are moved.
+//! If the launcher provides the node's memfd before the program runs, each PE has a slot of its own
+//! in it, far behind the heaps, whose size is not yet known when the program is loaded. Otherwise
+//! the PE makes a memfd for its static data alone, which the node's other PEs receive when they
+//! meet.
+//!
+//! Whatever is written between the copy and the mapping would be lost. Therefore this code runs
+//! while the process has one thread, with signals blocked and on a stack that is not remapped, and
+//! makes only system calls: in a static program, the C library's own variables are among those that
+//! are moved.
 #![allow(unsafe_code)]
 
 use super::fork;
@@ -13,12 +17,14 @@ use super::signals::{block_signals, restore_signals};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
 use crate::layout::STATICS_AT;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create,
+};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Descriptors of ours get numbers from here on, away from those that programs choose.
 const DESCRIPTORS_FROM: i32 = 100;
@@ -26,8 +32,21 @@ const DESCRIPTORS_FROM: i32 = 100;
 /// Static data that are shared memory now.
 #[derive(Debug)]
 pub struct Remapped {
-    /// Where in the node's memfd they begin.
-    pub at: u64,
+    /// Where they begin in their slot of the node's memfd, or in the memfd of this PE alone.
+    pub in_slot: u64,
+    /// Where they begin in the node's memfd, if they are there.
+    pub in_node_memory: Option<u64>,
+    /// The memfd of this PE alone if they are in one, and its device and inode.
+    file: Option<(OwnedFd, (u64, u64))>,
+}
+
+impl Remapped {
+    /// The memfd of this PE alone, if they are in one that a peer may map. `None` if the program
+    /// has closed the descriptor.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        let (file, identity) = self.file.as_ref()?;
+        fork::identity(file).is_ok_and(|now| now == *identity).then(|| file.as_fd())
+    }
 }
 
 /// Why static data were left as they are.
@@ -41,6 +60,8 @@ pub enum NotRemapped {
     /// This PE's slot is in use: by a process that started this one, by one that this one started,
     /// or by another copy of the library in this one.
     Taken,
+    /// They are shared memory already: another copy of the library in this process moved them.
+    Shared,
     /// They exceed a slot.
     TooLarge,
     /// The limit of file sizes (`ulimit -f`) does not allow it.
@@ -59,6 +80,7 @@ impl fmt::Display for NotRemapped {
             NotRemapped::Taken => f.write_str(
                 "another process of this PE, or another copy of the library, has its place",
             ),
+            NotRemapped::Shared => f.write_str("another copy of the library has moved them"),
             NotRemapped::TooLarge => f.write_str("they are too large"),
             NotRemapped::FileLimit => f.write_str("the limit of file sizes (ulimit -f) is too low"),
             NotRemapped::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
@@ -73,11 +95,10 @@ impl Statics {
     /// # Errors
     /// When it cannot be done; everything is as it was then.
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, NotRemapped> {
-        let page = page();
         let slots = StaticSlots::of(self).ok_or(NotRemapped::TooLarge)?;
-        let slot = self.slot(local).ok_or(NotRemapped::TooLarge)?;
-        let at = slot + StaticSlots::shift(self);
-        self.check(at + self.nbytes() as u64)?;
+        let slot = slots.start(local).ok_or(NotRemapped::TooLarge)?;
+        let in_slot = StaticSlots::shift(self);
+        self.check(slot + in_slot + self.nbytes() as u64)?;
         let kept = claim(memory, local)?;
         let what = "clearing its place in shared memory";
         rustix::fs::fallocate(
@@ -87,24 +108,69 @@ impl Statics {
             slots.nbytes(),
         )
         .map_err(|e| NotRemapped::Refused(what, e))?;
+        self.move_to(memory, kept, slot + in_slot)?;
+        Ok(Remapped { in_slot, in_node_memory: Some(slot + in_slot), file: None })
+    }
+
+    /// Put a new memfd of this PE alone in the place of the static data. The calling thread is the
+    /// only one, or it refuses.
+    ///
+    /// # Errors
+    /// When it cannot be done; everything is as it was then.
+    pub fn remap_alone(&self) -> Result<Remapped, NotRemapped> {
+        let in_slot = StaticSlots::shift(self);
+        self.check(in_slot + self.nbytes() as u64)?;
+        if self.are_shared_already() {
+            return Err(NotRemapped::Shared);
+        }
+        let what = "making shared memory";
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("rushmem-statics", flags)
+            .and_then(|file| rustix::io::fcntl_dupfd_cloexec(file, DESCRIPTORS_FROM))
+            .map_err(|e| NotRemapped::Refused(what, e))?;
+        let kept = rustix::io::fcntl_dupfd_cloexec(&file, DESCRIPTORS_FROM)
+            .map_err(|e| NotRemapped::Refused(what, e))?;
+        self.move_to(file.as_fd(), kept, in_slot)?;
+        // A peer accepts no file that could become shorter than what it maps.
+        let sealed = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
+        let identity = sealed.and_then(|()| fork::identity(&file));
+        Ok(Remapped {
+            in_slot,
+            in_node_memory: None,
+            file: identity.ok().map(|identity| (file, identity)),
+        })
+    }
+
+    /// Whether a mapping that is shared with other processes holds the first byte.
+    fn are_shared_already(&self) -> bool {
+        let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+        let holds_first = |line: &&str| {
+            let (range, _) = line.split_once(' ').unwrap_or_default();
+            let (start, end) = range.split_once('-').unwrap_or_default();
+            let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+            (number(start)..number(end)).contains(&self.start)
+        };
+        // A line is "start-end rwxs offset device inode path", with p in place of s if private.
+        maps.lines()
+            .find(holds_first)
+            .and_then(|line| line.split(' ').nth(1))
+            .is_some_and(|permissions| permissions.ends_with('s'))
+    }
+
+    /// Copies the static data to `at` in `memory` and maps it in their place. `kept` is another
+    /// descriptor of `memory`, which stays open for children of `fork`.
+    fn move_to(&self, memory: BorrowedFd<'_>, kept: OwnedFd, at: u64) -> Result<(), NotRemapped> {
         let prepared =
             fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
         let pagemap =
             rustix::fs::open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .ok();
-
         let signals = block_signals();
-        let moved = self.copy_and_map(memory, at, page, pagemap.as_ref());
+        let moved = self.copy_and_map(memory, at, page(), pagemap.as_ref());
         restore_signals(&signals);
         moved?;
         prepared.arm();
-        Ok(Remapped { at })
-    }
-
-    /// Where in the memory of a node the PE with number `local` on it has room for these static
-    /// data, if there is such room.
-    pub fn slot(&self, local: u32) -> Option<u64> {
-        StaticSlots::of(self)?.start(local)
+        Ok(())
     }
 
     fn check(&self, end: u64) -> Result<(), NotRemapped> {

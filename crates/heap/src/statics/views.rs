@@ -5,66 +5,98 @@ use super::slots::StaticSlots;
 use crate::core_files;
 use crate::error::Error;
 use crate::mapping::Mapping;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::ProtFlags;
 
-/// The mapped slots of the node's PEs, of which some hold static data.
+/// Where a PE of the node has its static data in shared memory.
+#[derive(Debug)]
+pub struct PeerStatics {
+    /// Where they begin in their slot, or in `file`.
+    pub in_slot: u64,
+    /// The memfd of that PE alone; `None` if they are in its slot of the node's memory.
+    pub file: Option<OwnedFd>,
+}
+
+/// The mapped static data of the node's PEs.
 #[derive(Debug)]
 pub(crate) struct Views {
-    /// None where nobody's are shared memory.
-    slots: Option<Mapping>,
-    /// Where in them those of each PE begin.
-    offsets: Vec<Option<usize>>,
-    /// The address of the own ones.
-    start: usize,
+    /// The slots of the node's memory, or a mapping for each PE with a file of its own.
+    _mappings: Vec<Mapping>,
+    /// The difference to the own addresses, for each PE whose static data are mapped.
+    deltas: Vec<Option<isize>>,
 }
 
 impl Views {
-    /// Maps the static data of the PEs with numbers `0..at.len()` on this node, except for `own`;
-    /// `at` says where each has them in `memory`, which comes with its size, if there.
+    /// Maps the static data of the PEs with numbers `0..peers.len()` on this node, except for
+    /// `own`, where they are in shared memory. The node's `memory` comes with its size.
     ///
     /// # Errors
     /// When the kernel refuses, or a PE's cannot be where it says.
     pub(crate) fn map(
         (memory, size): (BorrowedFd<'_>, u64),
         statics: &Statics,
-        at: &[Option<u64>],
+        peers: &[Option<PeerStatics>],
         own: u32,
     ) -> Result<Views, Error> {
-        let (start, span) = (statics.start(), statics.nbytes() as u64);
-        let is_other = |local: u32| local != own && span > 0;
-        let at = (0..).zip(at).map(|(local, at)| (local, at.filter(|_| is_other(local))));
-        let at: Vec<(u32, Option<u64>)> = at.collect();
-        let none = Views { slots: None, offsets: vec![None; at.len()], start };
-        if at.iter().all(|(_, at)| at.is_none()) {
-            return Ok(none);
-        }
-        let slots = StaticSlots::of(statics).ok_or(Error::TooLarge)?;
-        let offset = |(local, at): (u32, Option<u64>)| {
-            let Some(at) = at else { return Ok(None) };
+        let mut views = Views { _mappings: Vec::new(), deltas: vec![None; peers.len()] };
+        let (start, nbytes) = (statics.start(), statics.nbytes() as u64);
+        let others = (0..).zip(peers).filter(|&(local, _)| local != own && nbytes > 0);
+        let others = others.filter_map(|(local, peer)| Some((local, peer.as_ref()?)));
+        let mut slots: Option<(StaticSlots, *mut std::ffi::c_void)> = None;
+        for (local, peer) in others {
             // What is not in the file would be lost at the first access.
-            let is_right = slots.hold(local, at, span)
-                && at + span <= size
-                && at.is_multiple_of(page() as u64);
-            if is_right {
-                Ok(Some((at - slots.first()) as usize))
+            let is_within = |at: u64, size: u64| {
+                at.is_multiple_of(page() as u64)
+                    && at.checked_add(nbytes).is_some_and(|end| end <= size)
+            };
+            let there = if let Some(file) = &peer.file {
+                let size = size_of_sealed(file).filter(|&size| is_within(peer.in_slot, size));
+                size.ok_or(Error::Misplaced(local))?;
+                views.add(file.as_fd(), peer.in_slot, nbytes as usize)?
             } else {
-                Err(Error::Misplaced(local))
-            }
-        };
-        let nbytes = slots.nbytes().checked_mul(at.len() as u64).ok_or(Error::TooLarge)? as usize;
-        let offsets = at.into_iter().map(offset).collect::<Result<_, _>>()?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let mapped = Mapping::shared(memory, slots.first(), nbytes, protection)
+                let (slots, first) = match slots {
+                    Some(mapped) => mapped,
+                    None => {
+                        let found = StaticSlots::of(statics).ok_or(Error::TooLarge)?;
+                        let nbytes = found.nbytes().checked_mul(peers.len() as u64);
+                        let nbytes = nbytes.ok_or(Error::TooLarge)? as usize;
+                        *slots.insert((found, views.add(memory, found.first(), nbytes)?))
+                    }
+                };
+                let at = slots.start(local).and_then(|slot| slot.checked_add(peer.in_slot));
+                let is_right = |&at: &u64| slots.hold(local, at, nbytes) && is_within(at, size);
+                let at = at.filter(is_right).ok_or(Error::Misplaced(local))?;
+                first.wrapping_byte_add((at - slots.first()) as usize)
+            };
+            views.deltas[local as usize] = Some(there.addr().wrapping_sub(start) as isize);
+        }
+        Ok(views)
+    }
+
+    /// Maps a part of a file; returns where.
+    fn add(
+        &mut self,
+        file: BorrowedFd<'_>,
+        at: u64,
+        nbytes: usize,
+    ) -> Result<*mut std::ffi::c_void, Error> {
+        let mapped = Mapping::shared(file, at, nbytes, ProtFlags::READ | ProtFlags::WRITE)
             .map_err(|e| Error::Refused("mapping peers' static data", e))?;
-        core_files::omit(mapped.start(), nbytes);
-        Ok(Views { slots: Some(mapped), offsets, ..none })
+        let start = mapped.start();
+        core_files::omit(start, nbytes);
+        self._mappings.push(mapped);
+        Ok(start)
     }
 
     /// What to add to the address of an own static variable to get that of the PE with this number.
     pub(crate) fn delta(&self, local: u32) -> Option<isize> {
-        let offset = (*self.offsets.get(local as usize)?)?;
-        let there = self.slots.as_ref()?.start().addr() + offset;
-        Some(there.wrapping_sub(self.start) as isize)
+        *self.deltas.get(local as usize)?
     }
+}
+
+/// The size of a file that nobody can make shorter.
+fn size_of_sealed(file: &OwnedFd) -> Option<u64> {
+    let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+    u64::try_from(fstat(file).ok()?.st_size).ok().filter(|_| is_sealed)
 }

@@ -20,6 +20,8 @@ pub(crate) struct Job {
     pub(crate) n_pes: u32,
     /// The PEs that share memory.
     pub(crate) nodes: NodeMap,
+    /// Whether some PE of the job shares its heap with others, but not its static data.
+    pub(crate) statics_apart: bool,
     /// No other PE shares this one's memory.
     pub(crate) alone: bool,
     pub(crate) memory: &'static NodeMemory,

@@ -17,7 +17,7 @@ use crate::memory::statics;
 use core::ffi::c_int;
 use rushmem_transport::{Fault, LocalAccess, LocalBuf, RemoteAddr, Segment};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 /// The data that every access reads: one cache line, and the next one for atomics on static data.
 /// Only init and finalize write it, and the standard requires that no call overlaps them, so that
@@ -151,6 +151,22 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
     MAP.heap.deltas.store(table(heap_deltas), Relaxed);
     MAP.statics.deltas.store(table(static_deltas), Relaxed);
     MAP.n_pes.store(heap_deltas.len(), Relaxed);
+    let apart = heap_deltas.iter().zip(static_deltas).any(|(h, s)| h.is_some() && s.is_none());
+    SOME_STATICS_ARE_APART.store(apart, Relaxed);
+}
+
+/// Set if a PE's heap is mapped here and its static data are not.
+static SOME_STATICS_ARE_APART: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether both this CPU and the network reach memory of `pe`: its heap is mapped here, its
+/// static data are not.
+pub(crate) fn statics_are_apart(pe: c_int) -> bool {
+    MAP.heap.delta(pe).is_some() && MAP.statics.delta(pe).is_none()
+}
+
+/// Returns whether [`statics_are_apart`] for any PE.
+pub(crate) fn some_statics_are_apart() -> bool {
+    SOME_STATICS_ARE_APART.load(Relaxed)
 }
 
 /// Sets who carries out atomic operations and signals on mapped words in this job: the network,

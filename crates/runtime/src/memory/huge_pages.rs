@@ -33,7 +33,7 @@ static DONE: AtomicUsize = AtomicUsize::new(0);
 
 /// Applies the settings to what there is when the memory has just been mapped.
 pub(crate) fn begin(memory: &NodeMemory, settings: &Settings, me: Pe) {
-    let statics = statics::own().ranges().filter(|_| statics::at().is_some());
+    let statics = statics::own().ranges().filter(|_| statics::remapped().is_some());
     match settings.huge_pages {
         HugePages::Off => {
             huge_pages::forbid(memory.slices());

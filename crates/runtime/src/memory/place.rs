@@ -12,7 +12,10 @@ pub(crate) fn of_word(job: &Job, address: *const u8, nbytes: usize) -> (Place, O
         (Place::Heap { offset, .. }, _) => {
             (Place::Heap { offset, block: block(job, address) }, job.memory.offset(address))
         }
-        (place, Some((_, offset))) => (place, statics::at().map(|at| at + offset as u64)),
+        (place, Some((_, offset))) => {
+            let start = statics::remapped().and_then(|remapped| remapped.in_node_memory);
+            (place, start.map(|start| start + offset as u64))
+        }
         (place, None) => (place, None),
     }
 }

@@ -1,10 +1,10 @@
 //! Copies of symmetric ranges to other PEs, mapped here or not.
 #![allow(unsafe_code)]
 
-use crate::base::handle::ContextHandle;
 use crate::base::observe;
+use crate::memory::address;
 use crate::memory::range::SymmetricRange;
-use crate::net::{cma, endpoints, network};
+use crate::net::{endpoints, network};
 use core::ffi::c_int;
 use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
 use std::mem::MaybeUninit;
@@ -33,16 +33,10 @@ impl SymmetricRange {
             // SAFETY: symmetric memory of a mapped PE and of this one.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
-        match cma::path(network::LIBRARY, pe.0 as c_int, source.remote(0)) {
-            // SAFETY: symmetric memory of this PE.
-            Some(path) => unsafe { path.get(ContextHandle::DEFAULT, self.start(), nbytes) },
-            None => {
-                let dest = LocalBuf { base: self.start(), nbytes };
-                let get = Get { dest, source: source.remote(0), completion: Completion::Now };
-                // SAFETY: symmetric memory of this PE.
-                endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
-            }
-        }
+        let dest = LocalBuf { base: self.start(), nbytes };
+        let get = Get { dest, source: source.remote(0), completion: Completion::Now };
+        // SAFETY: symmetric memory of this PE.
+        endpoints::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
     }
 
     /// The bytes that `pe` has there, which it does not change meanwhile.
@@ -56,9 +50,7 @@ impl SymmetricRange {
     /// As [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change before
     /// [`complete_copies`], which the copy may take until.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
-        if dest.on(pe).is_some()
-            || cma::path(network::LIBRARY, pe.0 as c_int, dest.remote(0)).is_some()
-        {
+        if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
@@ -80,17 +72,13 @@ impl SymmetricRange {
         for (i, &pe) in pes.iter().enumerate() {
             observe::moved(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
-            match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
-                // SAFETY: there is room for that many bytes, as was just found.
-                Some(path) => unsafe { path.get(ContextHandle::DEFAULT, to, nbytes) },
-                None => endpoints::on_library(|endpoint| {
-                    let dest = LocalBuf { base: to, nbytes };
-                    let get = Get { dest, source: self.remote(0), completion };
-                    // SAFETY: there is room for that many bytes until the copies are complete
-                    // below, or the job ends.
-                    unsafe { endpoint.get(pe, get) }
-                }),
-            }
+            endpoints::on_library(|endpoint| {
+                let dest = LocalBuf { base: to, nbytes };
+                let get = Get { dest, source: self.remote(0), completion };
+                // SAFETY: there is room for that many bytes until the copies are complete below, or
+                // the job ends.
+                unsafe { endpoint.get(pe, get) }
+            });
         }
         if several {
             complete_copies();
@@ -170,14 +158,12 @@ pub(crate) fn complete_copies() {
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes.
 unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
-    match cma::path(network::LIBRARY, pe.0 as c_int, dest) {
+    let source = LocalBuf::source(source, nbytes);
+    let put = Put { dest, source, completion: Completion::Now };
+    endpoints::on_library(|endpoint| {
         // SAFETY: valid by contract.
-        Some(path) => unsafe { path.put(ContextHandle::DEFAULT, source, nbytes) },
-        None => {
-            let source = LocalBuf::source(source, nbytes);
-            let put = Put { dest, source, completion: Completion::Now };
-            // SAFETY: valid by contract.
-            endpoints::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
-        }
-    }
+        unsafe { endpoint.put(pe, put) }?;
+        // This CPU sets the flags that announce the data.
+        if address::statics_are_apart(pe.0 as c_int) { endpoint.pe_quiet(pe) } else { Ok(()) }
+    });
 }

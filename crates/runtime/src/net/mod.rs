@@ -1,8 +1,7 @@
 //! Access to memory that is not mapped here: the open transport, contexts and their endpoints,
-//! cross-memory attach, ordering and completion. It names no transport.
+//! ordering and completion. It names no transport.
 
 pub(crate) mod calling;
-pub(crate) mod cma;
 pub mod contexts;
 pub(crate) mod copy;
 pub(crate) mod endpoints;

@@ -47,11 +47,12 @@ fn order<C: Context>(call: Call, ctx: C) {
     }
 }
 
-/// If both the network and this CPU change a word, the operations of the network must be complete
-/// before the next one of the CPU.
+/// If both the network and this CPU change memory of a PE, the operations of the network must be
+/// complete before the next one of the CPU.
 #[cold]
 fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
-    if address::are_atomics_by_network() { endpoint.quiet() } else { endpoint.fence() }
+    let both = address::are_atomics_by_network() || address::some_statics_are_apart();
+    if both { endpoint.quiet() } else { endpoint.fence() }
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context,

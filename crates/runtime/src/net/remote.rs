@@ -1,5 +1,5 @@
-//! Accesses for which `address` has no pointer: a network reaches the bytes, the kernel or, if
-//! accesses are observed, this CPU.
+//! Accesses for which `address` has no pointer: a network reaches the bytes or, if accesses are
+//! observed, this CPU.
 //!
 //! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
 //! few hundred instructions.
@@ -12,7 +12,6 @@ use crate::base::job;
 use crate::base::observe::{self, ObservedAccess};
 use crate::base::visibility::release;
 use crate::memory::{address, place};
-use crate::net::cma::{self, CmaPath};
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
@@ -34,13 +33,10 @@ pub(crate) struct Access {
     pub(crate) pe: c_int,
 }
 
-/// Symmetric bytes of a PE, by who accesses them.
+/// A remote range and the path that reaches it: the network, or this CPU for mapped memory.
 #[derive(Clone, Copy)]
 pub(super) enum RemoteBytes {
     Network(RemoteAddr),
-    /// The kernel: static data of a node peer that are not mapped here.
-    Kernel(CmaPath),
-    /// This CPU: mapped memory.
     Cpu(*mut u8),
 }
 
@@ -239,8 +235,6 @@ impl Access {
                     network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
                 }
             }
-            // SAFETY: valid by contract.
-            RemoteBytes::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
             // SAFETY: mapped, and valid by contract.
             RemoteBytes::Cpu(to) => unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
@@ -272,8 +266,6 @@ impl Access {
                     network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
             }
-            // SAFETY: valid by contract.
-            RemoteBytes::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
             // SAFETY: mapped, and valid by contract.
             RemoteBytes::Cpu(from) => unsafe {
                 mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes)
@@ -303,17 +295,15 @@ impl Access {
             }
         }
         let is_conditional = op == AmoOp::CompareSwap;
-        let by_network = |dest| {
-            let old = OldValue::Returned;
-            let request = AmoRequest { dest, width, op, operand, condition, old };
-            // SAFETY: the old value is returned.
-            unsafe { self.amo(request) }
-        };
         let old = match self.word(dest, width.nbytes(), !is_conditional) {
             // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
-            RemoteBytes::Kernel(path) => by_network(path.at()),
-            RemoteBytes::Network(at) => by_network(at),
+            RemoteBytes::Network(dest) => {
+                let old = OldValue::Returned;
+                let request = AmoRequest { dest, width, op, operand, condition, old };
+                // SAFETY: the old value is returned.
+                unsafe { self.amo(request) }
+            }
         };
         if is_conditional
             && old == condition
@@ -364,17 +354,14 @@ impl Access {
                 return;
             }
         }
-        let request = |dest, old| AmoRequest { dest, width, op, operand, condition, old };
         let old = match self.word(dest, width.nbytes(), true) {
             // SAFETY: mapped and aligned.
             RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
-            // SAFETY: the old value is returned.
-            RemoteBytes::Kernel(path) => unsafe {
-                self.amo(request(path.at(), OldValue::Returned))
-            },
-            RemoteBytes::Network(at) => {
+            RemoteBytes::Network(dest) => {
+                let old = OldValue::AtQuiet(fetched);
+                let request = AmoRequest { dest, width, op, operand, condition, old };
                 // SAFETY: valid by contract.
-                unsafe { self.amo(request(at, OldValue::AtQuiet(fetched))) };
+                unsafe { self.amo(request) };
                 return;
             }
         };
@@ -406,7 +393,6 @@ impl Access {
                 // SAFETY: the old value goes nowhere.
                 unsafe { self.amo(request) };
             }
-            RemoteBytes::Kernel(path) => path.update(self.ctx, width, op, operand),
             RemoteBytes::Cpu(at) => {
                 release();
                 // SAFETY: mapped and aligned.
@@ -467,22 +453,6 @@ impl Access {
             // SAFETY: mapped and aligned.
             return unsafe { update_mapped(at.cast(), op, signal) };
         }
-        if cma::is_one(self.pe) {
-            // One of them may be mapped. The other one is complete when its call returns.
-            match self.mapped(dest, nbytes) {
-                // SAFETY: mapped, and valid by contract.
-                Some(to) => unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) },
-                // SAFETY: valid by contract.
-                None => unsafe { self.put(dest, source, nbytes, completion) },
-            }
-            return match self.mapped(sig_addr, 8) {
-                // SAFETY: mapped; the caller's signal is aligned.
-                Some(at) if !address::are_atomics_by_network() => unsafe {
-                    update_mapped(at.cast(), op, signal)
-                },
-                _ => signaling.update_at(word, AmoWidth::Eight, op, signal),
-            };
-        }
         let target = self.target(dest, nbytes, (source, nbytes));
         if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
             let source = LocalBuf::source(source, nbytes);
@@ -497,9 +467,15 @@ impl Access {
             }
             return;
         }
-        // What this CPU or the kernel does is complete.
         // SAFETY: the same contract.
         unsafe { self.put_to(target, source, nbytes, completion) };
+        if let (RemoteBytes::Network(_), RemoteBytes::Cpu(_)) = (target, word) {
+            // This CPU does not wait for the network.
+            let done = endpoints::on(self.call, self.ctx, |endpoint| {
+                endpoint.pe_quiet(network::pe(self.pe))
+            });
+            network::or_fail(self.call, done);
+        }
         signaling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
@@ -584,7 +560,7 @@ fn other_target(
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {
         return RemoteBytes::Cpu(here);
     }
-    cma::path(call, pe, at).map_or(RemoteBytes::Network(at), RemoteBytes::Kernel)
+    RemoteBytes::Network(at)
 }
 
 /// After everything that this PE wrote before.

@@ -94,7 +94,6 @@ impl Access {
             return unsafe { self.transfer_packed::<IS_PUT>(blocks) };
         }
         let whole = (local.cast_const(), span(local_stride, nbytes, n));
-        let starts = || (0..n).map(|i| (i * remote_stride, local.wrapping_add(i * local_stride)));
         match self.target(remote, span(remote_stride, nbytes, n), whole) {
             RemoteBytes::Network(remote) => {
                 let local = LocalBuf { base: local, nbytes };
@@ -102,20 +101,9 @@ impl Access {
                 // SAFETY: the same contract.
                 unsafe { self.send_strided::<IS_PUT>(blocks) }
             }
-            RemoteBytes::Kernel(path) => {
-                for (at, local) in starts() {
-                    let path = path.further(at);
-                    if IS_PUT {
-                        // SAFETY: a block, valid by contract.
-                        unsafe { path.put(self.ctx, local, nbytes) }
-                    } else {
-                        // SAFETY: the same.
-                        unsafe { path.get(self.ctx, local, nbytes) }
-                    }
-                }
-            }
             RemoteBytes::Cpu(mapped) => {
-                for (at, local) in starts() {
+                for i in 0..n {
+                    let (at, local) = (i * remote_stride, local.wrapping_add(i * local_stride));
                     let mapped = mapped.wrapping_add(at);
                     if IS_PUT {
                         // SAFETY: a block, valid by contract, and one of the span, which is mapped.

@@ -16,7 +16,6 @@ use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::locked::{self, RegisteredSizes};
 use crate::memory::statics;
-use crate::net::cma;
 use crate::net::endpoints;
 use crate::net::network::{self, Callbacks, ProcessHost};
 use crate::sync::{flags, status};
@@ -82,7 +81,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         fail!(call, "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
-    if job.nodes.n_nodes() == 1 && !cma::exist() {
+    if job.nodes.n_nodes() == 1 && !job.statics_apart {
         path::note(job, None);
         return;
     }
@@ -377,7 +376,7 @@ fn probed(
     mut endpoint: Box<dyn Endpoint>,
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
-    let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
+    let unmapped = |pe: u32| pe != job.me.0 && (job.statics_apart || job.nodes.node_of(pe) != node);
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)).map(Pe) {
         probe::limited(call, transport, (pe, probe_limit(job)), || {

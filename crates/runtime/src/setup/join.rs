@@ -7,7 +7,7 @@
 //! `connect`, because a PE that initializes the library again also connects again.
 
 use super::record::{self, StartupRecord};
-use super::{addresses, algorithms, child, cpus, leave, locality, node_peers, warnings};
+use super::{addresses, algorithms, child, cpus, leave, locality, warnings};
 use crate::api::lock;
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
@@ -21,7 +21,6 @@ use crate::base::stdio;
 use crate::memory::address;
 use crate::memory::areas::{Areas, LANDING_SETS};
 use crate::memory::{available, huge_pages, statics};
-use crate::net::cma::{self, Probe};
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status;
 use crate::teams::team::{self, Teams};
@@ -30,6 +29,7 @@ use rushmem_bootstrap::{JobSession, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_collectives::landing;
 use rushmem_heap::huge_pages::PageSize;
+use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{Layout, NodeMemory, Reservation, ReservedPages};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
@@ -70,7 +70,10 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
         rushmem_log::print(filter);
     }
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
-    let opened = JobSession::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    let file = statics::remapped().and_then(|remapped| remapped.file());
+    let opened = JobSession::open(protocol, file, |pe, aborter| {
+        process::set_identity(Pe(pe), aborter);
+    });
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
@@ -138,10 +141,6 @@ impl Identified {
         let reserved = self.layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
         let pages =
             self.layout.and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
-        let is_launched = self.session.is_launched();
-        let statics_in_slot =
-            statics::at().zip(statics::own().slot(self.local)).map(|(at, slot)| at - slot);
-        let is_apart = is_launched && statics_in_slot.is_none();
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
@@ -151,15 +150,14 @@ impl Identified {
             forced: algorithms::forced(&self.algorithms),
             tuned: algorithms::tuned(&self.algorithms),
             stack: record::stack(),
-            secret: (is_apart || self.me == Pe(0)).then_some(secret),
+            secret: (self.me == Pe(0)).then_some(secret),
             cpus: cpus::usable(),
             thread_level: self.thread_level,
             statics: digest(statics::own().fingerprint()),
-            statics_in_slot,
-            statics_start: (is_apart || addresses::are_shown()).then(|| statics::own().start()),
+            statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
+            statics_start: addresses::are_shown().then(|| statics::own().start()),
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.at().ok()),
-            probe: is_apart.then(|| Probe::new(secret)),
         };
         let records = match self.session.exchange(&own.encode()) {
             Ok(records) => records,
@@ -317,14 +315,16 @@ impl Compatible {
         let Compatible { identified: mut pe, reserved, pages, equal_heap_addresses, records } =
             self;
         let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
-        let in_slots = pe.machines.members(pe.machine).map(|pe| records[pe].statics_in_slot);
-        let slots = (0..n_local).map(|local| statics::own().slot(local));
-        let statics_at: Vec<Option<u64>> =
-            slots.zip(in_slots).map(|(slot, in_slot)| slot?.checked_add(in_slot?)).collect();
+        let mut files = pe.session.take_node_files().into_iter();
+        let peers = pe.machines.members(pe.machine).map(|pe| {
+            let file = files.next().flatten();
+            records[pe].statics_in_slot.map(|in_slot| PeerStatics { in_slot, file })
+        });
+        let peers: Vec<Option<PeerStatics>> = peers.collect();
         let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
         let map = |layout| {
             let memory = pe.session.take_node_memory();
-            let statics = (statics::own(), &statics_at[..]);
+            let statics = (statics::own(), &peers[..]);
             let place = (n_local, pe.local);
             let pages = pages.as_ref();
             NodeMemory::map(memory, layout, place, reserved, pages, directory, statics)
@@ -357,10 +357,10 @@ struct Mapped {
 }
 
 impl Mapped {
-    /// Makes the memory of this node's PEs known to accesses, flags and cross-memory attach, and
-    /// chooses a NIC if peers are reached otherwise.
+    /// Makes the memory of this node's PEs known to accesses and flags, and chooses a NIC if some
+    /// memory of peers is not mapped.
     fn publish(self) -> Published {
-        let Mapped { identified: mut pe, memory, equal_heap_addresses, records } = self;
+        let Mapped { identified: pe, memory, equal_heap_addresses, records } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
         let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
@@ -369,9 +369,8 @@ impl Mapped {
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
         address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
-        let found = node_peers::find(&mut pe.session, me, nodes, &records);
-        let (peers, have_peers, path) = found.unwrap_or_else(|error| fail!(pe.call, "{error}"));
-        if nodes.n_nodes() > 1 || have_peers {
+        let statics_apart = statics_apart(nodes, &records);
+        if nodes.n_nodes() > 1 || statics_apart {
             let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
             locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
@@ -386,7 +385,7 @@ impl Mapped {
             heap_bytes = memory.layout().heap_bytes(),
             n_nodes = nodes.n_nodes(),
             static_bytes = statics::own().nbytes(),
-            static_data = path,
+            static_data = if statics_apart { "by the transport" } else { "like the heap" },
             "joined the job"
         );
         let areas = pe.areas;
@@ -397,7 +396,6 @@ impl Mapped {
         if let Err(error) = pe.session.statuses_are(stride, in_slice as u64) {
             fail!(pe.call, "{error}");
         }
-        cma::set(peers, have_peers);
         Published { identified: pe, memory, equal_heap_addresses, records }
     }
 }
@@ -439,6 +437,7 @@ impl Published {
         Job {
             me,
             n_pes,
+            statics_apart: statics_apart(&pe.nodes, &records),
             alone: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
             nodes: pe.nodes,
             memory,
@@ -456,6 +455,13 @@ impl Published {
             session: Mutex::new(pe.session),
         }
     }
+}
+
+/// Returns whether some PE's static data are not in shared memory although it shares a node with
+/// others, which therefore need a transport.
+fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
+    let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
+    (0..nodes.n_pes()).any(is_apart)
 }
 
 /// Who shares memory with whom: the PEs of a machine, unless the environment splits it.

@@ -15,7 +15,6 @@ mod join;
 mod leave;
 mod locality;
 mod mistakes;
-mod node_peers;
 mod path;
 mod probe;
 mod queries;

@@ -6,7 +6,6 @@
 
 use super::cpus::Cpus;
 use crate::base::digest::digest;
-use crate::net::cma::Probe;
 use core::ffi::c_int;
 use rushmem_heap::ReservedAt;
 use rushmem_wire::{Error, RECORD};
@@ -30,24 +29,22 @@ pub(super) struct StartupRecord {
     pub(super) tuned: u64,
     /// The network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
-    /// Random bytes: the job's secret from PE 0, and the number that a probe holds.
+    /// The job's secret, from PE 0.
     pub(super) secret: Option<[u8; 32]>,
     pub(super) cpus: Cpus,
     /// The thread level that it requested.
     pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,
-    /// The start of its static data in its slot of its node's memory, if they are there.
+    /// The start of its static data in its slot of its node's memory, or in its file, if they are
+    /// in shared memory.
     pub(super) statics_in_slot: Option<u64>,
-    /// The start of its static data in its process, if another PE needs it or it is shown.
+    /// The start of its static data in its process, if it is shown.
     pub(super) statics_start: Option<usize>,
     /// The addresses at which it could reserve room for its heap.
     pub(super) reserved: Vec<usize>,
     /// Where the reserved pages for the heaps of its node are, if it has made some.
     pub(super) reserved_pages: Option<ReservedAt>,
-    /// Lets others test whether the kernel copies between processes, if its static data are not in
-    /// its node's memory.
-    pub(super) probe: Option<Probe>,
 }
 
 impl StartupRecord {

@@ -38,7 +38,7 @@ pub fn section() -> Section {
     findings.extend(nics(&topology));
     findings.extend(gids::findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
-    findings.extend([overcommit(), huge_pages(), shm(), copies(), filter()].into_iter().flatten());
+    findings.extend([overcommit(), huge_pages(), shm(), filter()].into_iter().flatten());
     findings.extend(other_limits());
     findings.extend(groups());
     Section { title, findings }
@@ -221,31 +221,10 @@ fn shm() -> Option<Finding> {
     Some(Finding::ok("/dev/shm", text))
 }
 
-/// Static data that are not in shared memory are copied by process_vm_readv.
-fn copies() -> Option<Finding> {
-    let name = "copies between processes (kernel.yama.ptrace_scope)";
-    match number("/proc/sys/kernel/yama/ptrace_scope") {
-        Some(scope @ 2..) => {
-            let text = format!(
-                "{scope}: refused, so that static data of PEs that oshrun did not start go through a network"
-            );
-            Some(
-                Finding::new(name, Grade::Note, text)
-                    .remedy("start programs with oshrun, or set it to 1"),
-            )
-        }
-        scope => {
-            Some(Finding::ok(name, scope.map_or("no restriction".to_owned(), |s| s.to_string())))
-        }
-    }
-}
-
 fn filter() -> Option<Finding> {
     let text = match field("/proc/self/status", "Seccomp")? {
         0 => return Some(Finding::ok("system calls (seccomp)", "no filter")),
-        _ => {
-            "a filter, as in containers: what it refuses, process_vm_readv perhaps, is done without"
-        }
+        _ => "a filter, as in containers: what it refuses, huge pages perhaps, is done without",
     };
     Some(Finding::new("system calls (seccomp)", Grade::Note, text))
 }

@@ -84,6 +84,26 @@ fn the_nodes_memory_is_one_file() {
 }
 
 #[test]
+fn all_pes_get_the_files_of_all() {
+    let pes = [1, 2, 5, 6];
+    let file = |pe: u32| {
+        let file = std::fs::File::from(memfd_create("test", MemfdFlags::empty()).expect("a memfd"));
+        file.write_all_at(&[pe as u8], 0).expect("written");
+        OwnedFd::from(file)
+    };
+    node(&pes, 7, |pe, node_peers| {
+        let own = (pe != 5).then(|| file(pe));
+        let files = node_peers.share_files(own.as_ref().map(AsFd::as_fd), pes.len());
+        let numbers = files.expect("files").into_iter().map(|file| {
+            let mut number = [0];
+            std::fs::File::from(file?).read_exact_at(&mut number, 0).expect("read");
+            Some(number[0])
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [Some(1), Some(2), None, Some(6)]);
+    });
+}
+
+#[test]
 fn a_pe_that_is_alone_has_no_memory_to_share() {
     node(&[3], 9, |_, mut node_peers| assert!(node_peers.take_memory().is_none()));
 }

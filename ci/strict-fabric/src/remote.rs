@@ -206,8 +206,8 @@ impl RemotePeer {
         unsafe { fetch(self.peer.pid, from.address, to, nbytes) }.map_err(|_| fi::FI_ECONNRESET)
     }
 
-    /// Performs an atomic operation on a word of a peer. Like those of a device, it is atomic only
-    /// with respect to other such operations.
+    /// Performs an atomic operation on a word of a peer or of this process. Like those of a device,
+    /// it is atomic only with respect to other such operations, not to those of a CPU.
     pub(crate) fn update(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         if !at.address.is_multiple_of(amo.width as u64) {
             violation::violated(
@@ -220,12 +220,7 @@ impl RemotePeer {
         while lock.swap(1, Ordering::Acquire) != 0 {
             std::thread::yield_now();
         }
-        let old = if at.mapped.is_null() {
-            self.update_by_copies(at, amo)
-        } else {
-            // SAFETY: within a mapped registration; the alignment was checked above.
-            Ok(unsafe { amo.perform(at.mapped) })
-        };
+        let old = self.update_by_copies(at, amo);
         lock.store(0, Ordering::Release);
         old
     }
@@ -234,6 +229,8 @@ impl RemotePeer {
         let mut old = 0u64;
         // SAFETY: a local variable of 8 bytes.
         unsafe { self.read(at, (&raw mut old).cast(), amo.width) }?;
+        // What a CPU changes meanwhile is lost.
+        std::thread::yield_now();
         let new = amo.applied(old);
         // SAFETY: a local variable of 8 bytes.
         unsafe { self.write(at, (&raw const new).cast(), amo.width) }?;

@@ -117,7 +117,8 @@ fn main() -> ExitCode {
         ];
         for (over, environment) in others {
             // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
-            let needs_node = ["domains", "pointer_store"].contains(&&*program.name);
+            let needs_node =
+                ["domains", "domains_split", "pointer_store"].contains(&&*program.name);
             if needs_node || (over == "virtual_nodes" && program.n != 2) {
                 continue;
             }

@@ -332,6 +332,15 @@ fn locks_by_strict_fabrics() {
     }
 }
 
+/// The atomic operations of this fabric do not exclude those of CPUs.
+fn the_domain_of_shared_memory_over_a_strict_fabric() {
+    let job = Job::new(program!("shared_domain.c")).n(3);
+    let job = job.env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_AMOS", "network");
+    let job = job.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
+    let job = job.env("SHMEM_OFI_DOMAIN", "cxi").env("FI_PROVIDER_PATH", strict_folder());
+    job.run().assert_ok(3);
+}
+
 /// Heaps larger than the machine's memory, of which programs allocate a part. The first fabric has
 /// no more than 64 registrations, the second one none of more than 1 GiB. What is not allocated is
 /// not registered.
@@ -459,6 +468,7 @@ const HERE: &[&str] = &[
     "shmemx_split.c",
     "shmemx_split_strided.c",
     "sessions.c",
+    "shared_domain.c",
     "signal.c",
     "split_2d.c",
     "splits_deep.c",
@@ -634,6 +644,11 @@ fn main() -> ExitCode {
         Test::new("ofi_sample::sessions_over_nodes", || OFI.sessions_over_nodes())
             .ignored(PROVIDERS),
         Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
+        Test::new(
+            "strict_sample::shared_domain_by_network",
+            the_domain_of_shared_memory_over_a_strict_fabric,
+        )
+        .ignored(PROVIDERS),
         Test::new("strict_sample::large_heaps", large_heaps_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::connections", connections_of_strict_fabrics).ignored(PROVIDERS),
         Test::new("strict_sample::limits", limits_of_strict_fabrics).ignored(PROVIDERS),

@@ -21,8 +21,9 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;
     }
-    let members = team::find(call, "team", team).members().clone();
-    contexts::add(team, members, options, (job.n_pes, job.settings.checks()))
+    let found = team::find(call, "team", team);
+    let (root, members) = (found.root(), found.members().clone());
+    contexts::add(team, root, members, options, (job.n_pes, job.settings.checks()))
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid

@@ -76,7 +76,7 @@ pub(crate) struct ObservedAccess {
     pub(crate) signal: usize,
     /// It is an atomic operation that changes nothing.
     pub(crate) reads_only: bool,
-    /// Its context is one of `SHMEM_TEAM_SHARED`.
+    /// Its context is one of `SHMEM_TEAM_SHARED` or of a team split from it.
     pub(crate) of_shared: bool,
 }
 

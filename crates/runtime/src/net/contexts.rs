@@ -80,7 +80,7 @@ struct ContextSlot {
     start: AtomicU32,
     /// 0 if the members are not a triplet, but listed.
     stride: AtomicI32,
-    /// It is a context of `SHMEM_TEAM_SHARED`.
+    /// Its team is `SHMEM_TEAM_SHARED` or comes from it by splits.
     of_shared: AtomicBool,
     /// It has an entry for each PE of the job, is made at first use and never freed, so it also
     /// serves any later team. Until then it is null: slots that are zero take no room in a
@@ -185,6 +185,8 @@ struct Registry {
 #[derive(Clone)]
 struct ContextEntry {
     team: TeamHandle,
+    /// The team from which that one comes by splits.
+    root: TeamHandle,
     members: Members,
     options: c_long,
     /// The thread that created it.
@@ -196,10 +198,15 @@ impl ContextEntry {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
 
-    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them
-    /// out, and the network those of the world.
-    fn is_domain(&self) -> bool {
-        self.team == TeamHandle::SHARED && address::are_atomics_by_network()
+    /// Whether its atomic operations belong to the domain of `SHMEM_TEAM_SHARED` ("Atomicity
+    /// Guarantees").
+    fn is_of_shared(&self) -> bool {
+        self.root == TeamHandle::SHARED
+    }
+
+    /// Whether this CPU carries out its atomic operations, and the network those of the world.
+    fn is_by_cpu_alone(&self) -> bool {
+        self.is_of_shared() && address::are_atomics_by_network()
     }
 }
 
@@ -259,8 +266,9 @@ impl Registry {
         };
         let slot = &SLOTS[index as usize];
         slot.set(&entry.members, n_pes, check);
-        slot.of_shared.store(entry.team == TeamHandle::SHARED, Relaxed);
-        let is_of_world = !check && !entry.is_domain() && entry.members == Members::world(n_pes);
+        slot.of_shared.store(entry.is_of_shared(), Relaxed);
+        let is_of_world =
+            !check && !entry.is_by_cpu_alone() && entry.members == Members::world(n_pes);
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
     }
 
@@ -276,27 +284,30 @@ impl Registry {
     }
 }
 
-/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity
-/// domain of their own.
+/// Whether the CPU carries out atomic operations on it even if the network carries out those of the
+/// world.
 #[inline(always)]
-pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
-    !ctx.is_of_world() && slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
+pub(crate) fn is_by_cpu(ctx: ContextHandle) -> bool {
+    !ctx.is_of_world() && is_of_shared(ctx)
 }
 
 /// Whether its team is, or was split from, `SHMEM_TEAM_SHARED`, whose atomic operations exclude
 /// those of other teams' contexts nowhere ("Atomicity Guarantees").
-pub(crate) fn is_split_from_shared(ctx: ContextHandle) -> bool {
+#[inline(always)]
+pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
-/// Add a context of `team` with these members; its handle, `None` when there are too many.
+/// Adds a context of `team`, which comes from `root` by splits, with these members. Returns its
+/// handle, `None` when there are too many.
 pub(crate) fn add(
     team: TeamHandle,
+    root: TeamHandle,
     members: Members,
     options: c_long,
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
-    let entry = ContextEntry { team, members, options, creator: thread::current() };
+    let entry = ContextEntry { team, root, members, options, creator: thread::current() };
     with_registry(|registry| {
         let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);

@@ -178,7 +178,7 @@ impl Access {
         let Access { call, ctx, pe, .. } = self;
         let (remote, local) = (ByteBlocks::one(at, nbytes), ByteBlocks::NONE);
         let (place, signal, reads_only) = (place::in_trace(at), 0, false);
-        let of_shared = contexts::is_split_from_shared(ctx);
+        let of_shared = contexts::is_of_shared(ctx);
         ObservedAccess {
             call,
             kind,
@@ -508,13 +508,13 @@ impl Access {
     }
 
     /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
-    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`. It is
-    /// recorded if it certainly `writes`.
+    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED` and of
+    /// teams split from it. It is recorded if it certainly `writes`.
     #[inline(always)]
     fn word(self, addr: usize, nbytes: usize, writes: bool) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
-        let is_of_shared = contexts::is_of_shared(self.ctx);
-        if is_of_shared
+        let is_by_cpu = contexts::is_by_cpu(self.ctx);
+        if is_by_cpu
             && address::are_atomics_by_network()
             && let Some(at) = self.mapped(addr, nbytes)
         {
@@ -525,7 +525,7 @@ impl Access {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
                 let Access { call, argument, pe, .. } = self;
-                let by_cpu = is_of_shared || !address::are_atomics_by_network();
+                let by_cpu = is_by_cpu || !address::are_atomics_by_network();
                 let local = (std::ptr::null(), 0);
                 other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu, writes))
             }

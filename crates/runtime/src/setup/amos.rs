@@ -46,7 +46,7 @@ impl AmoPath {
         let who = match self.amos {
             Amos::Software => "by the CPU of the target, on-node and off-node alike",
             Amos::Network => {
-                "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED by the CPU, in a domain of its own"
+                "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED and of teams split from it by the CPU, in a domain of their own"
             }
         };
         format!("{who} ({})", self.why)

@@ -33,6 +33,8 @@ pub struct TeamConfig {
 #[derive(Debug)]
 pub(crate) struct Team {
     handle: TeamHandle,
+    /// The team from which it comes by splits, which no split made; itself if none made it.
+    root: TeamHandle,
     name: Name,
     /// How many splits of it all its members have called.
     splits: AtomicU32,
@@ -64,8 +66,14 @@ impl Team {
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
         });
+        let handle = TeamHandle::new(slot.number, generation);
+        let root = match name {
+            Name::Fixed(_) => handle,
+            Name::Made(split, _) => split.root,
+        };
         Team {
-            handle: TeamHandle::new(slot.number, generation),
+            handle,
+            root,
             name,
             splits: AtomicU32::new(0),
             slot,
@@ -90,6 +98,11 @@ impl Team {
 
     pub(crate) fn handle(&self) -> TeamHandle {
         self.handle
+    }
+
+    /// The team from which it comes by splits, which no split made; itself if none made it.
+    pub(crate) fn root(&self) -> TeamHandle {
+        self.root
     }
 
     /// What messages call it.
@@ -162,12 +175,12 @@ impl Team {
     /// on all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
-        Split { parent: self.name.parent(), call, number: Some(number) }
+        Split { number: Some(number), ..self.split_by_members(call) }
     }
 
     /// A split of this team that only the members of the new one call.
     pub(crate) fn split_by_members(&self, call: Call) -> Split {
-        Split { parent: self.name.parent(), call, number: None }
+        Split { parent: self.name.parent(), root: self.root, call, number: None }
     }
 
     pub(crate) fn config(&self) -> TeamConfig {
@@ -203,6 +216,8 @@ enum SplitParent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     parent: SplitParent,
+    /// The root of the parent.
+    root: TeamHandle,
     call: Call,
     number: Option<u32>,
 }
@@ -229,7 +244,7 @@ impl Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Split { parent, call, number }, n) = match self {
+        let (Split { parent, call, number, .. }, n) = match self {
             Name::Fixed(name) => return f.write_str(name),
             Name::Made(split, n) => (split, n),
         };

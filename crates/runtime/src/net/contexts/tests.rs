@@ -6,7 +6,8 @@ const CALL: Call = Call(&"test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {
-    ContextEntry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current() }
+    let (team, root) = (TeamHandle::SHARED, TeamHandle::SHARED);
+    ContextEntry { team, root, members, options: 0, creator: thread::current() }
 }
 
 #[test]
@@ -46,7 +47,8 @@ fn handles_of_the_world_and_of_other_teams_differ() {
 
 /// A context of the world that exists, for tests elsewhere.
 pub(crate) fn made(options: c_long) -> ContextHandle {
-    add(TeamHandle::WORLD, Members::world(2), options, (2, false)).expect("there are slots")
+    let (team, root) = (TeamHandle::WORLD, TeamHandle::WORLD);
+    add(team, root, Members::world(2), options, (2, false)).expect("there are slots")
 }
 
 #[test]

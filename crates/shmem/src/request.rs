@@ -2,8 +2,8 @@
 //!
 //! All members of a team start its collectives in the same order, blocking and non-blocking ones;
 //! those of different teams have no order. Members may read `source` and write to `dest` until the
-//! request is done. A request that is leaked goes on, and what it writes is like any other write
-//! to symmetric memory.
+//! request is done. A request that is leaked goes on; an epoch and the drop of an array wait for
+//! those on the array.
 #![allow(unsafe_code)]
 
 use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};

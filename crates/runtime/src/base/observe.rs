@@ -14,7 +14,10 @@ use core::ffi::c_int;
 use rushmem_race_interface::{ByteBlocks, CheckedAccess, Text};
 use rushmem_trace::layout::Kind;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::time::Instant;
 
 /// Who observes.
@@ -38,9 +41,10 @@ pub(crate) fn add(observer: Observer) {
     OBSERVERS.fetch_or(observer as u32, Relaxed);
 }
 
-/// Removes an observer.
+/// Removes an observer. What this thread did before is visible to a thread that finds it removed by
+/// [`has`].
 pub(crate) fn remove(observer: Observer) {
-    OBSERVERS.fetch_and(!(observer as u32), Relaxed);
+    OBSERVERS.fetch_and(!(observer as u32), Release);
 }
 
 /// Whether anything observes.
@@ -51,7 +55,7 @@ pub(crate) fn any() -> bool {
 
 /// Whether this one does.
 pub(crate) fn has(observer: Observer) -> bool {
-    OBSERVERS.load(Relaxed) & observer as u32 != 0
+    OBSERVERS.load(Acquire) & observer as u32 != 0
 }
 
 /// The ring, if there is a trace.

@@ -84,7 +84,8 @@ pub unsafe fn start(
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
     symmetric(call, "source", source, nbytes);
     let work = Work { collective, dest, source, n };
-    requests::queue(call, team, Box::new(move || work.run(call, handle)))
+    let vectors = [dest.addr(), source.addr()];
+    requests::queue(call, team, vectors, Box::new(move || work.run(call, handle)))
 }
 
 impl Work {

@@ -27,6 +27,7 @@ use crate::sync::flags;
 use crate::teams::team::{HeldTeam, Team};
 use rushmem_transport::thread::{refused, spawn_service};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ struct Request {
     team: HeldTeam,
     /// Which one of this PE on the team it is.
     nth: u64,
+    /// The addresses of `dest` and `source`.
+    vectors: [usize; 2],
     /// 1 once it is done.
     done: AtomicU32,
     /// What the blocking routine returned.
@@ -80,6 +83,7 @@ static TEAM_IS_READY: Condvar = Condvar::new();
 pub(crate) fn queue(
     call: Call,
     team: HeldTeam,
+    vectors: [usize; 2],
     collective: Box<dyn FnOnce() -> usize + Send>,
 ) -> RequestHandle {
     let handle = team.handle();
@@ -93,7 +97,7 @@ pub(crate) fn queue(
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
     let observed = CollectiveCall { call, team: &team, set: None, nth }.observe(team.me().0);
     let observed = Mutex::new(observed);
-    let request = Arc::new(Request { call, team, nth, done, result, observed });
+    let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
     requests.count += 1;
     let number = requests.count;
     requests.held.insert(number, request.clone());
@@ -244,8 +248,27 @@ pub(crate) fn complete(team: &Team) {
     }
 }
 
-/// The same of all teams, and forgets all requests. With `SHMEM_CHECK`, warns of those that the
-/// program did not wait for.
+/// Waits until no request, of whatever team, has a vector that begins in an object at these
+/// addresses, and forgets those that had one. So nothing that the program did with their handles
+/// leaves the object in use.
+pub fn complete_on(object: Range<usize>) {
+    if !observe::has(Observer::Requests) {
+        return;
+    }
+    let is_on = |request: &Request| request.vectors.iter().any(|vector| object.contains(vector));
+    let mut requests = lock(&REQUESTS);
+    let (on_object, others): (BTreeMap<_, _>, _) =
+        std::mem::take(&mut requests.held).into_iter().partition(|(_, request)| is_on(request));
+    requests.held = others;
+    drop(requests);
+    for request in on_object.values() {
+        request.wait();
+        request.is_found();
+    }
+}
+
+/// Waits until no team has an unfinished request, and forgets all requests. With `SHMEM_CHECK`,
+/// warns of those that the program did not wait for.
 pub(crate) fn complete_all(call: Call, job: &Job) {
     let held = std::mem::take(&mut lock(&REQUESTS).held);
     for request in held.values() {

@@ -8,7 +8,7 @@
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Symmetric;
 use crate::job::end_if_panicking;
-use rushmem_runtime::{Call, World, collectives, heap, order, setup, signal};
+use rushmem_runtime::{Call, World, collectives, heap, order, requests, setup, signal};
 use std::any::type_name;
 use std::marker::PhantomData;
 
@@ -20,6 +20,8 @@ pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
     data: *mut u8,
+    /// Bytes of the elements.
+    nbytes: usize,
     /// Barriers on the flags so far.
     barriers: u64,
     shmem: PhantomData<(&'s (), *const ())>,
@@ -33,15 +35,17 @@ impl<'s> SymBlock<'s> {
         // Where there is none, there still is a block, of an object of no bytes, too.
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
-        let nbytes = size_of::<T>().checked_mul(len)?.checked_add(header_bytes)?;
+        let nbytes = size_of::<T>().checked_mul(len)?;
+        let block_bytes = nbytes.checked_add(header_bytes)?;
         let entered = EnteredStep::new(call);
-        let start = heap::zeroed(call, alignment, nbytes);
+        let start = heap::zeroed(call, alignment, block_bytes);
         if start.is_null() {
             return None;
         }
         let data = start.cast::<u8>().wrapping_add(header_bytes);
-        let block = SymBlock { header: start.cast(), data, barriers: 0, shmem: PhantomData };
-        let layout = [block.offset(), nbytes as u64, alignment as u64, digest::<T>(len)];
+        let (header, shmem) = (start.cast(), PhantomData);
+        let block = SymBlock { header, data, nbytes, barriers: 0, shmem };
+        let layout = [block.offset(), block_bytes as u64, alignment as u64, digest::<T>(len)];
         entered.compare(
             AgreementStep::Allocate(layout),
             "allocates something else; all PEs allocate objects of the same type and length, in the same order",
@@ -61,10 +65,19 @@ impl<'s> SymBlock<'s> {
         heap::offset(Call(&"offset of an object"), self.header.cast())
     }
 
+    /// Completes what this PE has issued: the non-blocking collectives on this block, of any team,
+    /// and every operation of any context. A program may have leaked what would have waited for
+    /// them.
+    fn complete(&self, call: Call) {
+        let start = self.data.addr();
+        requests::complete_on(start..start + self.nbytes);
+        order::local_complete(call);
+    }
+
     /// Complete what this PE has issued on any context, and wait until all PEs have done so for
     /// this block.
     pub(crate) fn barrier(&mut self, call: Call) {
-        order::local_complete(call);
+        self.complete(call);
         order::quiet(call, World);
         self.barriers += 1;
         let barrier = Barrier::enter();
@@ -84,9 +97,10 @@ impl Drop for SymBlock<'_> {
     fn drop(&mut self) {
         end_if_panicking();
         let call = Call(&"drop of a symmetric object");
-        order::local_complete(call);
+        let entered = EnteredStep::new(call);
+        self.complete(call);
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";
-        EnteredStep::new(call).compare(AgreementStep::Drop(self.offset()), mistake);
+        entered.compare(AgreementStep::Drop(self.offset()), mistake);
         let start = self.header;
         // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call
         // completes the proof of, so its views have ended everywhere, and what was issued is

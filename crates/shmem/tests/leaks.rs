@@ -1,0 +1,94 @@
+//! Safe code may leak what would have waited for an operation. Epochs and drops of arrays wait for
+//! the operations on the array themselves.
+
+mod over_tcp;
+
+use shmem::{Multiple, SymArray, Team, ThreadLevel};
+use std::mem::forget;
+
+const PES: [u32; 2] = [2, 4];
+const LEN: usize = 1 << 16;
+/// They take much longer than two barriers.
+const REQUESTS: u32 = 50;
+
+/// Starts broadcasts from each member in turn, and leaks their requests. Returns the last root.
+fn leak<L: ThreadLevel>(
+    team: &Team<'_, L>,
+    dest: &SymArray<'_, u64>,
+    source: &SymArray<'_, u64>,
+) -> u64 {
+    for root in 0..REQUESTS {
+        forget(team.broadcast_nb(dest, source, root % team.n_pes()));
+    }
+    u64::from((REQUESTS - 1) % team.n_pes())
+}
+
+/// Two arrays and a team other than the world, each with its number in `source`.
+macro_rules! with_team {
+    ($shmem:ident, $team:ident, $dest:ident, $source:ident) => {
+        let team = $shmem.world().split_strided(0, 1, $shmem.n_pes());
+        let $team = team.expect("there are such members").expect("this PE is one");
+        #[allow(unused_mut)]
+        let (mut $dest, mut $source) = ($shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN));
+        $source.fill(u64::from($shmem.my_pe()));
+        $shmem.barrier_all();
+    };
+}
+
+shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, source);
+    let last = leak(&team, &dest, &source);
+    // Nothing reads the source any more, or writes to the destination.
+    source.epoch(|own| own.fill(99));
+    dest.epoch(|own| {
+        assert!(own.iter().all(|&element| element == last));
+        own.fill(100);
+    });
+    team.sync();
+    assert_eq!(dest.to_vec(), [100; LEN]);
+});
+
+shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, source);
+    leak(&team, &dest, &source);
+    drop((dest, source));
+    let later = shmem.array::<u64>(2 * LEN);
+    later.fill(7);
+    // It waits for the requests of its team.
+    team.sync();
+    shmem.barrier_all();
+    assert_eq!(later.to_vec(), [7; 2 * LEN]);
+});
+
+shmem::test!(a_new_length_waits_for_leaked_collectives, pes = PES, |shmem| {
+    with_team!(shmem, team, dest, source);
+    let last = leak(&team, &dest, &source);
+    dest.resize(LEN + 1).expect("there is room");
+    assert_eq!((dest.slice(..LEN).to_vec(), dest.load(LEN)), (vec![last; LEN], 0));
+});
+
+shmem::test!(an_epoch_waits_for_what_another_thread_leaked, pes = PES, || {
+    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+    with_team!(shmem, team, dest, source);
+    let leaked = || leak(&team, &dest, &source);
+    let last = std::thread::scope(|threads| threads.spawn(leaked).join());
+    let last = last.expect("it does not panic");
+    dest.epoch(|own| assert!(own.iter().all(|&element| element == last)));
+});
+
+#[test]
+fn over_tcp_too() {
+    over_tcp::passes("an_epoch_waits_for_leaked_collectives");
+    over_tcp::passes("a_drop_waits_for_leaked_collectives");
+}
+
+shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
+    with_team!(shmem, team, dest, source);
+    let mut other = shmem.array::<u64>(1);
+    // On PE 0 it is done when PE 1 has started it, in the epoch.
+    let early = (shmem.my_pe() == 0).then(|| team.broadcast_nb(&dest, &source, 1));
+    let late = other.epoch(|_| early.unwrap_or_else(|| team.broadcast_nb(&dest, &source, 1)));
+    late.wait();
+    assert_eq!(dest.to_vec(), [1; LEN]);
+    shmem.barrier_all();
+});

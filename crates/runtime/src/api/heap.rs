@@ -98,13 +98,13 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     require_intact(call, job, ptr);
     let by = *call.0;
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
-    if let Some((_, nbytes)) = old {
-        races::block(call, ptr, nbytes, false);
-    }
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     match moved {
         Some(block) => {
+            if let Some((_, nbytes)) = old {
+                races::block(call, ptr, nbytes, false);
+            }
             provide(call, job, block, nbytes, false);
             races::block(call, block, nbytes, true);
         }

@@ -13,7 +13,7 @@ use crate::proto::MAX_BODY;
 use crate::session::{EndpointSession, With};
 use crate::shared::SharedState;
 use rushmem_transport::kit::backoff::Backoff;
-use rushmem_transport::kit::gather::SmallOperation;
+use rushmem_transport::kit::gather::{Answers, SmallOperation, blocks_within, is_small};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
@@ -239,6 +239,29 @@ impl TcpEndpoint {
         Ok(if copy { 0 } else { position })
     }
 
+    /// Puts blocks in as few requests as they fit into, outside a session; returns false if each is
+    /// to be a request.
+    ///
+    /// # Safety
+    /// Every block is valid for reads.
+    unsafe fn put_batches(&mut self, pe: Pe, blocks: &StridedBlocks) -> Result<bool, Error> {
+        let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
+        let at_once = blocks_within(self.shared().tuning.batch, nbytes).min(blocks.n);
+        if self.is_own(pe) || nbytes == 0 || !is_small(segment, nbytes) || at_once < 2 {
+            return Ok(false);
+        }
+        self.check(pe, blocks.remote, blocks.remote_nbytes())?;
+        for part in blocks.in_parts(at_once) {
+            // SAFETY: valid by contract.
+            let batch = unsafe { SmallOperation::PutStrided(part).put_batch() };
+            self.issue(pe, Leave::Later, |Connection { origin, .. }| {
+                // SAFETY: nothing is answered.
+                unsafe { origin.batch(&batch, Answers::default()) }
+            })?;
+        }
+        Ok(true)
+    }
+
     /// Asks every PE that owes an answer for it.
     fn ask(&mut self) -> Result<(), Error> {
         for i in 0..self.touched.len() {
@@ -427,9 +450,13 @@ impl Endpoint for TcpEndpoint {
     }
 
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
-        let operation = SmallOperation::PutStrided;
-        // SAFETY: valid by contract.
-        if self.session.is_some() && unsafe { self.gather_strided(pe, &blocks, operation) }? {
+        let are_batched = match self.session {
+            // SAFETY: valid by contract.
+            Some(_) => unsafe { self.gather_strided(pe, &blocks, SmallOperation::PutStrided) }?,
+            // SAFETY: valid by contract.
+            None => unsafe { self.put_batches(pe, &blocks) }?,
+        };
+        if are_batched {
             return Ok(());
         }
         for (dest, source) in blocks.each() {

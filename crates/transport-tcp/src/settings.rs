@@ -44,7 +44,7 @@ pub struct Tuning {
     pub copy_up_to: usize,
     /// Copied bytes that wait on a connection leave when they are this many.
     pub send_at: usize,
-    /// Most bytes of a batch in a session.
+    /// Most bytes of a batch: in a session, or of strided blocks.
     pub batch: usize,
     /// No more copied bytes than about this wait on a connection.
     pub max_waiting_bytes: usize,

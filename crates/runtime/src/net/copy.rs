@@ -6,7 +6,9 @@ use crate::memory::address;
 use crate::memory::range::SymmetricRange;
 use crate::net::{endpoints, network};
 use core::ffi::c_int;
-use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
+use rushmem_transport::{
+    Completion, Endpoint, Error, Get, LocalBuf, Pe, Put, RemoteAddr, StridedBlocks, mem,
+};
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
@@ -103,13 +105,16 @@ impl SymmetricRange {
         observe::moved(pe.index(), nelems * elem_bytes);
         let from = self.start().cast_const();
         let Some(start) = dest.on(pe) else {
-            for i in 0..nelems {
-                let to = dest.remote(i * dst * elem_bytes);
-                let from = from.wrapping_add(i * sst * elem_bytes);
-                // SAFETY: an element of symmetric memory of this PE.
-                unsafe { put(pe, to, from, elem_bytes) };
+            let remote = dest.remote(0);
+            if dst == 1 && sst == 1 {
+                // SAFETY: symmetric memory of this PE.
+                return unsafe { put(pe, remote, from, nelems * elem_bytes) };
             }
-            return;
+            let local = LocalBuf::source(from, elem_bytes);
+            let (remote_stride, local_stride) = (dst * elem_bytes, sst * elem_bytes);
+            let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n: nelems };
+            // SAFETY: symmetric memory of this PE, long enough for the last element.
+            return unsafe { put_strided(pe, blocks) };
         };
         macro_rules! of {
             ($t:ty) => {
@@ -160,10 +165,24 @@ pub(crate) fn complete_copies() {
 unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     let source = LocalBuf::source(source, nbytes);
     let put = Put { dest, source, completion: Completion::Now };
+    // SAFETY: valid by contract.
+    announceable(pe, |endpoint| unsafe { endpoint.put(pe, put) });
+}
+
+/// Copies blocks to memory of `pe` that is not mapped here.
+///
+/// # Safety
+/// Every block is valid for reads.
+unsafe fn put_strided(pe: Pe, blocks: StridedBlocks) {
+    // SAFETY: valid by contract.
+    announceable(pe, |endpoint| unsafe { endpoint.put_strided(pe, blocks) });
+}
+
+/// Puts to `pe` by the library's endpoint. If this CPU sets the flags that announce the data, these
+/// are complete on return.
+fn announceable(pe: Pe, put: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
     endpoints::on_library(|endpoint| {
-        // SAFETY: valid by contract.
-        unsafe { endpoint.put(pe, put) }?;
-        // This CPU sets the flags that announce the data.
+        put(endpoint)?;
         if address::statics_are_apart(pe.0 as c_int) { endpoint.pe_quiet(pe) } else { Ok(()) }
     });
 }

@@ -88,11 +88,30 @@ pub fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
+/// How many blocks of this length fit into an empty batch of `limit` bytes, and into the answers to
+/// one.
+pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
+    limit.min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
+}
+
 impl SmallOperation {
     /// Whether it leaves at once if no other one is near it in time: strided blocks are many.
     #[inline]
     pub fn may_be_lone(&self) -> bool {
         !matches!(self, SmallOperation::PutStrided(_) | SmallOperation::GetStrided(_))
+    }
+
+    /// A batch of this put alone, for the PE itself.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    pub unsafe fn put_batch(self) -> Vec<u8> {
+        let mut gathered = Gathered::default();
+        gathered.batch.reserve_exact(self.nbytes().0);
+        // SAFETY: the same contract.
+        unsafe { self.append_to(0, &mut gathered) };
+        debug_assert!(gathered.answers.is_empty(), "only a put has no answers");
+        gathered.batch
     }
 
     /// The bytes that it takes in a batch, and in the answers to it.
@@ -245,7 +264,7 @@ impl Gather {
 
     /// How many blocks of this length fit into an empty batch, and into the answers to one.
     pub fn most_blocks(&self, nbytes: usize) -> usize {
-        self.limit().min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
+        blocks_within(self.limit(), nbytes)
     }
 
     /// Whether the batch to a PE has room for these operations; otherwise it leaves first.

@@ -6,7 +6,7 @@ const CALL: Call = Call(&"test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {
-    ContextEntry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current() }
+    ContextEntry { team: TeamHandle::SHARED, members, options: 0, user: None }
 }
 
 #[test]

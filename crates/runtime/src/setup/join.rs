@@ -70,7 +70,9 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
         rushmem_log::print(filter);
     }
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
-    let opened = JobSession::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    let opened = JobSession::open(protocol, !statics::own().of_static_program(), |pe, aborter| {
+        process::set_identity(Pe(pe), aborter)
+    });
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));

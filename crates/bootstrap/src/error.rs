@@ -66,6 +66,13 @@ pub enum Error {
         /// Why.
         cause: String,
     },
+    /// The program is statically linked, so that it cannot open libpmix.
+    #[error(
+        "a PMIx launcher started this program as one process of several, but the program is statically linked and \
+         cannot open {}; link it dynamically, or start it with oshrun or mpiexec.hydra",
+        pmix_sys::LIBRARY
+    )]
+    PmixStatic,
     /// A call of libpmix failed.
     /// Remedy: correct what the cause names.
     #[error("{call} failed: {cause}")]

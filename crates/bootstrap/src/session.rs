@@ -46,6 +46,9 @@ impl JobSession {
     /// speaks PMI-1, PMI-2 or PMIx, or a job of this one PE when no launcher is there. `protocol`
     /// chooses among process managers.
     ///
+    /// `opens_libraries` says whether the program can open shared libraries, as PMIx needs: a
+    /// statically linked one cannot.
+    ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
     /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher
@@ -61,6 +64,7 @@ impl JobSession {
     /// missing; when the launcher or a PE of this node does not answer; at the second call.
     pub fn open(
         protocol: Protocol,
+        opens_libraries: bool,
         file: Option<BorrowedFd<'_>>,
         identified: impl FnOnce(u32, Aborter),
     ) -> Result<JobSession, Error> {
@@ -69,7 +73,7 @@ impl JobSession {
         }
         let (session, by) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
             (JobSession::join(Link::new(socket), Some(memory))?, "oshrun's protocol")
-        } else if let Some(manager) = find_manager(protocol)? {
+        } else if let Some(manager) = find_manager(protocol, opens_libraries)? {
             identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
             let n_pes = manager.n_pes();
             rushmem_log::debug!(n_pes, "the process manager answers");
@@ -296,12 +300,19 @@ impl JobSession {
 }
 
 /// The process manager that has started this process; `None` where none has.
-fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
+fn find_manager(
+    protocol: Protocol,
+    opens_libraries: bool,
+) -> Result<Option<Box<dyn Manager>>, Error> {
     let route = detect::route(protocol, &lookup, inherited::is_socket)?;
     rushmem_log::debug!(?protocol, "the environment shows {route}");
-    match managed::manager(route, protocol) {
+    match managed::manager(route, protocol, opens_libraries) {
         // One process needs nobody's library.
-        Err(Error::PmixMissing { .. }) if detect::several(protocol, &lookup).is_none() => Ok(None),
+        Err(Error::PmixMissing { .. } | Error::PmixStatic)
+            if detect::several(protocol, &lookup).is_none() =>
+        {
+            Ok(None)
+        }
         found => found,
     }
 }

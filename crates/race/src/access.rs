@@ -1,9 +1,13 @@
 //! What the detector remembers of an access, and which two of them conflict.
+//!
+//! Two accesses of the program itself conflict only if one is to memory of another PE, through a
+//! pointer of `shmem_ptr`: what threads do in the memory of their own PE, ThreadSanitizer finds.
 
 use crate::clock::{Actor, Epoch};
 
 /// A kind of access: whether it writes, whether it is atomic, by which type and in which domain,
-/// and whether the library makes it. In one byte.
+/// whether the library makes it, and if the program does, whether it is to memory of another PE. In
+/// one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShadowKind(pub u8);
 
@@ -24,7 +28,10 @@ impl ShadowKind {
     const WRITES: u8 = 1;
     const ATOMIC: u8 = 2;
     const WIDTH: u8 = 2;
+    /// Of an operation of the library.
     const FLOAT: u8 = 16;
+    /// Of an access of the program.
+    const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
     const LIBRARY: u8 = 128;
 
@@ -51,6 +58,21 @@ impl ShadowKind {
         ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
     }
 
+    /// The same access of the program to memory of another PE.
+    pub fn to_peer(self) -> ShadowKind {
+        ShadowKind(self.0 | ShadowKind::TO_PEER)
+    }
+
+    /// Whether the program makes it to memory of another PE.
+    pub fn is_to_peer(self) -> bool {
+        !self.is_of_library() && self.0 & ShadowKind::TO_PEER != 0
+    }
+
+    /// The same access of the program to memory of any PE.
+    fn to_any(self) -> ShadowKind {
+        if self.is_of_library() { self } else { ShadowKind(self.0 & !ShadowKind::TO_PEER) }
+    }
+
     /// Whether it changes the bytes.
     pub fn writes(self) -> bool {
         self.0 & ShadowKind::WRITES != 0
@@ -66,23 +88,22 @@ impl ShadowKind {
         self.0 & ShadowKind::LIBRARY != 0
     }
 
-    /// Whether two accesses are a race if nothing orders them. Two of the program are a matter of
-    /// its language, and not looked for.
+    /// Whether two accesses are a race if nothing orders them.
     pub fn conflicts(self, other: ShadowKind) -> bool {
+        let is_looked_for = |kind: ShadowKind| kind.is_of_library() || kind.is_to_peer();
+        let class = |kind: ShadowKind| kind.to_any().0 | ShadowKind::WRITES;
         (self.writes() || other.writes())
-            && (self.is_of_library() || other.is_of_library())
-            && !(self.is_atomic()
-                && other.is_atomic()
-                && (self.0 | ShadowKind::WRITES) == (other.0 | ShadowKind::WRITES))
+            && (is_looked_for(self) || is_looked_for(other))
+            && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
     }
 
     /// Whether who conflicts with `old`, an access before this one, conflicts with this one as
-    /// well.
+    /// well. Other threads of the PE that stores are left aside.
     fn replaces(self, old: ShadowKind) -> bool {
         self == old
             || (self == ShadowKind::WRITE)
             || (self == ShadowKind::READ && !old.writes() && !old.is_atomic())
-            || (self == ShadowKind::STORE && !old.is_of_library())
+            || (self.to_any() == ShadowKind::STORE && !old.is_of_library())
     }
 }
 
@@ -149,6 +170,7 @@ mod tests {
             |domain, nbytes, float, writes| ShadowKind::atomic(domain, nbytes, float, writes);
         let add = atomic(AtomicityDomain::World, 4, false, true);
         let fetch = atomic(AtomicityDomain::World, 4, false, false);
+        let by_language = atomic(AtomicityDomain::Language, 4, false, true);
         let none = [
             (ShadowKind::LOAD, ShadowKind::STORE),
             (ShadowKind::READ, ShadowKind::LOAD),
@@ -157,6 +179,9 @@ mod tests {
             (fetch, ShadowKind::READ),
             (fetch, ShadowKind::LOAD),
             (fetch, atomic(AtomicityDomain::Shared, 4, false, false)),
+            (ShadowKind::LOAD, ShadowKind::LOAD.to_peer()),
+            (by_language, by_language.to_peer()),
+            (by_language, ShadowKind::STORE),
         ];
         let races = [
             (ShadowKind::WRITE, ShadowKind::LOAD),
@@ -169,7 +194,13 @@ mod tests {
             (add, atomic(AtomicityDomain::World, 8, false, true)),
             (add, atomic(AtomicityDomain::World, 4, true, false)),
             (add, atomic(AtomicityDomain::Signal, 4, false, true)),
-            (add, atomic(AtomicityDomain::Language, 4, false, true)),
+            (add, by_language),
+            (add, by_language.to_peer()),
+            (ShadowKind::STORE.to_peer(), ShadowKind::LOAD),
+            (ShadowKind::LOAD.to_peer(), ShadowKind::STORE),
+            (ShadowKind::STORE.to_peer(), ShadowKind::STORE.to_peer()),
+            (ShadowKind::STORE.to_peer(), ShadowKind::READ),
+            (by_language, ShadowKind::STORE.to_peer()),
         ];
         for (a, b) in none {
             assert!(!a.conflicts(b) && !b.conflicts(a), "{a:?} {b:?}");

@@ -30,6 +30,8 @@ pub struct Who {
     pub pe: u32,
     /// What of it.
     pub role: ActorRole,
+    /// Whether it is in flight on another context than the default one.
+    pub on_context: bool,
 }
 
 impl Who {
@@ -39,18 +41,18 @@ impl Who {
             ActorRole::InFlight(pe) => (2, pe),
             ActorRole::Fetching => (3, 0),
         };
-        u64::from(self.pe) << 40 | role << 32 | u64::from(detail)
+        u64::from(self.pe) << 40 | u64::from(self.on_context) << 39 | role << 32 | u64::from(detail)
     }
 
     /// The actor of a number.
     pub fn find(areas: &SharedAreas, actor: Actor) -> Who {
         let word = areas.actors[usize::from(actor)].load(Relaxed);
-        let role = match word >> 32 & 0xff {
+        let role = match word >> 32 & 0x7f {
             1 => ActorRole::Thread(word as u32),
             2 => ActorRole::InFlight(word as u32),
             _ => ActorRole::Fetching,
         };
-        Who { pe: (word >> 40) as u32, role }
+        Who { pe: (word >> 40) as u32, role, on_context: word >> 39 & 1 != 0 }
     }
 
     /// A number for a new actor; `None` if there are too many.
@@ -133,6 +135,8 @@ impl Flight {
 /// What is in flight on a context.
 #[derive(Default)]
 pub struct ContextFlights {
+    /// Whether it is the default one.
+    is_default: bool,
     /// By PE and signal; 0 is none.
     puts: HashMap<(u32, usize), Flight>,
     /// By PE.
@@ -149,6 +153,11 @@ const FENCES: usize = 8;
 const MAX_SIGNALS: usize = 64;
 
 impl ContextFlights {
+    /// Nothing on the context of this place.
+    pub fn new(ctx: u64) -> ContextFlights {
+        ContextFlights { is_default: ctx == 0, ..ContextFlights::default() }
+    }
+
     /// Puts to a PE that `signal` follows, or none.
     pub fn puts(
         &mut self,
@@ -158,16 +167,14 @@ impl ContextFlights {
         signal: usize,
     ) -> Option<&mut Flight> {
         let signal = if signal == 0 { 0 } else { 1 + signal / 8 % MAX_SIGNALS };
-        Flight::find(
-            self.puts.entry((pe, signal)),
-            areas,
-            Who { pe: me, role: ActorRole::InFlight(pe) },
-        )
+        let (role, on_context) = (ActorRole::InFlight(pe), !self.is_default);
+        Flight::find(self.puts.entry((pe, signal)), areas, Who { pe: me, role, on_context })
     }
 
     /// Gets from a PE.
     pub fn gets(&mut self, areas: &SharedAreas, me: u32, pe: u32) -> Option<&mut Flight> {
-        Flight::find(self.gets.entry(pe), areas, Who { pe: me, role: ActorRole::Fetching })
+        let (role, on_context) = (ActorRole::Fetching, !self.is_default);
+        Flight::find(self.gets.entry(pe), areas, Who { pe: me, role, on_context })
     }
 
     /// What fences have ordered of the puts to a PE: those of which `clock` knows.

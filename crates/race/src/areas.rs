@@ -179,6 +179,8 @@ pub enum Counter {
     Collectives = 8,
     /// PEs that have finalized.
     Closed = 9,
+    /// Those of them whose program was compiled for the detector.
+    Instrumented = 10,
 }
 
 impl SharedAreas {

@@ -165,6 +165,8 @@ impl ProcessDetector {
         };
         count(Counter::Operations, &self.operations);
         count(Counter::Accesses, &self.accesses);
+        let is_instrumented = u64::from(IS_INSTRUMENTED.load(Relaxed));
+        self.areas.counter(Counter::Instrumented).fetch_add(is_instrumented, Relaxed);
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, Relaxed) + 1;
         if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;
@@ -176,13 +178,19 @@ impl ProcessDetector {
             1 => "1 race".to_owned(),
             n => format!("{n} races"),
         };
+        let checked = match get(Counter::Instrumented) {
+            0 => "; loads and stores were not checked: compile with oshcc --race".to_owned(),
+            n if n < closed => format!(
+                " and {accesses} loads and stores; those of {} PEs were not checked: compile with oshcc --race",
+                closed - n
+            ),
+            _ => format!(" and {accesses} loads and stores"),
+        };
         let incomplete = match get(Counter::Full) {
             0 => "",
             _ => "; a table of the detector was full, so that not all was checked",
         };
-        eprintln!(
-            "rushmem: {races} in {operations} operations and {accesses} loads and stores{incomplete}"
-        );
+        eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
     }
 
     /// Where an address of this process is.
@@ -216,7 +224,7 @@ impl ProcessDetector {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
                 let number = self.threads.fetch_add(1, Relaxed);
-                let who = Who { pe: self.me, role: ActorRole::Thread(number) };
+                let who = Who { pe: self.me, role: ActorRole::Thread(number), on_context: false };
                 let actor = who.enroll(&self.areas)?;
                 thread.actor = actor;
                 thread.number = number;
@@ -245,6 +253,14 @@ impl ProcessDetector {
             f(thread);
             locked(&self.objects).entry(EVERYTHING).or_default().join(&thread.clock);
         });
+    }
+
+    /// The kind of an access of the program to these bytes.
+    fn of_program(&self, at: Where, kind: ShadowKind) -> ShadowKind {
+        match at {
+            Where::Symmetric(place) if place.pe != self.me => kind.to_peer(),
+            _ => kind,
+        }
     }
 
     /// Notes an access to contiguous bytes.

@@ -41,9 +41,15 @@ impl Side {
         let site = sites::get(areas, record.site);
         let site = site.unwrap_or_else(|| Site { call: String::new(), frames: Vec::new() });
         let what = match (site.call.as_str(), record.kind) {
-            ("", kind) if kind == ShadowKind::STORE => "store".to_owned(),
-            ("", kind) if kind == ShadowKind::LOAD => "load".to_owned(),
-            ("", _) => "atomic operation of the language".to_owned(),
+            ("", kind) => {
+                let access = match (kind.is_atomic(), kind.writes()) {
+                    (true, _) => "atomic operation of the language",
+                    (false, true) => "store",
+                    (false, false) => "load",
+                };
+                let way = if kind.is_to_peer() { " through shmem_ptr" } else { "" };
+                format!("{access}{way}")
+            }
             (call, _) => call.to_owned(),
         };
         let sources = symbols::of_program(&site.frames);
@@ -200,14 +206,7 @@ fn is_new(areas: &SharedAreas, a: u32, b: u32) -> bool {
 }
 
 /// Symmetric bytes as the program names them.
-fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
-    let element = |name: &str, offset: u64| match (offset, nbytes) {
-        (0, _) => name.to_owned(),
-        (_, 1 | 2 | 4 | 8 | 16) if offset.is_multiple_of(nbytes.into()) => {
-            format!("{name}[{}]", offset / u64::from(nbytes))
-        }
-        _ => format!("byte {offset} of {name}"),
-    };
+fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> String {
     let pe = place.pe;
     match place.segment {
         ShadowSegment::Heap => match reporter.block_of(place.offset) {
@@ -217,7 +216,8 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
                 let source = sources.unwrap_or_default().into_iter().next();
                 let at =
                     source.map_or_else(String::new, |source| format!(", allocated at {source}"));
-                let name = element("the block", (place.offset - start) as u64);
+                let offset = (place.offset - start) as u64;
+                let name = variables::element("the block", offset, nbytes_accessed);
                 format!("{name} of PE {pe} ({nbytes} bytes{at})")
             }
             None => format!("byte {} of the heap of PE {pe}", place.offset),
@@ -226,8 +226,9 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes: u32) -> String {
             let variable = sites::executable().and_then(|(module, base)| {
                 let address = (reporter.statics + place.offset - base) as u64;
                 let variable = variables::find(&module, address)?;
-                let name = element(&variable.name, address - variable.address);
-                Some((name, variable.declared.map_or_else(String::new, |at| format!(", {at}"))))
+                let name = variable.element(address - variable.address, nbytes_accessed);
+                let declared = variable.declared;
+                Some((name, declared.map_or_else(String::new, |found| format!(", {}", found.at))))
             });
             let of_no_variable =
                 || (format!("byte {} of the static data", place.offset), String::new());
@@ -254,17 +255,36 @@ fn advice(sides: &[Side; 2], old: &ShadowRecord, new: &ShadowRecord) -> String {
         );
     }
     let [first, second] = sides;
+    let quiet = |side: &Side| {
+        if side.who.on_context { "shmem_ctx_quiet of its context" } else { "shmem_quiet" }
+    };
     if first.who.pe == second.who.pe {
         return match (first.in_flight, second.in_flight) {
-            (true, true) => "Nothing orders the two. shmem_quiet between them would; shmem_fence orders puts and atomic \
-                             operations alone, to the same PE."
-                .to_owned(),
-            (true, false) => format!("Nothing completes {}. shmem_quiet before the second access would.", first.what),
-            _ => "Nothing orders the two. A barrier or a lock between the threads would.".to_owned(),
+            (true, true) => format!(
+                "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic operations alone, to \
+                 the same PE.",
+                quiet(first)
+            ),
+            (true, false) => {
+                format!(
+                    "Nothing completes {}. {} before the second access would.",
+                    first.what,
+                    quiet(first)
+                )
+            }
+            _ => {
+                "Nothing orders the two. A barrier or a lock between the threads would.".to_owned()
+            }
         };
     }
     let put = sides.iter().find(|side| side.in_flight);
     match put {
+        Some(side) if side.who.on_context => format!(
+            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, would: \
+             shmem_barrier_all completes the default context alone.",
+            quiet(side),
+            side.who.pe
+        ),
         Some(side) => format!(
             "Nothing orders the two. shmem_barrier_all between them would, or a put with a signal at {} and \
              shmem_signal_wait_until on PE {}.",

@@ -204,8 +204,19 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Forgets the accesses to bytes `at..end` by those that `is_seen` names.
-    pub fn forget(self, at: usize, end: usize, is_seen: impl Fn(&ShadowRecord) -> bool) {
+    /// Forgets the accesses to bytes `at..end` that `is_seen` names.
+    pub fn forget(self, at: usize, end: usize, mut is_seen: impl FnMut(&ShadowRecord) -> bool) {
+        self.revise(at, end, |old| Some(old).filter(|old| !is_seen(old)));
+    }
+
+    /// Remembers what `revised` makes of the accesses to bytes `at..end`, and forgets those of
+    /// which it makes nothing.
+    pub fn revise(
+        self,
+        at: usize,
+        end: usize,
+        mut revised: impl FnMut(ShadowRecord) -> Option<ShadowRecord>,
+    ) {
         // Most pages have no accesses at all.
         if self.head[0].load(Relaxed) == 0 {
             return;
@@ -214,8 +225,9 @@ impl<'a> Page<'a> {
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let whole = ((at, end) == (0, PAGE)).then(|| self.whole());
         for words in granules.chain(whole).flat_map(|records| records.chunks_exact(2)) {
-            if record(words).is_some_and(|old| is_seen(&old)) {
-                words[0].store(0, Relaxed);
+            if let Some(old) = record(words) {
+                let new = revised(old).map_or(0, |new| new.words()[0]);
+                words[0].store(new, Relaxed);
             }
         }
     }

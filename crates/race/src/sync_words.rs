@@ -2,7 +2,7 @@
 //! and locks.
 
 use crate::areas::{Counter, SYNC_ENTRIES, SYNC_STRIPE, ShadowPlace, ShadowSegment, SharedAreas};
-use crate::clock::{SharedClock, VectorClock};
+use crate::clock::{Actor, SharedClock, VectorClock};
 use crate::shared::lock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -30,6 +30,11 @@ pub fn of_bytes(place: ShadowPlace, nbytes: usize) -> impl Iterator<Item = Key> 
 /// The key of a lock, which all PEs have in the same place.
 pub fn of_lock(place: ShadowPlace) -> Key {
     of_word(ShadowPlace { pe: (1 << 20) - 1, ..place })
+}
+
+/// The key of what a thread knew at its last fence, for those that see what it has stored since.
+pub fn of_fence(thread: Actor) -> Key {
+    thread.into()
 }
 
 /// The clock of a key: in the first free entry of a stripe, under its lock.

@@ -2,7 +2,10 @@
 
 use crate::symbols::from_here;
 use addr2line::gimli::{
-    AttributeValue, DW_AT_decl_file, DW_AT_decl_line, DW_AT_location, DW_TAG_variable, Dwarf,
+    AttributeValue, DW_AT_count, DW_AT_decl_file, DW_AT_decl_line, DW_AT_language, DW_AT_location,
+    DW_AT_type, DW_AT_upper_bound, DW_LANG_Fortran03, DW_LANG_Fortran08, DW_LANG_Fortran77,
+    DW_LANG_Fortran90, DW_LANG_Fortran95, DW_TAG_array_type, DW_TAG_const_type,
+    DW_TAG_subrange_type, DW_TAG_typedef, DW_TAG_variable, DW_TAG_volatile_type, DwTag, Dwarf,
     DwarfSections, EndianSlice, Error, NativeEndian, Operation, Reader, SectionId, UnitRef,
 };
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
@@ -19,8 +22,49 @@ pub struct StaticVariable {
     pub address: u64,
     /// Its bytes.
     pub nbytes: u64,
-    /// `FILE:LINE` of its declaration, if there is debug information.
-    pub declared: Option<String>,
+    /// Its declaration, if there is debug information.
+    pub declared: Option<Declaration>,
+}
+
+/// The declaration of a variable.
+#[derive(Clone)]
+pub struct Declaration {
+    /// `FILE:LINE`
+    pub at: String,
+    /// The number of elements in each dimension of an array, the last of which are adjacent. Empty
+    /// for other variables and those of Fortran.
+    dimensions: Vec<u64>,
+}
+
+impl StaticVariable {
+    /// What an access of `nbytes` bytes at an offset in the variable is of it, as C writes it.
+    pub fn element(&self, offset: u64, nbytes: u32) -> String {
+        let dimensions = self.declared.as_ref().map_or(&[][..], |declared| &declared.dimensions);
+        let elements: u64 = dimensions.iter().product();
+        let is_of_elements = elements * u64::from(nbytes) == self.nbytes && offset > 0;
+        if dimensions.len() < 2 || !is_of_elements || !offset.is_multiple_of(nbytes.into()) {
+            return element(&self.name, offset, nbytes);
+        }
+        let mut rest = offset / u64::from(nbytes);
+        let mut indices = Vec::new();
+        for dimension in dimensions.iter().rev() {
+            indices.push(format!("[{}]", rest % dimension));
+            rest /= dimension;
+        }
+        indices.push(self.name.clone());
+        indices.into_iter().rev().collect()
+    }
+}
+
+/// What an access of `nbytes` bytes at an offset in an object is of it.
+pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
+    match (offset, nbytes) {
+        (0, _) => name.to_owned(),
+        (_, 1 | 2 | 4 | 8 | 16) if offset.is_multiple_of(nbytes.into()) => {
+            format!("{name}[{}]", offset / u64::from(nbytes))
+        }
+        _ => format!("byte {offset} of {name}"),
+    }
 }
 
 /// The variable of the executable that holds an address.
@@ -55,8 +99,8 @@ fn read(module: &str) -> Option<Vec<StaticVariable>> {
     Some(variables.collect())
 }
 
-/// Where the debug information says that the variables of these addresses are declared.
-fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, String>, Error> {
+/// The declarations of variables by their addresses, as the debug information has them.
+fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, Declaration>, Error> {
     let load = |id: SectionId| {
         let section = file.section_by_name(id.name());
         let data = section.and_then(|section| section.uncompressed_data().ok());
@@ -69,6 +113,7 @@ fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, String>, Error> 
     while let Some(header) = units.next()? {
         let unit = dwarf.unit(header)?;
         let unit = unit.unit_ref(&dwarf);
+        let is_fortran = is_fortran(unit)?;
         let mut entries = unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             if entry.tag() != DW_TAG_variable {
@@ -78,11 +123,61 @@ fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, String>, Error> 
             let line = entry.attr_value(DW_AT_decl_line).and_then(|line| line.udata_value());
             let path = path(unit, entry.attr_value(DW_AT_decl_file))?;
             if let (Some(path), Some(line)) = (path, line) {
-                declared.insert(address, format!("{}:{line}", from_here(&path)));
+                let at = format!("{}:{line}", from_here(&path));
+                let dimensions = match is_fortran {
+                    true => Vec::new(),
+                    false => dimensions(unit, entry.attr_value(DW_AT_type))?,
+                };
+                declared.insert(address, Declaration { at, dimensions });
             }
         }
     }
     Ok(declared)
+}
+
+/// Whether a unit is of Fortran, where the first elements of an array are adjacent.
+fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
+    let all = [
+        DW_LANG_Fortran77,
+        DW_LANG_Fortran90,
+        DW_LANG_Fortran95,
+        DW_LANG_Fortran03,
+        DW_LANG_Fortran08,
+    ];
+    let mut entries = unit.entries();
+    let language = entries.next_dfs()?.and_then(|entry| entry.attr_value(DW_AT_language));
+    Ok(matches!(language, Some(AttributeValue::Language(language)) if all.contains(&language)))
+}
+
+/// Types that are another one, as far as elements are concerned.
+const ALIASES: [DwTag; 3] = [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_type];
+
+/// The number of elements in each dimension of a type of C; empty if it is no array.
+fn dimensions<R: Reader>(
+    unit: UnitRef<'_, R>,
+    mut of: Option<AttributeValue<R>>,
+) -> Result<Vec<u64>, Error> {
+    let mut dimensions = Vec::new();
+    while let Some(AttributeValue::UnitRef(offset)) = of {
+        let mut tree = unit.entries_tree(Some(offset))?;
+        let node = tree.root()?;
+        let tag = node.entry().tag();
+        let is_of_another = tag == DW_TAG_array_type || ALIASES.contains(&tag);
+        of = node.entry().attr_value(DW_AT_type).filter(|_| is_of_another);
+        if tag != DW_TAG_array_type {
+            continue;
+        }
+        let mut children = node.children();
+        while let Some(child) = children.next()? {
+            let number =
+                |name| child.entry().attr_value(name).and_then(|value| value.udata_value());
+            if child.entry().tag() == DW_TAG_subrange_type {
+                let count = number(DW_AT_count);
+                dimensions.extend(count.or_else(|| Some(number(DW_AT_upper_bound)? + 1)));
+            }
+        }
+    }
+    Ok(dimensions)
 }
 
 /// The address of a variable that has one for the whole run.

@@ -62,7 +62,50 @@ fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
     assert_eq!(found.code(), 66, "{found}");
     let unseen = job("put_load.c", 2);
     assert!(unseen.status.success(), "a load was seen\n{unseen}");
-    assert!(unseen.stderr.contains("rushmem: no race in "), "{unseen}");
+    let said = unseen.stderr.trim_end();
+    assert!(said.starts_with("rushmem: no race in "), "{unseen}");
+    assert!(
+        said.ends_with("; loads and stores were not checked: compile with oshcc --race"),
+        "{unseen}"
+    );
+}
+
+#[test]
+fn the_remedy_for_a_context_is_its_quiet() {
+    let found = races(Job::new(suite("barrier_and_context.c", &["--race"])).n(2));
+    assert!(found.stderr.contains("shmem_ctx_quiet of its context on PE 0"), "{found}");
+    assert!(!found.stderr.contains("shmem_barrier_all between them would"), "{found}");
+}
+
+#[test]
+fn an_element_is_named_as_c_writes_it() {
+    let text = r#"
+#include <shmem.h>
+typedef double Row[66];
+static Row u[4];
+static volatile long cube[2][3][4];
+static long list[9];
+int main(void) {
+    long one = 1;
+    double half = 0.5;
+    shmem_init();
+    if (shmem_my_pe() != 1) {
+        shmem_double_put(&u[0][65], &half, 1, 1);
+        shmem_long_put((long *)&cube[1][2][3], &one, 1, 1);
+        shmem_long_put(&list[7], &one, 1, 1);
+    }
+    shmem_finalize();
+    return 0;
+}
+"#;
+    let program = compile_text("elements.c", text, tmpdir(), &["-g"]);
+    let found = races(Job::new(program).n(3).env("SHMEM_CHECK", "races"));
+    for name in ["u[0][65]", "cube[1][2][3]", "list[7]"] {
+        assert!(
+            found.stderr.contains(&format!("race on {name} of PE 1 (static, ")),
+            "{name}\n{found}"
+        );
+    }
 }
 
 #[test]
@@ -146,4 +189,16 @@ fn a_static_program_cannot_have_it() {
     let refused = refused.expect("oshcc can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && said.contains("--race and -static"), "{said}");
+    for flag in ["-static", "-static-pie"] {
+        for n in [1, 2] {
+            let job = races(
+                Job::new(suite("put_put_of_two.c", &[flag])).n(n).env("SHMEM_CHECK", "races"),
+            );
+            job.assert_fails(&[
+                "SHMEM_CHECK is races",
+                "statically linked",
+                "link the program dynamically",
+            ]);
+        }
+    }
 }

@@ -13,7 +13,7 @@ fn a_pe() {
         Err(_) => {}
         Ok("0") => setup::init(Call(&"shmem_init"), &[]),
         Ok(_) => {
-            let session = JobSession::open(Protocol::Any, None, |_, _| ());
+            let session = JobSession::open(Protocol::Any, true, None, |_, _| ());
             let mut session = session.expect("oshrun has started it");
             let records = session.exchange(&[RECORD.version - 1, 0, 0, 0]);
             records.expect("PE 0 has sent its record");

@@ -433,6 +433,14 @@ mod mpirun {
         names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
     }
 
+    /// A second C library, which libpmix would bring, ends the program by a signal.
+    pub fn a_static_program_is_refused() {
+        let launcher = mpirun();
+        let outcome = launcher.job(program!("rma.c", "-static"), 2).run();
+        outcome.assert_fails(&["PMIx", "statically linked", "link it dynamically", "oshrun"]);
+        launcher.job(program!("init_finalize.c", "-static"), 1).run().assert_ok(1);
+    }
+
     pub fn beside_open_mpi() {
         let launcher = mpirun();
         runs_beside_mpi(&launcher, "ompi-c");
@@ -598,6 +606,7 @@ testkit::tests! {
     mpirun::a_job_ends_with_it,
     mpirun::among_attackers,
     mpirun::a_server_that_is_gone_is_named,
+    mpirun::a_static_program_is_refused,
     mpirun::beside_open_mpi,
     prterun_over_pmix,
     ; ignored "a minute; part of `cargo xtask test --full`" =>

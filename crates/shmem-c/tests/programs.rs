@@ -33,6 +33,7 @@ const ELSEWHERE: &[&str] = &[
     "fortran_reductions_of.inc",
     "fortran_rma_of.inc",
     "fortran_wait_of.inc",
+    "gettid.c",
     "grid.c",
     "groups.h",
     "growth.c",

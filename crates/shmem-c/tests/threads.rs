@@ -21,6 +21,12 @@ fn every_thread_level() {
     }
 }
 
+fn threads_without_private_contexts_need_no_number() {
+    for check in ["0", "1"] {
+        Job::new(program!("gettid.c")).n(2).env("SHMEM_CHECK", check).run().assert_ok(2);
+    }
+}
+
 fn a_pe_with_threads_among_pes_without() {
     for n in [2, 3] {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
@@ -97,6 +103,7 @@ fn contexts_leave_the_environment_alone() {
 
 testkit::tests! {
     every_thread_level,
+    threads_without_private_contexts_need_no_number,
     contexts_leave_the_environment_alone,
     a_pe_with_threads_among_pes_without,
     the_stress_draws_anew,

@@ -40,7 +40,7 @@ impl Pe {
     fn perform(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match JobSession::open(Protocol::Any, None, |_, _| ()) {
+            "init" => match JobSession::open(Protocol::Any, true, None, |_, _| ()) {
                 Ok(session) => {
                     self.aborter = Some(session.aborter());
                     self.session = Some(session);

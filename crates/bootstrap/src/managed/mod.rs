@@ -63,11 +63,13 @@ pub(crate) struct Managed {
 pub(crate) fn manager(
     route: JoinRoute,
     protocol: Protocol,
+    opens_libraries: bool,
 ) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
         JoinRoute::Alone => Ok(None),
+        JoinRoute::Pmix if !opens_libraries => Err(Error::PmixStatic),
         JoinRoute::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());

@@ -75,9 +75,8 @@ impl ProcessDetector {
             return;
         }
         self.with_thread(|thread| {
-            if let Where::Private(_) = at {
-                self.accesses.fetch_add(1, Relaxed);
-            }
+            self.accesses.fetch_add(1, Relaxed);
+            let kind = self.of_program(at, kind);
             let record = How { kind, site: 0, nbytes }.record(thread.actor, thread.epoch());
             let record = ShadowRecord { site: sites::of_address(&self.areas, pc), ..record };
             let view = View { clock: &thread.clock, fenced: &[] };

@@ -1,7 +1,8 @@
 //! What calls of the library mean: which accesses they make, and what they order.
 
 use super::{How, ProcessDetector, Where, locked};
-use crate::access::{AtomicityDomain, ShadowKind};
+use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+use crate::actors::{ActorRole, ContextFlights, Thread, Who};
 use crate::areas::{ShadowPlace, by_page};
 use crate::shadow::{PAGE, View};
 use crate::{collectives, sites, sync_words};
@@ -22,7 +23,8 @@ impl ProcessDetector {
         self.with_caller(|thread| {
             let site = sites::of_call(&self.areas, call);
             let mut contexts = locked(&self.contexts);
-            let context = contexts.entry(access.ctx).or_default();
+            let context =
+                contexts.entry(access.ctx).or_insert_with(|| ContextFlights::new(access.ctx));
             let nbytes = access.remote.nbytes * access.remote.n;
             let how = |kind| How { kind, site, nbytes };
             let words = || {
@@ -122,7 +124,8 @@ impl ProcessDetector {
     }
 
     /// A blocking access is done: who reads a word by an atomic operation knows what those knew who
-    /// have changed it.
+    /// have changed it. Of operations in flight that this PE has issued on the word, a fetch that
+    /// changes nothing has seen the result; they are the thread's own from now on.
     pub fn end(&self, access: &CheckedAccess) {
         if access.operation != AccessOperation::Fetch || access.call.get().ends_with("_lock") {
             return;
@@ -131,34 +134,66 @@ impl ProcessDetector {
             if let Some(place) = self.on(access.remote.addr, access.pe) {
                 let word = sync_words::of_word(place);
                 sync_words::acquire(&self.areas, word, &mut thread.clock);
+                if access.reads_only {
+                    self.settle(place, access.remote.nbytes, thread);
+                }
             }
+        });
+    }
+
+    /// The atomic operations of this PE on a word are not in flight any more: `thread` has seen it.
+    fn settle(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
+        let at = place.offset % PAGE;
+        let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
+        self.areas.page(place).revise(at, at + nbytes, |old| {
+            let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
+            let who = Who::find(&self.areas, old.actor);
+            let is_own = who.pe == self.me && matches!(who.role, ActorRole::InFlight(_));
+            Some(match is_seen && is_own {
+                true => ShadowRecord { actor: thread.actor, epoch: thread.epoch(), ..old },
+                false => old,
+            })
         });
     }
 
     /// A fence is done, or a quiet begins or is done.
     pub fn order(&self, order: Order, ctx: u64, pe: u32) {
         self.with_caller(|thread| {
-            let mut contexts = locked(&self.contexts);
-            let Some(context) = contexts.get_mut(&ctx) else { return };
-            match order {
-                Order::Fence => {
-                    context.fence(thread);
-                    thread.advance();
-                }
-                Order::Begin => context.begin_quiet(thread.actor),
-                Order::Quiet | Order::PeQuiet => {
-                    let of = (order == Order::PeQuiet).then_some(pe);
-                    context.quiet(of, thread);
-                    context.fetched.retain(|(from, word)| {
-                        let is_done = of.is_none_or(|pe| pe == *from);
-                        if is_done {
-                            sync_words::acquire(&self.areas, *word, &mut thread.clock);
-                        }
-                        !is_done
-                    });
-                }
+            if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
+                self.order_context(context, order, pe, thread);
+            }
+            if super::IS_INSTRUMENTED.load(Relaxed) && order != Order::Begin {
+                let fence = sync_words::of_fence(thread.actor);
+                sync_words::release(&self.areas, fence, &thread.clock);
             }
         });
+    }
+
+    fn order_context(
+        &self,
+        context: &mut ContextFlights,
+        order: Order,
+        pe: u32,
+        thread: &mut Thread,
+    ) {
+        match order {
+            Order::Fence => {
+                context.fence(thread);
+                thread.advance();
+            }
+            Order::Begin => context.begin_quiet(thread.actor),
+            Order::Quiet | Order::PeQuiet => {
+                let of = (order == Order::PeQuiet).then_some(pe);
+                context.quiet(of, thread);
+                context.fetched.retain(|(from, word)| {
+                    let is_done = of.is_none_or(|pe| pe == *from);
+                    if is_done {
+                        sync_words::acquire(&self.areas, *word, &mut thread.clock);
+                    }
+                    !is_done
+                });
+            }
+        }
     }
 
     /// A wait has seen a word of this PE: what was written to it is done, and what came before.
@@ -167,10 +202,19 @@ impl ProcessDetector {
             let Some(place) = self.on(addr, self.me) else { return };
             sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
             let (at, first) = (place.offset % PAGE, place.offset % 8);
+            let mut stored = Vec::new();
             self.areas.page(place).forget(at, at + 1, |old| {
-                let is_word = old.kind.is_of_library() && old.nbytes <= 8 && old.kind.writes();
-                is_word && old.mask & 1 << first != 0
+                let is_word = old.nbytes <= 8 && old.kind.writes() && old.mask & 1 << first != 0;
+                if is_word && old.kind.is_to_peer() {
+                    stored.push((old.actor, old.epoch));
+                }
+                is_word && old.kind.is_of_library()
             });
+            // The other PE has stored what came before this word, too.
+            for (actor, epoch) in stored {
+                thread.clock.raise(actor, epoch);
+                sync_words::acquire(&self.areas, sync_words::of_fence(actor), &mut thread.clock);
+            }
         });
     }
 

@@ -10,7 +10,7 @@ impl ProcessDetector {
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE { spare.pop_front() } else { None };
-        let who = Who { pe: self.me, role: ActorRole::Thread(number) };
+        let who = Who { pe: self.me, role: ActorRole::Thread(number), on_context: false };
         let (actor, last) = reused.or_else(|| Some((who.enroll(&self.areas)?, 0)))?;
         let mut clock = clock.clone();
         clock.raise(actor, last + 1);

@@ -7,11 +7,12 @@ use crate::base::job::{self, Job};
 use crate::base::location;
 use crate::base::process;
 use crate::base::signal_handler;
-use crate::base::thread::{self, Caller};
+use crate::base::thread;
 use crate::base::warning::warning;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::ThreadId;
 
 /// Warn of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
@@ -22,11 +23,11 @@ pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
 }
 
 /// The thread that initialized the library.
-static MAIN: Mutex<Option<Caller>> = Mutex::new(None);
+static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// Record that the calling thread has initialized the library.
 pub(crate) fn initialized_here() {
-    *process::lock(&MAIN) = Some(thread::current());
+    *process::lock(&MAIN) = Some(std::thread::current().id());
 }
 
 /// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
@@ -82,6 +83,9 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
     }
 }
 
+/// Whether the calling thread has initialized the library. Threads that the program numbers may
+/// move between those of the system, so that this is not known of them.
 fn is_main() -> bool {
-    process::lock(&MAIN).is_none_or(|main| main == thread::current())
+    thread::are_numbered()
+        || process::lock(&MAIN).is_none_or(|main| main == std::thread::current().id())
 }

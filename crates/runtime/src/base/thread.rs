@@ -39,7 +39,13 @@ pub unsafe fn register(call: Call, function: GetThread) {
     *process::lock(&REGISTERED) = function;
 }
 
-/// The calling thread.
+/// Whether the program numbers its threads.
+pub(crate) fn are_numbered() -> bool {
+    process::lock(&REGISTERED).0.is_some()
+}
+
+/// The calling thread. A function that the program has registered may expect to be called only by
+/// threads that use private contexts, as Sandia OpenSHMEM does.
 pub(crate) fn current() -> Caller {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {

@@ -189,8 +189,9 @@ struct ContextEntry {
     root: TeamHandle,
     members: Members,
     options: c_long,
-    /// The thread that created it.
-    creator: Caller,
+    /// The only thread that may use it: the one that created it, if it is private and
+    /// `SHMEM_CHECK` is set.
+    user: Option<Caller>,
 }
 
 impl ContextEntry {
@@ -229,8 +230,7 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
         // their destruction.
         fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
     };
-    let checked = entry.is_private() && job::require(call).settings.checks();
-    if checked && entry.creator != thread::current() {
+    if entry.user.is_some_and(|user| user != thread::current()) {
         // Cause: a thread uses a context with SHMEM_CTX_PRIVATE of another one. Remedy: give each
         // thread a context.
         fail!(
@@ -307,7 +307,8 @@ pub(crate) fn add(
     options: c_long,
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
-    let entry = ContextEntry { team, root, members, options, creator: thread::current() };
+    let user = (check && options & SHMEM_CTX_PRIVATE != 0).then(thread::current);
+    let entry = ContextEntry { team, root, members, options, user };
     with_registry(|registry| {
         let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);

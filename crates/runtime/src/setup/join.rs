@@ -70,8 +70,9 @@ fn identify(call: Call, providers: &[Provider], thread_level: c_int) -> Identifi
         rushmem_log::print(filter);
     }
     let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
+    let opens_libraries = !statics::own().of_static_program();
     let file = statics::remapped().and_then(|remapped| remapped.file());
-    let opened = JobSession::open(protocol, file, |pe, aborter| {
+    let opened = JobSession::open(protocol, opens_libraries, file, |pe, aborter| {
         process::set_identity(Pe(pe), aborter);
     });
     // Reported only now, since a PE that has joined names itself and ends the whole job.

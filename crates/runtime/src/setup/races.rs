@@ -26,6 +26,14 @@ pub(super) fn open(call: Call, job: &Job) {
              SHMEM_VIRTUAL_NODES"
         );
     }
+    if statics::own().of_static_program() {
+        // Cause: a program that was linked with `-static` or `-static-pie`.
+        fail!(
+            call,
+            "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
+             program dynamically"
+        );
+    }
     let detector = races::detector().unwrap_or_else(|| load(call));
     let (heap, n) = (job.memory.heap().addr(), job.n_pes);
     let of = |segment, own: usize| {
@@ -85,7 +93,7 @@ fn load(call: Call) -> &'static Detector {
     let library = unsafe { Library::new(&name) };
     let library = match library {
         Ok(library) => ManuallyDrop::new(library),
-        // Cause: a program that contains the library, or an incomplete installation.
+        // Cause: an incomplete installation.
         Err(error) => fail!(
             call,
             "SHMEM_CHECK=races needs {LIBRARY}, which cannot be opened: {error}; install it beside librushmem.so, or \

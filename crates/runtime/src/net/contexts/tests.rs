@@ -7,7 +7,7 @@ const CALL: Call = Call(&"test");
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {
     let (team, root) = (TeamHandle::SHARED, TeamHandle::SHARED);
-    ContextEntry { team, root, members, options: 0, creator: thread::current() }
+    ContextEntry { team, root, members, options: 0, user: None }
 }
 
 #[test]

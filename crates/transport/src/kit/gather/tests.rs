@@ -121,7 +121,7 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
     // SAFETY: the memory outlives the segments.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     let mut answers = Vec::new();
-    assert!(batch::carry_out(&batch, &segments, &Nodes, &mut answers));
+    assert_eq!(batch::carry_out(&batch, &segments, &Nodes, &mut answers), Ok(()));
     assert_eq!(answers.len(), expected.nbytes);
 }
 

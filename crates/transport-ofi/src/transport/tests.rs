@@ -282,7 +282,7 @@ fn what_is_gathered_leaves_without_a_call() {
     });
     eventually("the answer comes", || {
         endpoint.poll().expect("no loss");
-        endpoint.collect();
+        endpoint.collect().expect("what was requested");
         !endpoint.any_due()
     });
     endpoint.all_completed().expect("no loss");
@@ -311,7 +311,8 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
     }
     // What the answers would acknowledge if PE 1 were another PE.
     let (origin, count) = (endpoint.requests().issued.stream(Pe(0)).origin, n as u32);
-    ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    let acknowledged = ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    assert_eq!(acknowledged, Ok(()));
     let source = LocalBuf::source((&raw const one).cast(), 8);
     for i in 0..WORDS {
         let dest = RemoteAddr { offset: 8 * i as u64, ..START };

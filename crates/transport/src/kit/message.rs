@@ -77,7 +77,8 @@ impl Request {
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
         let request = bytes.try_into().ok().and_then(Request::decode_whole);
-        request.ok_or_else(|| RefusedMessage { from, why: Violation::Unknown("request").to_string() })
+        request
+            .ok_or_else(|| RefusedMessage { from, why: Violation::Unknown("request").to_string() })
     }
 
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {

@@ -140,7 +140,8 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
             true => append_put_strided(&mut batch, 0, &blocks).fill(1),
             false => append_get_strided(&mut batch, 0, &blocks),
         }
-        let is_refused = carry_out(&batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
+        let is_refused =
+            carry_out(&batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
         assert!(answers.len() <= MAX_ANSWERS);
         is_refused
     };

@@ -84,14 +84,14 @@ pub(crate) fn requests(member: &Member) {
     }
     for (fetches, in_session) in [(false, false), (true, false), (true, true)] {
         let transport = connected(member);
-        let mut endpoint = transport.endpoint().expect("an endpoint");
-        endpoint.session(in_session).expect("an endpoint that is quiet");
         if member.me() == TARGET.index() {
             let error = until_lost(&*transport);
             check_message(&error);
             assert_eq!(transport.progress(), Err(error), "from now on");
             member.barrier();
         } else {
+            let mut endpoint = transport.endpoint().expect("an endpoint");
+            endpoint.session(in_session).expect("an endpoint that is quiet");
             // The second one finds that more are to follow, so that they are gathered.
             let added = (0..2).try_for_each(|_| add(&mut *endpoint, fetches));
             let mut is_quiet = added.and_then(|()| endpoint.is_quiet());
@@ -104,9 +104,10 @@ pub(crate) fn requests(member: &Member) {
                 Ok(quiet) => assert!(!quiet, "a request was lost"),
                 Err(error) => assert!(matches!(error, Error::Lost(TARGET, _)), "{error}"),
             }
+            // To complete what was issued would take forever.
+            std::mem::forget(endpoint);
         }
-        // To complete what was issued would take forever.
-        std::mem::forget((endpoint, transport));
+        std::mem::forget(transport);
     }
     member.barrier();
     exit(0);
@@ -119,11 +120,11 @@ pub(crate) fn requests(member: &Member) {
 /// If the target has another error, or the origin none.
 pub fn target_ends(member: &Member) {
     let transport = connected(member);
-    let mut endpoint = transport.endpoint().expect("an endpoint");
     if member.me() == TARGET.index() {
         check_message(&until_lost(&*transport));
         exit(0);
     }
+    let mut endpoint = transport.endpoint().expect("an endpoint");
     let added = (0..2).try_for_each(|_| add(&mut *endpoint, true));
     let error = added.and_then(|()| endpoint.quiet()).expect_err("a loss");
     assert!(matches!(error, Error::Lost(TARGET, _)), "{error}");

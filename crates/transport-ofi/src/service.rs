@@ -134,12 +134,9 @@ impl Target {
             // It connects.
             Arrival::Whole([]) => Ok(()),
             Arrival::Whole(bytes) => self.take_whole(shared, bytes),
-            Arrival::Cut { start, nbytes } => sender(shared, start).and_then(|from| match from {
-                Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
-                None => ignore(nbytes),
-            }),
+            Arrival::Cut { start, nbytes } => cut(start, nbytes, shared.tag),
             Arrival::Failed { start, why } => {
-                let pe = sender(shared, start).unwrap_or_else(|message| message.from);
+                let pe = sender(start, shared.tag).unwrap_or_else(|message| message.from);
                 let failure = EpFailure { pe: pe.map(|pe| pe.0), why };
                 self.failure.get_or_insert(ServiceFailure::Ep(failure));
                 return;
@@ -205,12 +202,20 @@ fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
     Ok(())
 }
 
-/// The PE of this job that sent a message that begins so, if it is of this job.
+/// A message came that is longer than any of a job with this tag.
+fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
+    match sender(start, tag)? {
+        Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
+        None => ignore(nbytes),
+    }
+}
+
+/// The PE that sent a message that begins so, if it is of the job with this tag.
 ///
 /// # Errors
 /// When no PE of the job sends such a one.
-fn sender(shared: &SharedState, start: &[u8]) -> Result<Option<Pe>, RefusedMessage> {
-    let message = Message::decode(start, shared.tag)?;
+fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
+    let message = Message::decode(start, tag)?;
     Ok(message.map(|(message, _)| message.sender()))
 }
 
@@ -225,5 +230,21 @@ impl Early {
 
     fn body(&self) -> Body<'_> {
         if self.is_batch { Body::Batch(&self.bytes) } else { Body::Data(&self.bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::kit::acks::Ack;
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused_if_it_is_of_this_job() {
+        let reply = Reply { pe: Pe(2), ack: Ack { origin: 0, count: 0 }, old: None };
+        let start = Message::Reply(reply).encode(7);
+        let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));
+        assert_eq!(cut(&start, 70_000, 7), Err(too_long));
+        assert_eq!(cut(&start, 70_000, 8), Ok(()), "of another job");
+        assert_eq!(cut(&[0; 8], 70_000, 7), Ok(()), "nothing of it has come");
     }
 }

@@ -183,3 +183,6 @@ impl FiEndpoint {
         why
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ mod atomic;
 mod completion;
 mod job;
 pub mod loss;
+pub mod malformed;
 mod member;
 mod memory;
 mod order;
@@ -74,7 +75,7 @@ const QUIET: Case = case(8 * MIB, completion::quiet);
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 26] = [
+const CASES: [(&str, Case); 27] = [
     ("sizes", SIZES),
     ("zero_length", case(MIB, rma::zero_length)),
     ("segments", case(MIB, rma::segments)),
@@ -111,6 +112,8 @@ const CASES: [(&str, Case); 26] = [
     // Random operations of all PEs against a model.
     ("random", case(16 * MIB, random::random)),
     ("threads", THREADS),
+    // A request that cannot be carried out is a loss, and never complete.
+    ("malformed_requests", Case { sizes: &[2], ..case(MIB, malformed::requests) }),
     // Peers that are not used take no memory.
     ("unused_peers", Case { sizes: &[2], ..case(MIB, unused::peers) }),
 ];

@@ -151,6 +151,11 @@ impl Member {
         self.side.exchange(own)
     }
 
+    /// Call `poll` until all others are at this line or in a barrier.
+    pub(crate) fn poll_until_barrier(&self, poll: impl FnMut()) {
+        self.side.compute_until_barrier(poll);
+    }
+
     /// Compute, without a call of the transport, until all others are at this line or in a barrier.
     pub(crate) fn compute_until_barrier(&self) {
         let mut sum = 0u64;

@@ -121,7 +121,7 @@ impl Endpoint for OfiEndpoint {
             ep.poll(|_| ())?;
             Ok(ep.in_flight())
         })?;
-        self.collect();
+        self.collect()?;
         // Reading back is short once all has left.
         if in_flight > 0 || self.any_due() || self.requests().is_owed() {
             Ok(false)

@@ -72,6 +72,17 @@ pub(crate) struct EpFailure {
     pub(crate) why: String,
 }
 
+/// What came of a receive.
+pub(crate) enum Arrival<'a> {
+    /// A message.
+    Whole(&'a [u8]),
+    /// One that is longer than any PE of the job sends: its start, and how many bytes it has as far
+    /// as the provider says.
+    Cut { start: &'a [u8], nbytes: usize },
+    /// The receive failed, perhaps in the middle of a message with this start.
+    Failed { start: &'a [u8], why: String },
+}
+
 /// What became of an attempt to start something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {

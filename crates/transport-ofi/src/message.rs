@@ -3,7 +3,8 @@
 //! one without it is not meant for this job.
 
 use rushmem_transport::kit::message::{self, Reply, Request};
-use rushmem_transport::{RemoteAddr, Segment};
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
+use rushmem_transport::{Pe, RemoteAddr, Segment};
 
 /// Where a message says what it is.
 const KIND: usize = 8;
@@ -47,26 +48,42 @@ impl Message {
         bytes
     }
 
-    /// The head of a message and its body; `None` when it is not of this job, or means nothing.
-    pub(crate) fn decode(bytes: &[u8], tag: u64) -> Option<(Message, &[u8])> {
-        let (head, body) = bytes.split_first_chunk::<HEAD>()?;
-        if head[..KIND] != tag.to_le_bytes() {
-            return None;
+    /// The head of a message and its body; `None` when it is not of this job.
+    ///
+    /// # Errors
+    /// When no PE of the job wrote these bytes.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        tag: u64,
+    ) -> Result<Option<(Message, &[u8])>, RefusedMessage> {
+        let (head, body) = bytes.split_at(bytes.len().min(HEAD));
+        if head.get(..KIND) != Some(&tag.to_le_bytes()[..]) {
+            return Ok(None);
         }
-        let message = match head[KIND] {
-            REQUEST => Message::Request(Request::decode(&head[START..])?),
-            DATA => Message::Data(Request::decode(&head[START..])?),
-            REPLY => Message::Reply(Reply::decode(&head[START..START + message::REPLY])?),
-            _ => return None,
+        let content = head.get(START..).unwrap_or_default();
+        let message = match head.get(KIND) {
+            Some(&REQUEST) => Message::Request(Request::decode(content)?),
+            Some(&DATA) => Message::Data(Request::decode(content)?),
+            Some(&REPLY) => {
+                Message::Reply(Reply::decode(content.get(..message::REPLY).unwrap_or(content))?)
+            }
+            _ => return Err(RefusedMessage::of_nobody(Violation::Unknown("message"))),
         };
-        Some((message, body))
+        Ok(Some((message, body)))
+    }
+
+    /// The PE that sends it.
+    pub(crate) fn sender(&self) -> Pe {
+        match self {
+            Message::Request(request) | Message::Data(request) => request.stream.pe,
+            Message::Reply(reply) => reply.pe,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::Pe;
     use rushmem_transport::kit::acks::Ack;
     use rushmem_transport::kit::stream::{Stream, StreamPosition};
 
@@ -84,12 +101,16 @@ mod tests {
         for message in [Message::Reply(reply), Message::Request(request), Message::Data(request)] {
             for body in [&[][..], &[1, 2, 3]] {
                 let bytes = [&message.encode(77), body].concat();
-                assert_eq!(Message::decode(&bytes, 77), Some((message, body)));
-                assert_eq!(Message::decode(&bytes, 78), None);
-                assert_eq!(Message::decode(&bytes[..HEAD - 1], 77), None);
+                assert_eq!(Message::decode(&bytes, 77), Ok(Some((message, body))));
+                assert_eq!(message.sender(), Pe(9));
+                assert_eq!(Message::decode(&bytes, 78), Ok(None), "of another job");
+                assert_eq!(Message::decode(&bytes[..KIND - 1], 77), Ok(None), "of nobody");
+                let sender = |bytes: &[u8]| Message::decode(bytes, 77).expect_err("damaged").from;
+                assert_eq!(sender(&bytes[..START + 8]), Some(Pe(9)));
+                assert_eq!(sender(&bytes[..KIND]), None);
                 let mut damaged = bytes;
                 damaged[KIND] = DATA + 1;
-                assert_eq!(Message::decode(&damaged, 77), None);
+                assert_eq!(sender(&damaged), None);
             }
         }
     }

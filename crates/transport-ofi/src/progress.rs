@@ -11,7 +11,7 @@
 
 use crate::ep::FiEndpoint;
 use crate::fabric::WaitObject;
-use crate::service::Service;
+use crate::service::{Service, ServiceFailure};
 use crate::settings::{DESCRIPTORS, LIMITS};
 use crate::shared::SharedState;
 use rushmem_transport::Amos;
@@ -83,7 +83,8 @@ impl Progress {
         match worked {
             Ok(true) => Ok(Served::Worked),
             Ok(false) => Ok(Served::Idle),
-            Err(failure) => Err(self.shared.lose(&failure)),
+            Err(ServiceFailure::Ep(failure)) => Err(self.shared.lose(&failure)),
+            Err(ServiceFailure::Message(message)) => Err(self.shared.refuse(&message)),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::ep::Wanted;
 use rushmem_transport::kit::gather::Answers;
 use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::violation::Violation;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -47,16 +48,19 @@ impl Replies {
         Replies { slots: (0..n).map(|_| Slot::default()).collect(), came: AtomicU32::new(0) }
     }
 
-    /// A reply came; one for no slot is nobody's.
-    pub(crate) fn put(&self, slot: u32, old: u64, bytes: &[u8]) {
-        if let Some(slot) = self.slots.get(slot as usize) {
-            if !bytes.is_empty() {
-                *lock(&slot.bytes) = bytes.to_vec();
-            }
-            slot.old.store(old, Ordering::Relaxed);
-            slot.here.store(true, Ordering::Release);
-            self.came.fetch_add(1, Ordering::Release);
+    /// A reply came.
+    ///
+    /// # Errors
+    /// When there is no such slot.
+    pub(crate) fn put(&self, slot: u32, old: u64, bytes: &[u8]) -> Result<(), Violation> {
+        let slot = self.slots.get(slot as usize).ok_or(Violation::Unrequested)?;
+        if !bytes.is_empty() {
+            *lock(&slot.bytes) = bytes.to_vec();
         }
+        slot.old.store(old, Ordering::Relaxed);
+        slot.here.store(true, Ordering::Release);
+        self.came.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     /// How many have come, all in all.
@@ -83,8 +87,8 @@ mod tests {
     fn a_reply_is_taken_once() {
         let replies = Replies::new(2);
         assert_eq!(replies.take(1), None);
-        replies.put(1, 7, b"abc");
-        replies.put(9, 8, b"");
+        assert_eq!(replies.put(1, 7, b"abc"), Ok(()));
+        assert_eq!(replies.put(9, 8, b""), Err(Violation::Unrequested));
         assert_eq!((replies.came(), replies.take(0)), (1, None));
         assert_eq!(replies.take(1), Some((7, b"abc".to_vec())));
         assert_eq!(replies.take(1), None);

@@ -3,13 +3,13 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
-use crate::ep::{EpFailure, FiEndpoint, Post};
+use crate::ep::{Arrival, EpFailure, FiEndpoint, Post};
 use crate::message::Message;
 use crate::shared::SharedState;
-use rushmem_transport::kit::batch;
 use rushmem_transport::kit::carried_out::Turn;
-use rushmem_transport::kit::message::{Reply, Request};
+use rushmem_transport::kit::message::{Body, Reply, Request};
 use rushmem_transport::kit::streams::Streams;
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{Error, Pe};
 use std::collections::VecDeque;
 
@@ -30,15 +30,22 @@ struct Target {
     streams: Streams<Early>,
     /// Replies that could not be sent yet, to whom, and the bytes that they bring.
     backlog: VecDeque<(u32, Reply, Vec<u8>)>,
+    /// What has gone wrong since this was last taken.
+    failure: Option<ServiceFailure>,
 }
 
-/// What comes with a request.
-#[derive(Clone, Copy)]
-enum Body<'a> {
-    /// Small operations.
-    Batch(&'a [u8]),
-    /// Bytes for the place that the request names.
-    Data(&'a [u8]),
+/// Why peers cannot be served any more.
+pub(crate) enum ServiceFailure {
+    /// The fabric says that something failed.
+    Ep(EpFailure),
+    /// A message cannot be carried out.
+    Message(RefusedMessage),
+}
+
+impl From<EpFailure> for ServiceFailure {
+    fn from(failure: EpFailure) -> ServiceFailure {
+        ServiceFailure::Ep(failure)
+    }
 }
 
 /// A request that came before what it is to follow.
@@ -51,7 +58,8 @@ struct Early {
 impl Service {
     /// That of PE `me`. `ep` has room for `receives` receives and for [`SENDS`].
     pub(crate) fn new(me: Pe, ep: FiEndpoint, receives: usize) -> Service {
-        let target = Target { streams: Streams::new(me), backlog: VecDeque::new() };
+        let (streams, backlog) = (Streams::new(me), VecDeque::new());
+        let target = Target { streams, backlog, failure: None };
         Service { ep, receives, target }
     }
 
@@ -71,10 +79,13 @@ impl Service {
     /// Serves what has come; returns whether there was work.
     ///
     /// # Errors
-    /// When the fabric says that something failed.
-    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, EpFailure> {
+    /// When the fabric says that something failed, or a message cannot be carried out.
+    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
         let target = &mut self.target;
-        let worked = self.ep.poll(|bytes| target.take(shared, bytes))? > 0;
+        let worked = self.ep.poll(|arrival| target.take(shared, arrival))? > 0;
+        if let Some(failure) = self.target.failure.take() {
+            return Err(failure);
+        }
         self.receive().map_err(|code| {
             let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
             EpFailure { pe: None, why }
@@ -117,52 +128,95 @@ impl Service {
 }
 
 impl Target {
-    /// Takes a message: a request of a peer, or a reply.
-    fn take(&mut self, shared: &SharedState, bytes: &[u8]) {
-        match Message::decode(bytes, shared.tag) {
-            Some((Message::Request(request), batch)) => {
-                self.requested(shared, &request, Body::Batch(batch));
+    /// Takes what has come.
+    fn take(&mut self, shared: &SharedState, arrival: Arrival<'_>) {
+        let taken = match arrival {
+            // It connects.
+            Arrival::Whole([]) => Ok(()),
+            Arrival::Whole(bytes) => self.take_whole(shared, bytes),
+            Arrival::Cut { start, nbytes } => cut(start, nbytes, shared.tag),
+            Arrival::Failed { start, why } => {
+                let pe = sender(start, shared.tag).unwrap_or_else(|message| message.from);
+                let failure = EpFailure { pe: pe.map(|pe| pe.0), why };
+                self.failure.get_or_insert(ServiceFailure::Ep(failure));
+                return;
             }
-            Some((Message::Data(request), data)) => {
-                self.requested(shared, &request, Body::Data(data));
-            }
-            Some((Message::Reply(Reply { pe, ack, old }), answers)) => {
-                shared.acks.acknowledge(pe, ack);
-                if let Some((slot, old)) = old {
-                    shared.replied(ack.origin, slot, old, answers);
-                }
-            }
-            None => {}
+        };
+        if let Err(message) = taken {
+            self.failure.get_or_insert(ServiceFailure::Message(message));
         }
+    }
+
+    /// Takes a message: a request of a peer, or a reply.
+    fn take_whole(&mut self, shared: &SharedState, bytes: &[u8]) -> Result<(), RefusedMessage> {
+        let Some((message, body)) = Message::decode(bytes, shared.tag)? else {
+            return ignore(bytes.len());
+        };
+        match message {
+            Message::Request(request) => self.requested(shared, &request, Body::Batch(body)),
+            Message::Data(request) => self.requested(shared, &request, Body::Data(body)),
+            Message::Reply(reply) => shared.replied(reply, body),
+        }
+        .map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }
 
     /// Carries out a request and those that waited for it, or keeps it until its turn comes.
-    fn requested(&mut self, shared: &SharedState, request: &Request, body: Body<'_>) {
+    fn requested(
+        &mut self,
+        shared: &SharedState,
+        request: &Request,
+        body: Body<'_>,
+    ) -> Result<(), Violation> {
         let early = || Early::of(*request, body);
-        if self.streams.arrived(&shared.acks, request, early) == Turn::Now {
-            self.carry_out(shared, request, body);
+        if self.streams.arrived(&shared.acks, request, early)? == Turn::Now {
+            self.carry_out(shared, request, body)?;
             while let Some(early) = self.streams.take_early(request.stream) {
-                self.carry_out(shared, &early.request, early.body());
+                self.carry_out(shared, &early.request, early.body())?;
             }
         }
+        Ok(())
     }
 
-    /// Carries out a request, and keeps the reply if one is due. No PE of this job requests memory
-    /// that does not exist, or more than a message has room for.
-    fn carry_out(&mut self, shared: &SharedState, request: &Request, body: Body<'_>) {
-        let (segments, mut answers) = (&shared.segments, Vec::new());
-        let is_right = match body {
-            Body::Batch(batch) => batch::carry_out(batch, segments, &*shared.host, &mut answers),
-            Body::Data(data) => segments.write(request.dest, data),
-        };
-        if is_right
-            && answers.len() <= shared.tuning.longest_batch()
-            && let Some(old) = request.apply(segments)
-            && let Some(reply) = self.streams.carried_out(&shared.acks, request, old)
-        {
+    /// Carries out a request, and keeps the reply if one is due.
+    fn carry_out(
+        &mut self,
+        shared: &SharedState,
+        request: &Request,
+        body: Body<'_>,
+    ) -> Result<(), Violation> {
+        let mut answers = Vec::new();
+        let old = request.carry_out(body, &shared.segments, &*shared.host, &mut answers)?;
+        if answers.len() > shared.tuning.longest_batch() {
+            return Err(Violation::TooMany);
+        }
+        if let Some(reply) = self.streams.carried_out(&shared.acks, request, old) {
             self.backlog.push_back((request.stream.pe.0, reply, answers));
         }
+        Ok(())
     }
+}
+
+/// A message came that does not carry the job's tag, so that no PE waits for its effects.
+fn ignore(nbytes: usize) -> Result<(), RefusedMessage> {
+    rushmem_log::debug!("a message of {nbytes} bytes is not of this job");
+    Ok(())
+}
+
+/// A message came that is longer than any of a job with this tag.
+fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
+    match sender(start, tag)? {
+        Some(pe) => Err(RefusedMessage::of(pe, Violation::TooLong(nbytes as u64))),
+        None => ignore(nbytes),
+    }
+}
+
+/// The PE that sent a message that begins so, if it is of the job with this tag.
+///
+/// # Errors
+/// When no PE of the job sends such a one.
+fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
+    let message = Message::decode(start, tag)?;
+    Ok(message.map(|(message, _)| message.sender()))
 }
 
 impl Early {
@@ -176,5 +230,21 @@ impl Early {
 
     fn body(&self) -> Body<'_> {
         if self.is_batch { Body::Batch(&self.bytes) } else { Body::Data(&self.bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::kit::acks::Ack;
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused_if_it_is_of_this_job() {
+        let reply = Reply { pe: Pe(2), ack: Ack { origin: 0, count: 0 }, old: None };
+        let start = Message::Reply(reply).encode(7);
+        let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));
+        assert_eq!(cut(&start, 70_000, 7), Err(too_long));
+        assert_eq!(cut(&start, 70_000, 8), Ok(()), "of another job");
+        assert_eq!(cut(&[0; 8], 70_000, 7), Ok(()), "nothing of it has come");
     }
 }

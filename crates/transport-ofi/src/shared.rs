@@ -21,13 +21,14 @@ use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
-use rushmem_transport::kit::message::Request;
+use rushmem_transport::kit::message::{Reply, Request};
 use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::stream::Update;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{
     Amos, Completion, Error, Host, LocalAccess, LocalBuf, Open, Pe, RemoteAddr, Segment,
 };
@@ -78,31 +79,32 @@ impl SharedEp {
     fn poll(&self, shared: &SharedState) -> bool {
         let Some(mut requests) = try_lock(&self.requests) else { return true };
         let Some(mut ep) = try_lock(&self.ep) else { return true };
+        // The endpoint's thread may be elsewhere, and a peer wait for what is gathered.
+        let needs_slots = ep.is_some() && requests.slots.is_empty();
+        let collected = if needs_slots { self.collect(&mut requests) } else { Ok(()) };
         let polled = ep.as_mut().map(|ep| {
-            if requests.slots.is_empty() {
-                // The endpoint's thread may be elsewhere, and a peer wait for what is gathered.
-                self.collect(&mut requests);
-            }
             shared.send_gathered(&mut requests, ep)?;
             ep.poll(|_| ()).map(|_| ep.in_flight())
         });
         let in_flight = match &polled {
-            Some(Ok(in_flight)) => {
+            Some(Ok(in_flight)) if collected.is_ok() => {
                 *in_flight > 0
                     || requests.holds()
                     || self.undelivered.load(Ordering::Relaxed)
                     || shared.polls_until_acked() && requests.is_owed()
             }
-            Some(Err(_)) | None => false,
+            _ => false,
         };
         self.noted.store(in_flight, Ordering::Relaxed);
         drop((ep, requests));
-        if let Some(Err(failure)) = polled {
-            // Reported without the lock, since that may take long, and before the ep is closed: its
-            // endpoint returns this loss at its next call.
-            shared.lose(&failure);
-            *lock(&self.ep) = None;
+        // Reported without the lock, since that may take long, and before the ep is closed: its
+        // endpoint returns this loss at its next call.
+        match (collected, polled) {
+            (Err(message), _) => drop(shared.refuse(&message)),
+            (Ok(()), Some(Err(failure))) => drop(shared.lose(&failure)),
+            _ => return in_flight,
         }
+        *lock(&self.ep) = None;
         in_flight
     }
 }
@@ -223,6 +225,11 @@ impl SharedState {
         self.loss.of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
     }
 
+    /// A message of a peer cannot be carried out. Returns the first loss.
+    pub(crate) fn refuse(&self, message: &RefusedMessage) -> Error {
+        self.loss.of_message(message, |pe| self.address_of(pe.0).map(|address| address.host))
+    }
+
     /// The address of a PE, as it published it.
     fn address_of(&self, pe: u32) -> Option<Address> {
         connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
@@ -334,12 +341,17 @@ impl SharedState {
         shared
     }
 
-    /// The answer to a request of an ep came. One of an ep that there is not is nobody's.
-    pub(crate) fn replied(&self, ep: u32, slot: u32, old: u64, bytes: &[u8]) {
+    /// A reply came, and what follows it.
+    ///
+    /// # Errors
+    /// When no ep requested it.
+    pub(crate) fn replied(&self, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
+        let Reply { pe, ack, old } = reply;
+        self.acks.acknowledge(pe, ack)?;
+        let Some((slot, old)) = old else { return Ok(()) };
         let eps = self.eps.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ep) = eps.get(ep as usize) {
-            ep.replies.put(slot, old, bytes);
-        }
+        let ep = eps.get(ack.origin as usize).ok_or(Violation::Unrequested)?;
+        ep.replies.put(slot, old, bytes)
     }
 
     /// Something is in flight on an ep or gathered for it, and the caller has its lock or that of

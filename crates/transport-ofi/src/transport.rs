@@ -335,4 +335,4 @@ impl Drop for Ofi {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,14 +3,13 @@
 //! or a batch.
 #![allow(unsafe_code)]
 
-use crate::proto::{
-    Address, Addressed, Frame, Head, Ledger, Piece, Reader, ReplyFrame, Violation, Want,
-};
+use crate::proto::{Address, Addressed, Frame, Head, Ledger, Piece, Reader, ReplyFrame, Want};
 use crate::target::{LoneHost, Target};
 use conformance::Random;
 use rushmem_transport::kit::batch::append_update;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::stream::Update;
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, RemoteAddr, Segment};
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! Connecting to a peer: to which of its addresses, how often, and for how long.
 
-use crate::proto::{Address, CLAIM, Connector, GREETING, HandshakeAnswer, Violation, WELCOME};
+use crate::proto::{
+    Address, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
+};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::{nonce, prepare};
 use crate::{found, no_address};
@@ -49,7 +51,7 @@ impl ConnectRefusal {
 /// Why an attempt failed.
 enum ConnectFailure {
     Socket(io::Error),
-    Peer(Violation),
+    Peer(HandshakeViolation),
     /// Its host took the connection, but the PE does not speak: it may be stopped.
     Silent,
 }
@@ -81,8 +83,8 @@ impl From<io::Error> for ConnectFailure {
     }
 }
 
-impl From<Violation> for ConnectFailure {
-    fn from(violation: Violation) -> ConnectFailure {
+impl From<HandshakeViolation> for ConnectFailure {
+    fn from(violation: HandshakeViolation) -> ConnectFailure {
         ConnectFailure::Peer(violation)
     }
 }

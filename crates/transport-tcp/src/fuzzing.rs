@@ -7,10 +7,11 @@
 
 use crate::proto::{
     Acceptor, Address, Addressed, CLAIM, Connector, Frame, GREETING, Head, Ledger, Piece, Reader,
-    ReplyFrame, Violation, WELCOME, Want,
+    ReplyFrame, WELCOME, Want,
 };
 use crate::target::{LoneHost, Target};
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{LocalBuf, Segment};
 use std::sync::Arc;
 

@@ -1,14 +1,13 @@
 //! Issues requests to one peer for all endpoints of this PE, and takes the answers.
 #![allow(unsafe_code)]
 
-use crate::proto::{
-    AMO_BODY, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame, Violation, Want,
-};
+use crate::proto::{AMO_BODY, Frame, Head, Ledger, Piece, ReplyFrame, RequestFrame, Want};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
 use rushmem_transport::kit::gather::Answers;
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 use std::collections::VecDeque;
 
@@ -176,14 +175,14 @@ impl Origin {
     }
 
     /// The next bytes of the answers to a batch, which has as many as they want.
-    fn take_answers(&mut self, nbytes: usize, bytes: &[u8]) {
+    fn take_answers(&mut self, nbytes: usize, bytes: &[u8]) -> Result<(), Violation> {
         let answers = &mut self.answers;
-        self.answered.take(nbytes, bytes, |answered| {
-            if let Some(mut next) = answers.pop_front() {
-                // SAFETY: valid until the batch is answered, by the contract of `batch`.
-                unsafe { next.store(answered) };
-            }
+        let taken = self.answered.take(nbytes, bytes, |answered| {
+            let mut next = answers.pop_front().ok_or(Violation::Unrequested)?;
+            // SAFETY: valid until the batch is answered, by the contract of `batch`.
+            unsafe { next.store(answered) }
         });
+        taken.unwrap_or(Ok(()))
     }
 
     /// Sees to it that request `seq` will be acknowledged.
@@ -220,7 +219,7 @@ impl Origin {
                     To::Private(dest) => store(dest.skip(done), bytes),
                     // SAFETY: valid until the request is answered, by the contract of `get`.
                     To::Shared(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
-                    To::Batch => self.take_answers(nbytes as usize, bytes),
+                    To::Batch => self.take_answers(nbytes as usize, bytes)?,
                     To::Word(..) | To::Nowhere => return Err(Violation::Unrequested),
                 }
                 if done + bytes.len() == head.body() {
@@ -232,7 +231,7 @@ impl Origin {
                 (ReplyFrame::Data { .. }, To::Private(dest) | To::Shared(dest)) => {
                     store(dest, body)
                 }
-                (ReplyFrame::Data { .. }, To::Batch) => self.take_answers(body.len(), body),
+                (ReplyFrame::Data { .. }, To::Batch) => self.take_answers(body.len(), body)?,
                 (ReplyFrame::Value(value), To::Word(at, width)) => {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };

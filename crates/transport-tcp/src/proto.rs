@@ -16,10 +16,10 @@ mod ledger;
 mod reader;
 
 pub(crate) use address::Address;
-pub(crate) use frame::{
-    AMO_BODY, Frame, Head, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame, Violation,
+pub(crate) use frame::{AMO_BODY, Frame, Head, MAX_BATCH, MAX_BODY, ReplyFrame, RequestFrame};
+pub(crate) use handshake::{
+    Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, HandshakeViolation, WELCOME,
 };
-pub(crate) use handshake::{Acceptor, CLAIM, Connector, GREETING, HandshakeAnswer, WELCOME};
 pub(crate) use ledger::{Ledger, Want};
 pub(crate) use reader::{Addressed, Piece, Reader};
 

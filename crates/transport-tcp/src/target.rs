@@ -1,12 +1,13 @@
 //! Carries out the requests of one peer by this CPU, and answers them in order.
 #![allow(unsafe_code)]
 
-use crate::proto::{Piece, ReplyFrame, RequestFrame, Violation};
+use crate::proto::{Piece, ReplyFrame, RequestFrame};
 use crate::send_queue::SendQueue;
 use crate::whole_body::WholeBody;
 use crate::whole_words::WholeWords;
 use rushmem_transport::kit::batch;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
 use rushmem_transport::{AmoRequest, Host, LocalBuf, OldValue, RemoteAddr};
 use std::sync::Arc;
@@ -158,9 +159,7 @@ impl Target {
     fn carry_out_batch(&mut self, segments: &Segments, batch: &[u8]) -> Result<(), Violation> {
         let mut answers = Vec::new();
         self.changed = true;
-        if !batch::carry_out(batch, segments, &*self.host, &mut answers) {
-            return Err(Violation::Batch);
-        }
+        batch::carry_out(batch, segments, &*self.host, &mut answers)?;
         if !answers.is_empty() {
             let nbytes = answers.len() as u32;
             self.replies.push(&ReplyFrame::Data { seq: self.done, nbytes }.encode());

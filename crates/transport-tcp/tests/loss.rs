@@ -182,6 +182,14 @@ fn a_pe_without_descriptors_says_so() {
 }
 
 #[test]
+fn a_request_that_cannot_be_carried_out_ends_the_wait_for_it() {
+    let body = conformance::malformed::target_ends;
+    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let test = "a_request_that_cannot_be_carried_out_ends_the_wait_for_it";
+    conformance::run(test, recording, case);
+}
+
+#[test]
 fn a_pe_that_leaves_is_no_loss() {
     let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: leaves };
     conformance::run("a_pe_that_leaves_is_no_loss", recording, case);

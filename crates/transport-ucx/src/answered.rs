@@ -60,7 +60,8 @@ fn what_rides_on_a_message_is_not_requested() {
     // What the next message of the peer would bring.
     let ack = pair.peer.acks().for_message_to(ME);
     assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
-    pair.progress.shared.acks.acknowledge(PEER, ack.expect("just seen"));
+    let acknowledged = pair.progress.shared.acks.acknowledge(PEER, ack.expect("just seen"));
+    assert_eq!(acknowledged, Ok(()));
     assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
     pair.settle();
     assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");

@@ -156,6 +156,9 @@ impl Origin {
     /// Lets the worker work; returns whether there was anything to do.
     pub(crate) fn progress(&mut self, shared: &SharedState) -> Result<bool, Error> {
         let worked = self.worker.progress();
+        if let Some(message) = self.pending.take_refused() {
+            return Err(shared.refuse(&message));
+        }
         if self.pending.take_broke() {
             for (pe, route) in self.routes.iter() {
                 // Who breaks with us when nothing is in flight may have left in order.

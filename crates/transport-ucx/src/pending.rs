@@ -9,6 +9,7 @@ use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
 use rushmem_transport::kit::acks::AckCounts;
 use rushmem_transport::kit::gather::{Answers, Gather};
 use rushmem_transport::kit::message::{REQUEST, Reply};
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{AmoWidth, LocalBuf, Pe};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
@@ -29,6 +30,8 @@ pub(crate) struct Pending {
     due: Cell<usize>,
     /// Some connection broke since this was last taken.
     broke: Cell<bool>,
+    /// The first message that was no reply to a request, since this was last taken.
+    refused: RefCell<Option<RefusedMessage>>,
     slots: RefCell<Vec<Rc<PendingSlot>>>,
     free: RefCell<Vec<u32>>,
 }
@@ -74,6 +77,7 @@ impl Pending {
             transfers: Cell::new(0),
             due: Cell::new(0),
             broke: Cell::new(false),
+            refused: RefCell::default(),
             slots: RefCell::default(),
             free: RefCell::default(),
         }
@@ -132,21 +136,28 @@ impl Pending {
         }
     }
 
-    /// A reply, or what a peer takes for one, with the answers to a batch if there are any.
-    fn answer(&self, reply: Reply, answers: &[u8]) {
-        self.acks.acknowledge(reply.pe, reply.ack.count);
-        let Some((slot, old)) = reply.old else { return };
+    /// A reply, with the answers to a batch if there are any.
+    fn answer(&self, reply: Reply, answers: &[u8]) -> Result<(), Violation> {
+        self.acks.acknowledge(reply.pe, reply.ack.count)?;
+        let Some((slot, old)) = reply.old else { return Ok(()) };
         let slot = self.slots.borrow().get(slot as usize).cloned();
-        let Some(slot) = slot.filter(|slot| slot.due.get()) else { return };
+        let slot = slot.filter(|slot| slot.due.get()).ok_or(Violation::Unrequested)?;
         // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
-        let Some(connection) = (unsafe { slot.connection.get().as_ref() }) else { return };
+        let connection = unsafe { slot.connection.get().as_ref() };
+        let connection = connection.ok_or(Violation::Unrequested)?;
         slot.write(old);
         // SAFETY: what was to be fetched is valid until that has ended, as its caller promised.
-        unsafe { slot.answers.borrow_mut().store(answers) };
+        let stored = unsafe { slot.answers.borrow_mut().store(answers) };
         slot.due.set(false);
         change(&self.due, -1);
         change(&connection.due, -1);
         self.release_if_over(&slot);
+        stored
+    }
+
+    /// The first message that was no reply to a request, since the last call.
+    pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
+        self.refused.take()
     }
 
     /// Frees the memory of batches, all of which were sent.
@@ -408,10 +419,15 @@ pub(crate) unsafe extern "C" fn replied(
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
     // SAFETY: what is pending lives as long as the worker that calls.
     let pending = unsafe { &*arg.cast_const().cast::<Pending>() };
-    if let (Some(reply), ReceivedData::Here(answers)) =
-        (Reply::decode(message.header), message.data)
-    {
-        pending.answer(reply, answers);
+    let taken = Reply::decode(message.header).and_then(|reply| {
+        let answered = match message.data {
+            ReceivedData::Here(answers) => pending.answer(reply, answers),
+            ReceivedData::There(..) => Err(Violation::Unrequested),
+        };
+        answered.map_err(|violation| RefusedMessage::of(reply.pe, violation))
+    });
+    if let Err(message) = taken {
+        pending.refused.borrow_mut().get_or_insert(message);
     }
     UCS_OK
 }

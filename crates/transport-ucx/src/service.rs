@@ -8,6 +8,7 @@ use crate::target::{BATCH_KIND, REQUEST_KIND, Target, batched, requested};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::{Host, Pe};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,6 +48,11 @@ impl Service {
 
     pub(crate) fn acks(&self) -> &Arc<Acks> {
         &self.target.acks
+    }
+
+    /// A message that could not be carried out, after a poll.
+    pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
+        self.target.take_refused()
     }
 
     /// Serves peers; returns whether there was anything to do.

@@ -16,6 +16,7 @@ use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
+use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::{Amos, Error, Host, Open, Pe};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -69,8 +70,17 @@ impl SharedState {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let address = self.peers.record(pe).and_then(|record| connect::address(pe, record).ok());
-        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
+        self.loss.of_peer(pe, self.host_of(pe).as_deref(), why)
+    }
+
+    /// A message of a peer cannot be carried out. Returns the first loss.
+    pub(crate) fn refuse(&self, message: &RefusedMessage) -> Error {
+        self.loss.of_message(message, |pe| self.host_of(pe))
+    }
+
+    fn host_of(&self, pe: Pe) -> Option<String> {
+        let record = self.peers.record(pe)?;
+        connect::address(pe, record).ok().map(|address| address.host)
     }
 
     /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so
@@ -98,7 +108,11 @@ impl SharedState {
     pub(crate) fn try_serve(&self) -> Served {
         let Some(service) = try_lock(&self.service) else { return Served::Contended };
         let worked = service.poll();
+        let refused = service.take_refused();
         drop(service);
+        if let Some(message) = refused {
+            self.refuse(&message);
+        }
         if worked {
             self.host.arrived();
         }

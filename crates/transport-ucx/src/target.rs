@@ -1,17 +1,17 @@
 //! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and
 //! batches of small operations. UCX calls what is here while the service worker is polled.
 //!
-//! A peer that sends what no PE would send gets no reply and does no harm.
+//! A message that cannot be carried out is the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
-use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, started};
+use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, said, started};
 use rushmem_transport::kit::acks::Acks;
-use rushmem_transport::kit::batch;
 use rushmem_transport::kit::carried_out::Turn;
-use rushmem_transport::kit::message::{REPLY, Reply, Request};
+use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::stream::Stream;
 use rushmem_transport::kit::streams::Streams;
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{Host, LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -43,6 +43,8 @@ pub(crate) struct Target {
     spare: RefCell<Vec<Box<SentReply>>>,
     /// Requests were carried out since this was last taken.
     worked: Cell<bool>,
+    /// The first message that could not be carried out since this was last taken.
+    refused: RefCell<Option<RefusedMessage>>,
 }
 
 /// A reply that UCX may still have to read.
@@ -51,6 +53,8 @@ struct SentReply {
     /// What follows the reply to a batch.
     answers: Vec<u8>,
     target: *const Target,
+    /// Whose call waits for it, if one does for sure.
+    awaited_by: Option<Pe>,
 }
 
 /// A request, and where the reply to it goes.
@@ -63,10 +67,8 @@ struct Incoming {
 /// What comes with a request.
 #[derive(Clone, Copy)]
 enum Data<'a> {
-    /// Bytes for one place.
-    Here(&'a [u8]),
-    /// Small operations.
-    Batch(&'a [u8]),
+    /// Bytes that came with it.
+    Here(Body<'a>),
     /// This many bytes, which UCX is to fetch by this.
     There(*mut c_void, usize),
 }
@@ -99,8 +101,8 @@ impl Target {
         acks: Arc<Acks>,
     ) -> Target {
         let streams = RefCell::new(Streams::new(me));
-        let (spare, worked) = (RefCell::default(), Cell::new(false));
-        Target { ucp, worker, segments, host, acks, streams, spare, worked }
+        let (spare, worked, refused) = (RefCell::default(), Cell::new(false), RefCell::default());
+        Target { ucp, worker, segments, host, acks, streams, spare, worked, refused }
     }
 
     /// Whether requests were carried out since the last call.
@@ -108,26 +110,28 @@ impl Target {
         self.worked.take()
     }
 
-    /// A request came, with or without data; returns what UCX is to do with the data.
-    fn take(&self, incoming: Incoming, data: Data<'_>) -> ucs_status_t {
+    /// The first message that could not be carried out since the last call.
+    pub(crate) fn take_refused(&self) -> Option<RefusedMessage> {
+        self.refused.take()
+    }
+
+    fn refuse(&self, message: RefusedMessage) {
+        self.refused.borrow_mut().get_or_insert(message);
+    }
+
+    /// A request came, with or without data.
+    fn take(&self, incoming: Incoming, data: Data<'_>) -> Result<(), Violation> {
         let request = &incoming.request;
-        let (taken, refused) = (data.taken(), data.refused());
-        if let Data::There(_, nbytes) = data
-            && self.segments.bytes(request.dest, nbytes).is_none()
-        {
-            return refused;
+        if let Data::There(_, nbytes) = data {
+            self.place(request, nbytes)?;
         }
         let early = || Early { incoming, kept: data.keep() };
-        let turn = self.streams.borrow_mut().arrived(&self.acks, request, early);
-        match turn {
-            Turn::Never => refused,
-            Turn::Later => taken,
-            Turn::Now if !self.carry_out(incoming, data) => refused,
-            Turn::Now => {
-                self.carry_out_early(request.stream);
-                taken
-            }
+        let turn = self.streams.borrow_mut().arrived(&self.acks, request, early)?;
+        if turn == Turn::Now {
+            self.carry_out(incoming, data)?;
+            self.carry_out_early(request.stream);
         }
+        Ok(())
     }
 
     /// Carries out the requests that came early, as far as their turn has come.
@@ -135,57 +139,56 @@ impl Target {
         loop {
             let next = self.streams.borrow_mut().take_early(stream);
             let Some(Early { incoming, kept }) = next else { return };
-            self.carry_out(
+            let carried_out = self.carry_out(
                 incoming,
                 match &kept {
-                    Kept::Here(bytes) => Data::Here(bytes),
-                    Kept::Batch(batch) => Data::Batch(batch),
+                    Kept::Here(bytes) => Data::Here(Body::Data(bytes)),
+                    Kept::Batch(batch) => Data::Here(Body::Batch(batch)),
                     Kept::There(descriptor, nbytes) => Data::There(*descriptor, *nbytes),
                 },
             );
+            if let Err(violation) = carried_out {
+                return self.refuse(RefusedMessage::of(stream.pe, violation));
+            }
         }
     }
 
-    /// Carries out a request, or begins to; false if no PE would send such a one.
-    fn carry_out(&self, incoming: Incoming, data: Data<'_>) -> bool {
-        let at = incoming.request.dest;
+    /// Carries out a request, or begins to.
+    fn carry_out(&self, incoming: Incoming, data: Data<'_>) -> Result<(), Violation> {
         match data {
-            Data::Here(bytes) => {
-                (bytes.is_empty() || self.segments.write(at, bytes))
-                    && self.finish(incoming, Vec::new())
+            Data::Here(body) => self.finish(incoming, body)?,
+            Data::There(descriptor, nbytes) => {
+                let place = self.place(&incoming.request, nbytes)?;
+                self.fetch(incoming, descriptor, place);
             }
-            Data::Batch(bytes) => {
-                let mut answers = Vec::new();
-                batch::carry_out(bytes, &self.segments, &*self.host, &mut answers)
-                    && self.finish(incoming, answers)
-            }
-            Data::There(descriptor, nbytes) => match self.segments.bytes(at, nbytes) {
-                Some(place) => {
-                    self.fetch(incoming, descriptor, place);
-                    true
-                }
-                None => false,
-            },
         }
+        Ok(())
     }
 
-    /// Carries out the update of a request whose data is in place, or whose batch is carried out,
-    /// and answers as it asks.
-    fn finish(&self, Incoming { request, reply_to }: Incoming, answers: Vec<u8>) -> bool {
-        let Some(old) = request.apply(&self.segments) else { return false };
+    /// Where the data of a request go.
+    fn place(&self, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
+        let Request { dest, .. } = *request;
+        self.segments.bytes(dest, nbytes).ok_or(Violation::Address(dest.offset))
+    }
+
+    /// Carries out a request whose other data are in place, and answers as it asks.
+    fn finish(&self, incoming: Incoming, body: Body<'_>) -> Result<(), Violation> {
+        let (request, mut answers) = (&incoming.request, Vec::new());
+        let old = request.carry_out(body, &self.segments, &*self.host, &mut answers)?;
         self.worked.set(true);
-        let reply = self.streams.borrow_mut().carried_out(&self.acks, &request, old);
+        let reply = self.streams.borrow_mut().carried_out(&self.acks, request, old);
         if let Some(reply) = reply {
-            self.reply(reply_to, reply, answers);
+            self.reply(incoming, reply, answers);
         }
-        true
+        Ok(())
     }
 
-    fn reply(&self, to: ucp_ep_h, reply: Reply, answers: Vec<u8>) {
+    fn reply(&self, Incoming { request, reply_to }: Incoming, reply: Reply, answers: Vec<u8>) {
         let spare = self.spare.borrow_mut().pop();
-        let new = || SentReply { bytes: [0; REPLY], answers: Vec::new(), target: self };
-        let mut answer = spare.unwrap_or_else(|| Box::new(new()));
+        let awaited_by = reply.old.map(|_| request.stream.pe);
+        let mut answer = spare.unwrap_or_else(|| Box::new(SentReply::new(self)));
         (answer.bytes, answer.answers) = (reply.encode(), answers);
+        answer.awaited_by = awaited_by;
         let (base, nbytes) = (answer.answers.as_ptr(), answer.answers.len());
         let answer = Box::into_raw(answer);
         // SAFETY: it lives until it is sent.
@@ -197,13 +200,36 @@ impl Target {
         // sent.
         let sent = unsafe {
             let (header, params) = (header.cast(), &raw const params);
-            self.ucp.ucp_am_send_nbx(to, REPLY_KIND, header, REPLY, base.cast(), nbytes, params)
+            self.ucp.ucp_am_send_nbx(
+                reply_to,
+                REPLY_KIND,
+                header,
+                REPLY,
+                base.cast(),
+                nbytes,
+                params,
+            )
         };
-        if !matches!(started(sent), Ok(Some(_))) {
-            // Sent, or not to be sent since the origin is gone.
-            // SAFETY: made by `into_raw` above, and UCX does not know it.
-            self.spare.borrow_mut().push(unsafe { Box::from_raw(answer) });
+        let status = match started(sent) {
+            Ok(Some(_)) => return,
+            Ok(None) => UCS_OK,
+            Err(status) => status,
+        };
+        // SAFETY: made by `into_raw` above, and UCX does not know it.
+        self.is_sent(unsafe { Box::from_raw(answer) }, status);
+    }
+
+    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and would
+    /// wait for it forever; one that is acknowledged may have left.
+    fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
+        if status != UCS_OK {
+            let why = format!("a reply to it was not sent: {}", said(self.ucp, status));
+            match answer.awaited_by {
+                Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
+                None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
+            }
         }
+        self.spare.borrow_mut().push(answer);
     }
 
     /// Has UCX fetch the data of a request to where it belongs.
@@ -236,9 +262,21 @@ impl Deferred {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
         let target = unsafe { &*this.target };
-        if status == UCS_OK && target.finish(this.incoming, Vec::new()) {
-            target.carry_out_early(this.incoming.request.stream);
+        let stream = this.incoming.request.stream;
+        if status != UCS_OK {
+            let why = format!("its data did not come: {}", said(target.ucp, status));
+            return target.refuse(RefusedMessage::of(stream.pe, why));
         }
+        match target.finish(this.incoming, Body::Data(&[])) {
+            Ok(()) => target.carry_out_early(stream),
+            Err(violation) => target.refuse(RefusedMessage::of(stream.pe, violation)),
+        }
+    }
+}
+
+impl SentReply {
+    fn new(target: *const Target) -> SentReply {
+        SentReply { bytes: [0; REPLY], answers: Vec::new(), target, awaited_by: None }
     }
 }
 
@@ -259,8 +297,8 @@ impl Data<'_> {
 
     fn keep(self) -> Kept {
         match self {
-            Data::Here(bytes) => Kept::Here(bytes.to_vec()),
-            Data::Batch(batch) => Kept::Batch(batch.to_vec()),
+            Data::Here(Body::Data(bytes)) => Kept::Here(bytes.to_vec()),
+            Data::Here(Body::Batch(batch)) => Kept::Batch(batch.to_vec()),
             Data::There(descriptor, nbytes) => Kept::There(descriptor, nbytes),
         }
     }
@@ -313,14 +351,25 @@ unsafe fn came(
     let message = unsafe { ReceivedMessage::new(header, data, param) };
     let data = match message.data {
         ReceivedData::There(descriptor, nbytes) => Data::There(descriptor, nbytes),
-        ReceivedData::Here(bytes) if is_batch => Data::Batch(bytes),
-        ReceivedData::Here(bytes) => Data::Here(bytes),
+        ReceivedData::Here(bytes) if is_batch => Data::Here(Body::Batch(bytes)),
+        ReceivedData::Here(bytes) => Data::Here(Body::Data(bytes)),
     };
-    match (Request::decode(message.header), message.reply_to) {
-        (Some(request), Some(reply_to)) if !(is_batch && data.is_there()) => {
-            target.take(Incoming { request, reply_to }, data)
+    let taken = match (Request::decode(message.header), message.reply_to) {
+        (Err(message), _) => Err(message),
+        (Ok(request), Some(reply_to)) if !(is_batch && data.is_there()) => {
+            let taken = target.take(Incoming { request, reply_to }, data);
+            taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
         }
-        _ => data.refused(),
+        (Ok(request), _) => {
+            Err(RefusedMessage::of(request.stream.pe, Violation::Unknown("kind of message")))
+        }
+    };
+    match taken {
+        Ok(()) => data.taken(),
+        Err(message) => {
+            target.refuse(message);
+            data.refused()
+        }
     }
 }
 
@@ -346,16 +395,16 @@ unsafe extern "C" fn fetched(
     }
 }
 
-/// A reply was sent.
+/// A reply was sent, or could not be.
 ///
 /// # Safety
 /// `user_data` is a [`SentReply`].
-unsafe extern "C" fn answered(request: *mut c_void, _: ucs_status_t, user_data: *mut c_void) {
+unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_data: *mut c_void) {
     // SAFETY: made by `into_raw`, and UCX is done with it.
     let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*answer.target };
-    target.spare.borrow_mut().push(answer);
+    target.is_sent(answer, status);
     if let Ok(Some(request)) = started(request) {
         request.free(target.ucp);
     }

@@ -44,7 +44,15 @@ fn a_pe_that_leaves_is_no_loss() {
     conformance::run_where(needs, "a_pe_that_leaves_is_no_loss", recording, case);
 }
 
+fn a_request_that_cannot_be_carried_out_ends_the_wait_for_it() {
+    let body = conformance::malformed::target_ends;
+    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body };
+    let test = "a_request_that_cannot_be_carried_out_ends_the_wait_for_it";
+    conformance::run_where(needs, test, recording, case);
+}
+
 testkit::tests! {
     a_pe_that_dies_is_noticed_by_those_who_use_it,
+    a_request_that_cannot_be_carried_out_ends_the_wait_for_it,
     a_pe_that_leaves_is_no_loss,
 }

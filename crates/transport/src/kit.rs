@@ -26,6 +26,7 @@
 //! | [`streams`] | what a target has carried out of all streams, and what it replies |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
+//! | [`violation`] | what a peer must not send |
 //! | [`wait`] | how a thread waits for operations of its own |
 //! | [`wakeup`] | who completes what calls leave unfinished, and when |
 //! | [`variables`] | defaults of a C library, set in the environment |
@@ -64,6 +65,7 @@ pub mod streams;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;
+pub mod violation;
 pub mod wait;
 pub mod wakeup;
 

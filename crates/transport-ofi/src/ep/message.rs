@@ -87,9 +87,12 @@ impl FiEndpoint {
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let to = self.staging.cell(op).base.cast();
+        let to = self.staging.cell(op).base;
+        // What an earlier message left would name the sender of one that does not arrive.
+        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
+        unsafe { to.cast::<[u8; HEAD]>().write([0; HEAD]) };
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
-        let code = unsafe { fi::fi_recv(endpoint, to, self.longest_message, desc, context) };
+        let code = unsafe { fi::fi_recv(endpoint, to.cast(), self.longest_message, desc, context) };
         if code != 0 {
             self.free.push(op);
             return refused(code);

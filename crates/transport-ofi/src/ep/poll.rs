@@ -1,7 +1,8 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, EpFailure, FiEndpoint, Wanted};
+use super::{Arrival, BufferUse, EpFailure, FiEndpoint, Wanted};
+use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
 use std::mem::MaybeUninit;
@@ -11,18 +12,23 @@ use std::slice;
 /// with.
 const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 
+/// Attempts to read an error that the queue reports, before it is taken to be broken.
+const READS: u32 = 100;
 /// Completions taken at once.
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
-    /// Lets the provider work and takes completions; `arrived` gets each message. Returns how many
-    /// completions there were.
+    /// Lets the provider work and takes completions; `arrived` gets what comes of each receive.
+    /// Returns how many completions there were.
     ///
     /// # Errors
     /// What the provider says of an operation that failed.
     #[inline]
-    pub(crate) fn poll(&mut self, mut arrived: impl FnMut(&[u8])) -> Result<usize, EpFailure> {
-        let mut taken = 0;
+    pub(crate) fn poll(
+        &mut self,
+        mut arrived: impl FnMut(Arrival<'_>),
+    ) -> Result<usize, EpFailure> {
+        let (mut taken, mut unread) = (0, 0);
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_msg_entry>::uninit() }; ENTRIES];
             let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
@@ -42,7 +48,10 @@ impl FiEndpoint {
                         return Ok(taken);
                     }
                 }
-                n if n == -(fi::FI_EAVAIL as isize) => self.failed()?,
+                n if n == -(fi::FI_EAVAIL as isize) => match self.read_error(unread)? {
+                    Some(entry) => self.failed(&entry, &mut arrived)?,
+                    None => unread += 1,
+                },
                 0 => return Ok(taken),
                 n if n == -(fi::FI_EAGAIN as isize) => return Ok(taken),
                 n => return Err(EpFailure { pe: None, why: self.strerror(n as i32) }),
@@ -51,14 +60,19 @@ impl FiEndpoint {
     }
 
     #[inline]
-    fn complete(&mut self, context: *const u8, nbytes: usize, arrived: &mut impl FnMut(&[u8])) {
+    fn complete(
+        &mut self,
+        context: *const u8,
+        nbytes: usize,
+        arrived: &mut impl FnMut(Arrival<'_>),
+    ) {
         let Some(op) = self.contexts.index(context) else { return };
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
             // SAFETY: initialized memory of this ep's own; its operation is over, and no other
             // begins before the message was taken.
-            arrived(unsafe { slice::from_raw_parts(cell.base, nbytes) });
+            arrived(Arrival::Whole(unsafe { slice::from_raw_parts(cell.base, nbytes) }));
             return self.received(op);
         }
         match self.end(op) {
@@ -89,33 +103,52 @@ impl FiEndpoint {
         self.receiving -= 1;
     }
 
-    /// An operation failed: say which and why. A message that does not fit was not sent by a peer.
-    fn failed(&mut self) -> Result<(), EpFailure> {
+    /// The error that the queue reports; `None` if it cannot be read for now, as in `unread`
+    /// attempts before.
+    #[cold]
+    fn read_error(&mut self, unread: u32) -> Result<Option<fi::fi_cq_err_entry>, EpFailure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
         // SAFETY: an open queue.
         let n = unsafe { fi::fi_cq_readerr(self.cq.cq.raw(), &mut entry) };
-        if n <= 0 {
-            return Ok(());
+        let is_absent = n == 0 || n == -(fi::FI_EAGAIN as isize);
+        match n {
+            1.. => Ok(Some(entry)),
+            _ if is_absent && unread < READS => Ok(None),
+            _ => {
+                let why = if is_absent { "nothing".to_owned() } else { self.strerror(n as i32) };
+                let why = format!("{why} where its queue reports an error");
+                Err(EpFailure { pe: None, why })
+            }
         }
+    }
+
+    /// An operation failed: say which and why.
+    #[cold]
+    fn failed(
+        &mut self,
+        entry: &fi::fi_cq_err_entry,
+        arrived: &mut impl FnMut(Arrival<'_>),
+    ) -> Result<(), EpFailure> {
         let op = self.contexts.index(entry.op_context.cast());
+        let why = self.why_failed(entry);
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, BufferUse::Receive)
         {
+            let start = self.staging.cell(op).first(HEAD).base;
+            // SAFETY: initialized memory of this ep's own; its operation is over, and no other
+            // begins before the message was taken.
+            let start = unsafe { slice::from_raw_parts(start, HEAD) };
+            match entry.err {
+                // It was closed.
+                libc::ECANCELED => {}
+                err if err == fi::FI_ETRUNC as i32 => {
+                    arrived(Arrival::Cut { start, nbytes: entry.len + entry.olen });
+                }
+                _ => arrived(Arrival::Failed { start, why: format!("{why}, of a message") }),
+            }
             self.received(op);
             return Ok(());
-        }
-        let mut text = [0; 256];
-        // SAFETY: an open queue, its entry, and room for the number of bytes passed.
-        let said =
-            unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), &entry, text.as_mut_ptr(), text.len()) };
-        let mut why = self.strerror(entry.err);
-        if !said.is_null() {
-            // SAFETY: a string that ends with a zero, libfabric's own or the one above.
-            let said = unsafe { std::ffi::CStr::from_ptr(said) }.to_string_lossy();
-            if !said.is_empty() && *said != *why {
-                why += &format!(" ({said})");
-            }
         }
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, BufferUse::Connect)
@@ -132,4 +165,24 @@ impl FiEndpoint {
             pe => EpFailure { pe, why },
         })
     }
+
+    /// What libfabric and the provider say of an operation that failed.
+    fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
+        let mut text = [0; 256];
+        // SAFETY: an open queue, its entry, and room for the number of bytes passed.
+        let said =
+            unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), entry, text.as_mut_ptr(), text.len()) };
+        let mut why = self.strerror(entry.err);
+        if !said.is_null() {
+            // SAFETY: a string that ends with a zero, libfabric's own or the one above.
+            let said = unsafe { std::ffi::CStr::from_ptr(said) }.to_string_lossy();
+            if !said.is_empty() && *said != *why {
+                why += &format!(" ({said})");
+            }
+        }
+        why
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,24 +10,35 @@ use crate::shared::SharedEp;
 use rushmem_transport::kit::gather::SmallOperation;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::kit::stream::Update;
+use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::kit::wait::Attempt;
 use rushmem_transport::{AmoRequest, AmoWidth, Amos, Error, OldValue, Pe, RemoteAddr};
 use std::ptr::null_mut;
 
 impl SharedEp {
     /// Stores the answers that have come to its requests, whose slots are free then.
-    pub(crate) fn collect(&self, Requests { due, slots, .. }: &mut Requests) {
+    ///
+    /// # Errors
+    /// When an answer is not what was requested.
+    pub(crate) fn collect(&self, requests: &mut Requests) -> Result<(), RefusedMessage> {
+        let (Requests { due, slots, .. }, mut collected) = (requests, Ok(()));
         due.retain_mut(|due| {
             let Some((old, bytes)) = self.replies.take(due.slot) else { return true };
             match &mut due.answer {
                 // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
                 Answer::Old(Wanted { at, width }) => unsafe { width.write(*at, old) },
-                // SAFETY: valid until now by the contracts of `start_amo` and `start_get`.
-                Answer::Batch(answers) => unsafe { answers.store(&bytes) },
+                Answer::Batch(answers) => {
+                    // SAFETY: valid until now by the contracts of `start_amo` and `start_get`.
+                    let stored = unsafe { answers.store(&bytes) };
+                    if let Err(violation) = stored {
+                        collected = Err(RefusedMessage::of(Pe(due.pe), violation));
+                    }
+                }
             }
             slots.push(due.slot);
             false
         });
+        collected
     }
 }
 
@@ -109,15 +120,16 @@ impl OfiEndpoint {
         true
     }
 
-    /// Takes the replies that have come; whether there were any.
-    pub(crate) fn collect(&mut self) -> bool {
+    /// Takes the replies that have come. Returns whether there were any.
+    pub(crate) fn collect(&mut self) -> Result<bool, Error> {
         let came = self.ep.replies.came();
         if came == self.seen {
-            return false;
+            return Ok(false);
         }
         self.seen = came;
-        self.ep.collect(&mut self.requests());
-        true
+        let collected = self.ep.collect(&mut self.requests());
+        let collected = collected.map_err(|message| self.shared().refuse(&message));
+        self.or_close(collected).map(|()| true)
     }
 
     /// Whether replies are due.
@@ -132,7 +144,7 @@ impl OfiEndpoint {
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
         self.wait_for(None, |this| {
-            this.collect();
+            this.collect()?;
             let left = this.requests().due.iter().filter(|due| which(due)).count();
             match left <= most {
                 true => Ok(Attempt::Done(())),

@@ -34,7 +34,7 @@ impl Waiter for OfiEndpoint {
             let served = self.progress.poll_service();
             worked |= self.or_close(served)?;
         }
-        worked |= self.collect();
+        worked |= self.collect()?;
         if worked {
             backoff.forget_sleep();
         }

@@ -3,11 +3,14 @@
 
 use super::*;
 use crate::ep::{Post, Remote};
+use crate::message::{HEAD, Message};
 use crate::shared::SharedEp;
 use crate::turns::MOST_AT_ONCE;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::acks::Ack;
 use rushmem_transport::kit::lock::try_lock;
+use rushmem_transport::kit::message::{REQUEST, Reply, Request};
+use rushmem_transport::kit::stream::{Stream, StreamPosition};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Host, LocalBuf, OldValue, PeRecord, Put,
     RemoteAddr, SignalUpdate,
@@ -70,6 +73,13 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     let directory = Directory::new(Directory::encode(records.into_iter()));
     ofi.connect(Arc::new(directory)).expect("own addresses");
     Some(ofi)
+}
+
+/// Works on an ep of a job, where libfabric is here.
+pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let endpoint = ofi.new_endpoint().expect("the first");
+    work(lock(&endpoint.ep.ep).as_mut().expect("it is open"));
 }
 
 /// A long put to PE 1 that completes with the next quiet.
@@ -148,6 +158,69 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         done.send(()).expect("a thread waits");
     });
     is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
+}
+
+/// What the service says of a message that PE 2 might send, which is this PE.
+fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
+    let ofi = job(provider, Tuning::default())?;
+    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let (to, bytes) = (ofi.shared().peers.get(Pe(2)).expect("it is connected").at, message(&ofi));
+    let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
+    let head = bytes.first_chunk().expect("a head");
+    // SAFETY: the bytes live until the message has arrived.
+    endpoint.start(2, false, |ep| unsafe { ep.send_data(2, to, head, source) }).expect("room");
+    let mut error = None;
+    eventually("it is refused", || {
+        error = endpoint.poll().err();
+        error.is_some()
+    });
+    error.map(|error| error.to_string())
+}
+
+/// One message names both PEs and says what is wrong, whichever thread finds it.
+#[test]
+fn a_message_that_no_pe_sends_is_a_loss() {
+    let request = Request {
+        stream: Stream { pe: Pe(2), origin: 0 },
+        place: StreamPosition { number: 1, after: 0, asks: true },
+        ack: None,
+        slot: None,
+        update: None,
+        dest: RemoteAddr { offset: HEAP as u64 - 4, ..START },
+    };
+    let data = |ofi: &Ofi, request, n| {
+        [&Message::Data(request).encode(ofi.shared().tag)[..], &vec![0; n]].concat()
+    };
+    let again = StreamPosition { number: 3, after: 3, asks: true };
+    let reply = Reply { pe: Pe(2), ack: Ack { origin: 9, count: 1 }, old: None };
+    let cases: [(&str, &dyn Fn(&Ofi) -> Vec<u8>); 5] = [
+        ("it used an invalid offset", &|ofi| data(ofi, request, 8)),
+        ("it sent request 3 twice", &|ofi| data(ofi, Request { place: again, ..request }, 0)),
+        ("it sent an unknown request", &|ofi| {
+            let mut bytes = data(ofi, request, 0);
+            // The operation.
+            bytes[HEAD - REQUEST] = 99;
+            bytes
+        }),
+        ("it sent a damaged batch", &|ofi| {
+            [&Message::Request(request).encode(ofi.shared().tag)[..], &[9; 30]].concat()
+        }),
+        ("it answered what was not", &|ofi| Message::Reply(reply).encode(ofi.shared().tag).into()),
+    ];
+    for (what, message) in cases {
+        let Some(said) = refusal(STREAMS, message) else { return };
+        for part in [what, "PE 2 was lost", "from PE 0 on ", " to PE 2 on "] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    let unknown = |ofi: &Ofi| {
+        let mut bytes = data(ofi, request, 0);
+        // The kind of the message.
+        bytes[8] = 99;
+        bytes
+    };
+    let said = refusal(STREAMS, unknown).expect("the provider is here");
+    assert!(said.contains("names no PE of this job: it sent an unknown message"), "{said}");
 }
 
 /// Where the provider keeps no order, what follows a fence waits for what went to the same PE
@@ -282,7 +355,7 @@ fn what_is_gathered_leaves_without_a_call() {
     });
     eventually("the answer comes", || {
         endpoint.poll().expect("no loss");
-        endpoint.collect();
+        endpoint.collect().expect("what was requested");
         !endpoint.any_due()
     });
     endpoint.all_completed().expect("no loss");
@@ -311,7 +384,8 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
     }
     // What the answers would acknowledge if PE 1 were another PE.
     let (origin, count) = (endpoint.requests().issued.stream(Pe(0)).origin, n as u32);
-    ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    let acknowledged = ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    assert_eq!(acknowledged, Ok(()));
     let source = LocalBuf::source((&raw const one).cast(), 8);
     for i in 0..WORDS {
         let dest = RemoteAddr { offset: 8 * i as u64, ..START };

@@ -247,7 +247,7 @@ fn a_damaged_batch_ends_the_connection() {
         (&batch(64, 0), Some("damaged batch")),
         (&batch(0, 1), Some("damaged batch")),
         (&long, Some("damaged batch")),
-        (&[0; MAX_BATCH + 1], Some("a frame of 32769 bytes")),
+        (&[0; MAX_BATCH + 1], Some("a message of 32769 bytes")),
         (&right, None),
     ];
     for (body, why) in cases {

@@ -1,7 +1,7 @@
 //! The heads of frames.
 
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
-use std::fmt;
 
 /// Bytes of every head.
 pub(crate) const HEAD: usize = 16;
@@ -11,47 +11,6 @@ pub(crate) const MAX_BODY: usize = 16 << 20;
 pub(crate) const MAX_BATCH: usize = 32 << 10;
 /// Bytes of the body of an atomic operation: operand and condition.
 pub(crate) const AMO_BODY: usize = 16;
-
-/// What a peer must not send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Violation {
-    /// A frame or field of no known meaning.
-    Unknown(&'static str),
-    /// More bytes than a frame may have.
-    TooLong(u32),
-    /// An address that is not in the segment, or not aligned to its word.
-    Address(u64),
-    /// A batch that no PE would send.
-    Batch,
-    /// An answer without a request, or not of the kind requested.
-    Unrequested,
-    /// The other end speaks another version of the protocol.
-    Version(u8),
-    /// More requests than may wait for their answers.
-    TooMany,
-    /// The other end does not know the job's secret.
-    Secret,
-    /// The other end is, or takes this one for, another PE.
-    WrongPe,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
-            Violation::TooLong(nbytes) => write!(f, "it sent a frame of {nbytes} bytes"),
-            Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
-            Violation::Batch => f.write_str("it sent a damaged batch of operations"),
-            Violation::Unrequested => f.write_str("it answered what was not requested"),
-            Violation::Version(version) => {
-                write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
-            }
-            Violation::TooMany => f.write_str("it requested more than it may at once"),
-            Violation::Secret => f.write_str("it does not know the secret of this job"),
-            Violation::WrongPe => f.write_str("another PE answers at its address"),
-        }
-    }
-}
 
 /// A head, which says how many bytes follow it.
 pub(crate) trait Head: Copy {
@@ -130,7 +89,7 @@ fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
 fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
     match nbytes as usize <= most {
         true => Ok(nbytes),
-        false => Err(Violation::TooLong(nbytes)),
+        false => Err(Violation::TooLong(nbytes.into())),
     }
 }
 

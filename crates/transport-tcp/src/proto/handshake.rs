@@ -6,9 +6,9 @@
 //! on its way, and a wrong one with nothing. Messages have fixed sizes. The stream is not encrypted
 //! and frames are not signed: who can change the traffic of a network can change a job's memory.
 
-use super::frame::Violation;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::fmt;
 
 /// Bytes of the greeting: magic and version, nonce.
 pub(crate) const GREETING: usize = 8 + NONCE;
@@ -51,14 +51,40 @@ impl ProofInput {
         self.mac(side).finalize().into_bytes().into()
     }
 
-    fn check(&self, side: &[u8], proof: &[u8]) -> Result<(), Violation> {
-        self.mac(side).verify_slice(proof).map_err(|_| Violation::Secret)
+    fn check(&self, side: &[u8], proof: &[u8]) -> Result<(), HandshakeViolation> {
+        self.mac(side).verify_slice(proof).map_err(|_| HandshakeViolation::Secret)
     }
 }
 
 const ORIGIN: &[u8] = b"origin";
 const WELCOMED: &[u8] = b"target";
 const DEFERRED: &[u8] = b"deferred";
+
+/// What the other end of a handshake must not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandshakeViolation {
+    /// It does not begin as a PE does.
+    Greeting,
+    /// It speaks another version of the protocol.
+    Version(u8),
+    /// It does not know the job's secret.
+    Secret,
+    /// It is, or takes this PE for, another PE.
+    WrongPe,
+}
+
+impl fmt::Display for HandshakeViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeViolation::Greeting => f.write_str("it sent an unknown greeting"),
+            HandshakeViolation::Version(version) => {
+                write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
+            }
+            HandshakeViolation::Secret => f.write_str("it does not know the secret of this job"),
+            HandshakeViolation::WrongPe => f.write_str("another PE answers at its address"),
+        }
+    }
+}
 
 /// What a target answers to a right claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +133,11 @@ impl Acceptor {
     }
 
     /// Checks a claim: the origin's number.
-    pub(crate) fn check(&mut self, claim: &[u8; CLAIM]) -> Result<u32, Violation> {
+    pub(crate) fn check(&mut self, claim: &[u8; CLAIM]) -> Result<u32, HandshakeViolation> {
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| claim[at + i]));
         let (origin, target) = (number(0), number(4));
         if target != self.facts.target || origin >= self.n_pes {
-            return Err(Violation::WrongPe);
+            return Err(HandshakeViolation::WrongPe);
         }
         self.facts.origin = origin;
         self.facts.origin_nonce.copy_from_slice(&claim[8..8 + NONCE]);
@@ -144,12 +170,15 @@ impl Connector {
     }
 
     /// Answers a greeting.
-    pub(crate) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], Violation> {
+    pub(crate) fn claim(
+        &mut self,
+        greeting: &[u8; GREETING],
+    ) -> Result<[u8; CLAIM], HandshakeViolation> {
         if greeting[..7] != MAGIC {
-            return Err(Violation::Unknown("greeting"));
+            return Err(HandshakeViolation::Greeting);
         }
         if greeting[7] != VERSION {
-            return Err(Violation::Version(greeting[7]));
+            return Err(HandshakeViolation::Version(greeting[7]));
         }
         self.facts.target_nonce.copy_from_slice(&greeting[8..]);
         let mut claim = [0; CLAIM];
@@ -161,7 +190,10 @@ impl Connector {
     }
 
     /// What a target answered that knows the secret as well.
-    pub(crate) fn check(&self, answer: &[u8; WELCOME]) -> Result<HandshakeAnswer, Violation> {
+    pub(crate) fn check(
+        &self,
+        answer: &[u8; WELCOME],
+    ) -> Result<HandshakeAnswer, HandshakeViolation> {
         let is = |kind: HandshakeAnswer| self.facts.check(kind.label(), answer).map(|()| kind);
         is(HandshakeAnswer::Welcome).or_else(|_| is(HandshakeAnswer::Deferral))
     }

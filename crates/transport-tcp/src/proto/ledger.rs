@@ -1,6 +1,7 @@
 //! What an origin has requested and what was answered, on one connection.
 
-use super::frame::{ReplyFrame, Violation};
+use super::frame::ReplyFrame;
+use rushmem_transport::kit::violation::Violation;
 use std::collections::VecDeque;
 
 /// The answer that is due.

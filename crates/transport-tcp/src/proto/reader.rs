@@ -1,6 +1,7 @@
 //! From a stream of bytes, however it was cut, to frames.
 
-use super::frame::{Frame, HEAD, Head, ReplyFrame, RequestFrame, Violation};
+use super::frame::{Frame, HEAD, Head, ReplyFrame, RequestFrame};
+use rushmem_transport::kit::violation::Violation;
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
 const SMALL: usize = 64;

@@ -3,6 +3,7 @@
 
 use super::shared_pe_map::SharedPeMap;
 use super::stream::{Stream, has_reached};
+use super::violation::Violation;
 use crate::Pe;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -39,12 +40,16 @@ impl AckCounts {
     }
 
     /// Records the count of a PE. An older one, which may come later, changes nothing.
-    pub fn acknowledge(&self, pe: Pe, count: u32) {
-        let Some(acked) = self.by_pe.get_or_default(pe) else { return };
+    ///
+    /// # Errors
+    /// When there is no such PE.
+    pub fn acknowledge(&self, pe: Pe, count: u32) -> Result<(), Violation> {
+        let acked = self.by_pe.get_or_default(pe).ok_or(Violation::Unrequested)?;
         let later = |old| (!has_reached(old, count)).then_some(count);
         if let Ok(old) = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
             self.all.fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
         }
+        Ok(())
     }
 
     /// As if `count` requests had been acknowledged before.
@@ -106,11 +111,13 @@ impl Acks {
         Some(Ack { origin, count: ack as u32 })
     }
 
-    /// Records an acknowledgment of a PE. One for an origin that does not exist is ignored.
-    pub fn acknowledge(&self, pe: Pe, Ack { origin, count }: Ack) {
+    /// Records an acknowledgment of a PE.
+    ///
+    /// # Errors
+    /// When there is no such PE or origin.
+    pub fn acknowledge(&self, pe: Pe, Ack { origin, count }: Ack) -> Result<(), Violation> {
         let origins = self.origins.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counts) = origins.get(origin as usize) {
-            counts.acknowledge(pe, count);
-        }
+        let counts = origins.get(origin as usize).ok_or(Violation::Unrequested)?;
+        counts.acknowledge(pe, count)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::segments::Segments;
 use super::stream::Update;
+use super::violation::Violation;
 use crate::{AmoOp, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
 
 /// Most bytes that an operation of a batch puts or gets.
@@ -171,19 +172,21 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// Carries out the operations of a batch, and appends to `answers` what they return. False if no PE
-/// would send such a one, which does no harm: it is carried out as far as it makes sense. PEs of
-/// the node whose heaps were changed are woken; to wake this PE is the caller's.
+/// Carries out the operations of a batch, and appends to `answers` what they return. PEs of the node
+/// whose heaps were changed are woken; to wake this PE is the caller's.
+///
+/// # Errors
+/// When no PE sends such a batch. Operations before the error have been carried out.
 pub fn carry_out<T>(
     batch: &[u8],
     own: &Segments<T>,
     host: &dyn Host,
     answers: &mut Vec<u8>,
-) -> bool {
+) -> Result<(), Violation> {
     let mut changed = ChangedPlaces::default();
     let is_right = carry_out_each(batch, own, host, answers, &mut changed);
     changed.places().for_each(|place| host.arrived_at(place));
-    is_right
+    is_right.then_some(()).ok_or(Violation::Batch)
 }
 
 fn carry_out_each<T>(

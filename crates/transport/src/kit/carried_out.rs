@@ -1,6 +1,7 @@
 //! In which order a target carries out the requests of a stream, whatever order they arrive in.
 
 use super::stream::{MAX_IN_FLIGHT, StreamPosition, has_reached};
+use super::violation::Violation;
 
 /// What a target does with a request that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,8 +10,6 @@ pub enum Turn {
     Now,
     /// It [keeps](CarriedOut::keep) the request: others come first.
     Later,
-    /// It ignores the request, which no origin sent.
-    Never,
 }
 
 /// What a target has carried out of one stream. `T` is a request that came early.
@@ -42,22 +41,26 @@ impl<T> CarriedOut<T> {
     }
 
     /// What to do with a request.
+    ///
+    /// # Errors
+    /// When no origin sends it at this point.
     #[inline]
-    pub fn turn(&self, StreamPosition { number, after, .. }: StreamPosition) -> Turn {
+    pub fn turn(&self, place: StreamPosition) -> Result<Turn, Violation> {
+        let StreamPosition { number, after, .. } = place;
         let ahead = number.wrapping_sub(self.count);
-        let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead) && !self.beyond.contains(&number);
+        let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead)
+            && !self.beyond.contains(&number)
+            && self.early.iter().all(|(other, _)| other.number != number);
         match is_new && has_reached(number.wrapping_sub(1), after) {
-            false => Turn::Never,
-            true if has_reached(self.count, after) => Turn::Now,
-            true => Turn::Later,
+            false => Err(Violation::Number(number)),
+            true if has_reached(self.count, after) => Ok(Turn::Now),
+            true => Ok(Turn::Later),
         }
     }
 
     /// Keeps a request that is to be carried out later.
     pub fn keep(&mut self, place: StreamPosition, request: T) {
-        if self.early.iter().all(|(other, _)| other.number != place.number) {
-            self.early.push((place, request));
-        }
+        self.early.push((place, request));
     }
 
     /// A request is carried out.

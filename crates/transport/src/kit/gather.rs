@@ -22,6 +22,7 @@ use super::backoff::FLUSH_DELAY;
 use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
 use super::pe_map::PeMap;
 use super::stream::Update;
+use super::violation::Violation;
 use crate::{AmoOp, Host, LocalBuf, Pe, Proxy, RemoteAddr, Segment, StridedBlocks, mem};
 use std::time::{Duration, Instant};
 
@@ -340,21 +341,25 @@ impl Answers {
         self.nbytes
     }
 
-    /// Stores the answers, which have come. Those of a liar, which are too short, are stored as far
-    /// as they go. Afterwards there are none.
+    /// Stores the answers, which have come. Afterwards there are none.
     ///
     /// # Safety
     /// What was to be fetched is valid for writes.
-    pub unsafe fn store(&mut self, mut bytes: &[u8]) {
-        for dest in self.dests.drain(..) {
-            let Some((answer, rest)) = bytes.split_at_checked(dest.nbytes) else { break };
+    ///
+    /// # Errors
+    /// When there are more or fewer bytes than were requested, none of which is stored.
+    pub unsafe fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+        let is_right = bytes.len() == std::mem::take(&mut self.nbytes);
+        let dests = self.dests.drain(..).take_while(|_| is_right);
+        for dest in dests {
+            let (answer, rest) = bytes.split_at(dest.nbytes);
             // SAFETY: as many bytes, valid by contract.
             unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(dest.base, answer.as_ptr(), dest.nbytes)
             };
             bytes = rest;
         }
-        self.nbytes = 0;
+        is_right.then_some(()).ok_or(Violation::Unrequested)
     }
 
     /// What was to be fetched is wanted no more.

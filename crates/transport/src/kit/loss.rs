@@ -3,6 +3,7 @@
 //!
 //! Every verb and every poll checks this first, so that all of them fail with the same error.
 
+use super::violation::RefusedMessage;
 use crate::{Error, Fault, Host, LocalAccess, LocalBuf, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -49,6 +50,26 @@ impl Loss {
             "PE {pe} was lost: the connection from PE {me} on {own} to PE {pe} on {host} broke: {why}"
         );
         self.end(Error::Lost(pe, text))
+    }
+
+    /// Reports a message that this PE could not carry out: the loss of the PE that sent it, or of
+    /// this one if it names none. Returns the first loss, which may be another one. `host_of` names
+    /// the machine of a PE of the job.
+    pub fn of_message(
+        &self,
+        message: &RefusedMessage,
+        host_of: impl FnOnce(Pe) -> Option<String>,
+    ) -> Error {
+        let RefusedMessage { from, why } = message;
+        match from.and_then(|pe| host_of(pe).map(|host| (pe, host))) {
+            // Cause: a defect of the library or of its network, or damaged memory. Remedy: see what
+            // the PE said last, and report it.
+            Some((pe, host)) => {
+                self.of_peer(pe, Some(&host), &format!("{why}; see what PE {pe} said last"))
+            }
+            // Cause: as above, where the message does not say which PE sent it. Remedy: report it.
+            None => self.of_self(&format!("a message came that names no PE of this job: {why}")),
+        }
     }
 
     /// Reports that this PE cannot use its network any more. Returns the first loss, which may be

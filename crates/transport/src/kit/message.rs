@@ -3,9 +3,11 @@
 //! data) its provider adds.
 
 use super::acks::Ack;
+use super::batch;
 use super::segments::Segments;
 use super::stream::{Stream, StreamPosition, Update};
-use crate::{AmoOp, AmoWidth, Pe, RemoteAddr, Segment};
+use super::violation::{RefusedMessage, Violation};
+use crate::{AmoOp, AmoWidth, Host, Pe, RemoteAddr, Segment};
 
 /// Bytes of a request.
 pub const REQUEST: usize = 64;
@@ -67,9 +69,19 @@ impl Request {
         bytes(&numbers, &[operand, condition, offset, dest.offset])
     }
 
-    /// `None` if no PE wrote these bytes.
-    pub fn decode(bytes: &[u8]) -> Option<Request> {
-        let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
+    /// The request of these bytes.
+    ///
+    /// # Errors
+    /// When no PE wrote them.
+    pub fn decode(bytes: &[u8]) -> Result<Request, RefusedMessage> {
+        let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
+        let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
+        let request = bytes.try_into().ok().and_then(Request::decode_whole);
+        request
+            .ok_or_else(|| RefusedMessage { from, why: Violation::Unknown("request").to_string() })
+    }
+
+    fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
         let (numbers, [operand, condition, offset, data_offset]) = fields(bytes);
         let [head, pe, origin, number, after, slot, acked_origin, count] = numbers;
         let [op, width, segment, data_segment] = head.to_le_bytes();
@@ -96,11 +108,44 @@ impl Request {
         })
     }
 
-    /// Carries out the update, if there is one, and returns the old value; `None` if its word is
-    /// not in the memory of this PE.
-    pub fn apply<T>(&self, segments: &Segments<T>) -> Option<u64> {
-        self.update.map_or(Some(0), |update| segments.apply(&update.at_target()))
+    /// Stores the data or carries out the batch that comes with it, then its update. Returns the old
+    /// value, and appends to `answers` what the batch returns.
+    ///
+    /// # Errors
+    /// When no PE requests that. What comes before the error was carried out.
+    pub fn carry_out<T>(
+        &self,
+        body: Body<'_>,
+        segments: &Segments<T>,
+        host: &dyn Host,
+        answers: &mut Vec<u8>,
+    ) -> Result<u64, Violation> {
+        match body {
+            Body::Data([]) => {}
+            Body::Data(data) if segments.write(self.dest, data) => {}
+            Body::Data(_) => return Err(Violation::Address(self.dest.offset)),
+            Body::Batch(batch) => batch::carry_out(batch, segments, host, answers)?,
+        }
+        self.apply(segments)
     }
+
+    /// Carries out the update, if there is one, and returns the old value.
+    ///
+    /// # Errors
+    /// When its word is not in the memory of this PE.
+    fn apply<T>(&self, segments: &Segments<T>) -> Result<u64, Violation> {
+        let Some(update) = self.update else { return Ok(0) };
+        segments.apply(&update.at_target()).ok_or(Violation::Address(update.dest.offset))
+    }
+}
+
+/// What comes with a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    /// Small operations.
+    Batch(&'a [u8]),
+    /// Bytes for the place that the request names.
+    Data(&'a [u8]),
 }
 
 impl Reply {
@@ -111,12 +156,17 @@ impl Reply {
         bytes(&[pe.0, origin, count, slot], &[old])
     }
 
-    /// `None` if no PE wrote these bytes.
-    pub fn decode(bytes: &[u8]) -> Option<Reply> {
-        let bytes: &[u8; REPLY] = bytes.try_into().ok()?;
+    /// The reply of these bytes.
+    ///
+    /// # Errors
+    /// When no PE wrote them.
+    pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
+        let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
+        let unknown = |_| RefusedMessage { from, why: Violation::Unknown("reply").to_string() };
+        let bytes: &[u8; REPLY] = bytes.try_into().map_err(unknown)?;
         let ([pe, origin, count, slot], [old]) = fields(bytes);
         let old = (slot != NONE).then_some((slot, old));
-        Some(Reply { pe: Pe(pe), ack: Ack { origin, count }, old })
+        Ok(Reply { pe: Pe(pe), ack: Ack { origin, count }, old })
     }
 }
 

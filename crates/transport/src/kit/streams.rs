@@ -4,6 +4,7 @@ use super::acks::{Ack, Acks};
 use super::carried_out::{CarriedOut, Turn};
 use super::message::{Reply, Request};
 use super::stream::{MAX_ORIGINS, Stream};
+use super::violation::Violation;
 use crate::Pe;
 use std::collections::HashMap;
 
@@ -22,20 +23,28 @@ impl<T> Streams<T> {
 
     /// A request has arrived: takes its acknowledgment, and returns what to do with it. `early` is
     /// what is kept of a request whose turn comes later.
-    pub fn arrived(&mut self, acks: &Acks, request: &Request, early: impl FnOnce() -> T) -> Turn {
+    ///
+    /// # Errors
+    /// When no origin sends it at this point.
+    pub fn arrived(
+        &mut self,
+        acks: &Acks,
+        request: &Request,
+        early: impl FnOnce() -> T,
+    ) -> Result<Turn, Violation> {
         let &Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
-            return Turn::Never;
+            return Err(Violation::Unknown("stream of requests"));
         }
         if let Some(ack) = ack {
-            acks.acknowledge(stream.pe, ack);
+            acks.acknowledge(stream.pe, ack)?;
         }
         let carried = self.carried.entry(stream).or_default();
-        let turn = carried.turn(place);
+        let turn = carried.turn(place)?;
         if turn == Turn::Later {
             carried.keep(place, early());
         }
-        turn
+        Ok(turn)
     }
 
     /// A request of a stream that came early, whose turn has come.
@@ -83,15 +92,15 @@ mod tests {
         let stream = Stream { pe: Pe(1), origin: 3 };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
         let fetch = Request { slot: Some(7), ..first };
-        assert_eq!(streams.arrived(&acks, &second, || "second"), Turn::Later);
+        assert_eq!(streams.arrived(&acks, &second, || "second"), Ok(Turn::Later));
         assert_eq!(streams.take_early(stream), None);
-        assert_eq!(streams.arrived(&acks, &fetch, || "first"), Turn::Now);
+        assert_eq!(streams.arrived(&acks, &fetch, || "first"), Ok(Turn::Now));
         let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
         assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
         assert_eq!(streams.take_early(stream), Some("second"));
         assert_eq!(streams.carried_out(&acks, &second, 0), None);
         assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
-        assert_eq!(streams.arrived(&acks, &second, || "again"), Turn::Never);
+        assert_eq!(streams.arrived(&acks, &second, || "again"), Err(Violation::Number(2)));
     }
 
     #[test]
@@ -99,7 +108,7 @@ mod tests {
         let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
         for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
             let turn = streams.arrived(&acks, &request(stream, 2, 1), || unreachable!("kept"));
-            assert_eq!(turn, Turn::Never);
+            assert_eq!(turn, Err(Violation::Unknown("stream of requests")));
         }
         assert!(streams.carried.is_empty());
     }

@@ -1,6 +1,6 @@
 //! Only who knows the secret gets in, and only where it wanted to go.
 
-use crate::proto::{Acceptor, CLAIM, Connector, HandshakeAnswer, Violation};
+use crate::proto::{Acceptor, CLAIM, Connector, HandshakeAnswer, HandshakeViolation};
 use proptest::prelude::*;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -25,7 +25,7 @@ fn another_secret_is_refused_by_either_side() {
     let mut target = acceptor();
     let mut origin = Connector::new([8; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
-    assert_eq!(target.check(&claim), Err(Violation::Secret));
+    assert_eq!(target.check(&claim), Err(HandshakeViolation::Secret));
     // A target that lets anyone in still cannot prove itself.
     let mut target = Acceptor::new([9; 32], 3, 8, [1; 32]);
     let mut origin = Connector::new([9; 32], 5, 3, [2; 32]);
@@ -34,7 +34,7 @@ fn another_secret_is_refused_by_either_side() {
     let welcome = target.answer(HandshakeAnswer::Welcome);
     let mut other = Connector::new(SECRET, 5, 3, [2; 32]);
     other.claim(&target.greeting()).expect("the same version");
-    assert_eq!(other.check(&welcome), Err(Violation::Secret));
+    assert_eq!(other.check(&welcome), Err(HandshakeViolation::Secret));
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn a_claim_counts_once_and_for_one_pe() {
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
     // Said again to a target with another nonce, or to another PE.
     let mut later = Acceptor::new(SECRET, 3, 8, [4; 32]);
-    assert_eq!(later.check(&claim), Err(Violation::Secret));
+    assert_eq!(later.check(&claim), Err(HandshakeViolation::Secret));
     let mut elsewhere = Acceptor::new(SECRET, 4, 8, [1; 32]);
-    assert_eq!(elsewhere.check(&claim), Err(Violation::WrongPe));
+    assert_eq!(elsewhere.check(&claim), Err(HandshakeViolation::WrongPe));
     let mut smaller_job = Acceptor::new(SECRET, 3, 5, [1; 32]);
-    assert_eq!(smaller_job.check(&claim), Err(Violation::WrongPe));
+    assert_eq!(smaller_job.check(&claim), Err(HandshakeViolation::WrongPe));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_proof_cannot_be_sent_back() {
     let mut origin = Connector::new(SECRET, 3, 3, [1; 32]);
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
     let own = claim[CLAIM - 32..].try_into().expect("32 bytes");
-    assert_eq!(origin.check(&own), Err(Violation::Secret));
+    assert_eq!(origin.check(&own), Err(HandshakeViolation::Secret));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn another_version_is_named() {
     let mut greeting = acceptor().greeting();
     greeting[7] = 9;
     let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
-    assert_eq!(origin.claim(&greeting), Err(Violation::Version(9)));
+    assert_eq!(origin.claim(&greeting), Err(HandshakeViolation::Version(9)));
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! The ledger of an origin against a target that answers in order.
 
-use crate::proto::{Ledger, ReplyFrame, Violation, Want};
+use crate::proto::{Ledger, ReplyFrame, Want};
 use proptest::prelude::*;
+use rushmem_transport::kit::violation::Violation;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -2,9 +2,10 @@
 
 use crate::proto::frame::HEAD;
 use crate::proto::{
-    Address, Frame, Head, MAX_BATCH, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame, Violation,
+    Address, Frame, Head, MAX_BATCH, MAX_BODY, Piece, Reader, ReplyFrame, RequestFrame,
 };
 use proptest::prelude::*;
+use rushmem_transport::kit::violation::Violation;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
 
@@ -165,13 +166,13 @@ fn a_frame_that_is_too_long_is_refused() {
         RequestFrame::Put { dest, nbytes, in_parts: false }.encode(),
         RequestFrame::Get { source: dest, nbytes, in_parts: true }.encode(),
     ] {
-        assert_eq!(RequestFrame::decode(&head), Err(Violation::TooLong(nbytes)));
+        assert_eq!(RequestFrame::decode(&head), Err(Violation::TooLong(nbytes.into())));
     }
     let nbytes = MAX_BATCH as u32 + 1;
-    assert_eq!(Frame::decode(&Frame::batch(nbytes)), Err(Violation::TooLong(nbytes)));
+    assert_eq!(Frame::decode(&Frame::batch(nbytes)), Err(Violation::TooLong(nbytes.into())));
     let nbytes = MAX_BODY as u32 + 1;
     let head = ReplyFrame::Data { seq: 1, nbytes }.encode();
-    assert_eq!(ReplyFrame::decode(&head), Err(Violation::TooLong(nbytes)));
+    assert_eq!(ReplyFrame::decode(&head), Err(Violation::TooLong(nbytes.into())));
 }
 
 #[test]

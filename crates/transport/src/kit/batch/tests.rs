@@ -111,7 +111,7 @@ fn operations_are_carried_out_in_order() {
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), true);
     append_get(&mut batch, (heap(0), 0), 16);
     append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0), true);
-    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
+    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
     assert_eq!(answers, [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat());
@@ -125,7 +125,7 @@ fn strided_blocks_are_scattered_and_gathered_in_order() {
     append_put(&mut batch, (heap(32), 0), 8).copy_from_slice(b"later on");
     append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
     append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
-    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
+    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     let ones = [1u64.to_ne_bytes(); 2];
     assert_eq!(answers, [ones.as_flattened(), b"later on", b"block 1.", b"later on"].concat());
     assert_eq!(memory.map(|word| word == 1), [true, false, true, true, false, true]);
@@ -140,7 +140,8 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
             true => append_put_strided(&mut batch, 0, &blocks).fill(1),
             false => append_get_strided(&mut batch, 0, &blocks),
         }
-        let is_refused = !carry_out(&batch, &segments, &ALONE, &mut answers);
+        let is_refused =
+            carry_out(&batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
         assert!(answers.len() <= MAX_ANSWERS);
         is_refused
     };
@@ -160,7 +161,7 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
 #[test]
 fn what_no_pe_sends_does_no_harm() {
     let (memory, segments) = memory::<4>(1);
-    let refused = |batch: &[u8]| !carry_out(batch, &segments, &ALONE, &mut Vec::new());
+    let refused = |batch: &[u8]| carry_out(batch, &segments, &ALONE, &mut Vec::new()).is_err();
     let one = |append: &dyn Fn(&mut Vec<u8>)| {
         let mut batch = Vec::new();
         append(&mut batch);
@@ -186,12 +187,12 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     append_put(&mut batch, (heap(0), 2), 8).copy_from_slice(&3u64.to_ne_bytes());
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 0), false);
     append_update(&mut batch, (&update(AmoOp::Add, AmoWidth::Eight, 8), 2), true);
-    assert!(carry_out(&batch, &segments, &node, &mut answers));
+    assert_eq!(carry_out(&batch, &segments, &node, &mut answers), Ok(()));
     assert_eq!((*own, *others, &answers[..]), ([1, 6], [3, 12], &7u64.to_ne_bytes()[..]));
     assert_eq!(node.woken.load(Relaxed), 1);
     let mut of_nobody = Vec::new();
     append_put(&mut of_nobody, (heap(0), 3), 8).fill(9);
-    assert!(!carry_out(&of_nobody, &segments, &node, &mut answers));
+    assert_eq!(carry_out(&of_nobody, &segments, &node, &mut answers), Err(Violation::Batch));
     assert_eq!((*own, *others), ([1, 6], [3, 12]));
 }
 
@@ -211,8 +212,8 @@ fn answers_are_bounded() {
     for _ in 0..8 {
         append_get(&mut batch, (heap(0), 0), 8 * N);
     }
-    assert!(carry_out(&batch, &segments, &ALONE, &mut answers));
+    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
     assert_eq!(answers.len(), MAX_ANSWERS);
     append_update(&mut batch, (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0), true);
-    assert!(!carry_out(&batch, &segments, &ALONE, &mut Vec::new()));
+    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut Vec::new()), Err(Violation::Batch));
 }

@@ -61,7 +61,7 @@ fn a_batch_leaves_as_it_was_gathered_and_its_answers_are_stored() {
     assert_eq!(entries, [first, second, BatchEntry::Update(ADD), BatchEntry::Fetch(ADD)]);
     assert!(left.is_empty() && !answers.is_empty());
     // SAFETY: the bytes and the word are alive.
-    unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) };
+    unsafe { answers.store(&[&[1, 2][..], &5u32.to_ne_bytes()].concat()) }.expect("all");
     assert!(answers.is_empty());
     assert_eq!((bytes, old), ([1, 2], 5));
 }
@@ -103,7 +103,7 @@ fn strided_blocks_take_their_bytes_and_their_answers_are_scattered() {
     assert!(add(&mut gather, &[SmallOperation::GetStrided(gets)]));
     let (_, mut answers) = take(&mut gather);
     // SAFETY: the bytes are alive.
-    unsafe { answers.store(&[7, 8, 9]) };
+    unsafe { answers.store(&[7, 8, 9]) }.expect("all");
     assert_eq!(dest, [7, 0, 8, 0, 9, 0]);
 }
 
@@ -121,7 +121,7 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
     // SAFETY: the memory outlives the segments.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     let mut answers = Vec::new();
-    assert!(batch::carry_out(&batch, &segments, &Nodes, &mut answers));
+    assert_eq!(batch::carry_out(&batch, &segments, &Nodes, &mut answers), Ok(()));
     assert_eq!(answers.len(), expected.nbytes);
 }
 
@@ -200,21 +200,24 @@ fn nothing_is_sent_or_stored_after_a_loss() {
     let (_, mut answers) = take(&mut gather);
     answers.forget();
     // SAFETY: nothing is stored.
-    unsafe { answers.store(&[1; 8]) };
+    unsafe { answers.store(&[1; 8]) }.expect_err("nothing is wanted");
     assert_eq!(bytes, [0; 8]);
 }
 
 #[test]
-fn what_a_liar_answers_is_stored_as_far_as_it_goes() {
-    let mut words = [[0u8; 4]; 2];
-    let [first, second] = &mut words;
-    let mut gather = Gather::new(2, (LIMIT, LIMIT));
-    assert!(add(&mut gather, &[get(first), get(second)]));
-    let (_, mut answers) = take(&mut gather);
-    // SAFETY: the words are alive.
-    unsafe { answers.store(&[3; 7]) };
-    assert!(answers.is_empty());
-    assert_eq!(words, [[3; 4], [0; 4]]);
+fn answers_of_another_length_are_refused() {
+    for nbytes in [0, 4, 7, 9] {
+        let mut words = [[0u8; 4]; 2];
+        let [first, second] = &mut words;
+        let mut gather = Gather::new(2, (LIMIT, LIMIT));
+        assert!(add(&mut gather, &[get(first), get(second)]));
+        let (_, mut answers) = take(&mut gather);
+        // SAFETY: the words are alive.
+        let stored = unsafe { answers.store(&vec![3; nbytes]) };
+        assert_eq!(stored, Err(Violation::Unrequested), "{nbytes} bytes");
+        assert!(answers.is_empty());
+        assert_eq!(words, [[0; 4]; 2]);
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn updates() -> impl Iterator<Item = Request> {
 fn requests_are_decoded_as_they_were_encoded() {
     let asks = Request { place: StreamPosition { asks: true, ..PLACE }, ..NOTHING };
     for request in updates().chain([NOTHING, asks]) {
-        assert_eq!(Request::decode(&request.encode()), Some(request));
+        assert_eq!(Request::decode(&request.encode()), Ok(request));
     }
 }
 
@@ -40,7 +40,7 @@ fn requests_are_decoded_as_they_were_encoded() {
 fn replies_are_decoded_as_they_were_encoded() {
     for old in [None, Some((3, 1 << 63))] {
         let reply = Reply { pe: Pe(3), ack: ACK, old };
-        assert_eq!(Reply::decode(&reply.encode()), Some(reply));
+        assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
     }
 }
 
@@ -50,14 +50,18 @@ fn what_no_pe_wrote_is_refused() {
         for at in 0..4 {
             let mut damaged = request.encode();
             damaged[at] = 99;
-            assert_eq!(Request::decode(&damaged), None, "byte {at}");
+            let refused = Request::decode(&damaged).expect_err("damaged");
+            assert_eq!((refused.from, &*refused.why), (Some(Pe(9)), "it sent an unknown request"));
         }
     }
     let request = NOTHING.encode();
-    assert_eq!(Request::decode(&request[1..]), None);
-    assert_eq!(Request::decode(&[&request[..], &[0]].concat()), None);
-    assert_eq!(Reply::decode(&[0; REPLY + 1]), None);
-    assert_eq!(Reply::decode(&[]), None);
+    let sender = |bytes: &[u8]| Request::decode(bytes).expect_err("of another length").from;
+    assert_eq!(sender(&request[..REQUEST - 1]), Some(Pe(9)));
+    assert_eq!(sender(&[&request[..], &[0]].concat()), Some(Pe(9)));
+    assert_eq!((sender(&request[..7]), sender(&[])), (None, None));
+    let sender = |bytes: &[u8]| Reply::decode(bytes).expect_err("of another length").from;
+    assert_eq!(sender(&[0; REPLY + 1]), Some(Pe(0)));
+    assert_eq!(sender(&[]), None);
 }
 
 /// Whatever bytes come, what is decoded is what its own bytes say.
@@ -76,9 +80,9 @@ fn any_bytes_are_refused_or_mean_one_thing() {
         // Heads that mean something are rare.
         let head = bytes.iter_mut().zip([0x0F, 0x8C, 0x03, 0x03]);
         head.for_each(|(byte, mask)| *byte &= mask);
-        if let Some(request) = Request::decode(&bytes) {
+        if let Ok(request) = Request::decode(&bytes) {
             decoded += 1;
-            assert_eq!(Request::decode(&request.encode()), Some(request));
+            assert_eq!(Request::decode(&request.encode()), Ok(request));
         }
     }
     assert!(decoded > 1_000, "{decoded}");

@@ -4,6 +4,7 @@ use super::*;
 use crate::kit::acks::{Ack, Acks};
 use crate::kit::carried_out::{CarriedOut, Turn};
 use crate::kit::stream::MAX_IN_FLIGHT;
+use crate::kit::violation::Violation;
 use std::collections::VecDeque;
 
 const HERE: Pe = Pe(0);
@@ -48,10 +49,9 @@ impl Wire {
     }
 
     fn arrives(&mut self, (place, fences): (StreamPosition, u32)) {
-        match self.carried.turn(place) {
+        match self.carried.turn(place).expect("it was just issued") {
             Turn::Now => self.carry_out(place, fences),
             Turn::Later => self.carried.keep(place, (place, fences)),
-            Turn::Never => panic!("{place:?} at {}", self.carried.count()),
         }
         while let Some((place, fences)) = self.carried.take_early() {
             self.carry_out(place, fences);
@@ -76,7 +76,7 @@ impl Wire {
         if next(random).is_multiple_of(2) && !self.acks.is_empty() {
             let which = next(random) % self.acks.len();
             if let Some(count) = self.acks.remove(which) {
-                self.issued.acks.acknowledge(THERE, count);
+                self.issued.acks.acknowledge(THERE, count).expect("a PE");
             }
         } else if !self.requests.is_empty() {
             let which = next(random) % self.requests.len();
@@ -135,7 +135,8 @@ fn a_window_takes_two_acknowledgments() {
         wire.ask(true, false);
         let request = wire.requests.pop_front().expect("just sent");
         wire.arrives(request);
-        wire.acks.drain(..).for_each(|count| wire.issued.acks.acknowledge(THERE, count));
+        let mut acks = wire.acks.drain(..);
+        assert!(acks.all(|count| wire.issued.acks.acknowledge(THERE, count).is_ok()));
     }
     assert_eq!(wire.sent_alone, 20);
 }
@@ -145,7 +146,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
     let (here, there) = (Acks::new(2), Acks::new(2));
     let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
     // What `there` asks goes to PE 0, of which `back` has the counts under the same number.
-    back.issued.acks.acknowledge(THERE, 0);
+    back.issued.acks.acknowledge(THERE, 0).expect("a PE");
     for _ in 0..1000 {
         to.ask(true, false);
         let request = to.requests.pop_front().expect("just sent");
@@ -153,11 +154,11 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
         there.carried_out(Stream { pe: HERE, origin: to.issued.origin }, to.carried.count());
         // The message back.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
-        here.acknowledge(THERE, ack);
+        here.acknowledge(THERE, ack).expect("an origin");
         back.ask(true, false);
         let request = back.requests.pop_front().expect("just sent");
         back.arrives(request);
-        back.issued.acks.acknowledge(THERE, back.carried.count());
+        back.issued.acks.acknowledge(THERE, back.carried.count()).expect("a PE");
         assert_eq!(to.issued.unacked(THERE), 0);
         assert_eq!(there.for_message_to(HERE), None, "it is sent once");
     }
@@ -168,27 +169,30 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
 fn what_no_origin_sent_is_refused() {
     let mut carried = CarriedOut::default();
     let place = |number, after| StreamPosition { number, after, asks: false };
-    assert_eq!(carried.turn(place(0, 0)), Turn::Never);
-    assert_eq!(carried.turn(place(MAX_IN_FLIGHT + 1, 0)), Turn::Never);
-    assert_eq!(carried.turn(place(2, 2)), Turn::Never, "after itself");
-    assert_eq!(carried.turn(place(2, 1)), Turn::Later);
+    let never = |number| Err(Violation::Number(number));
+    assert_eq!(carried.turn(place(0, 0)), never(0));
+    assert_eq!(carried.turn(place(MAX_IN_FLIGHT + 1, 0)), never(MAX_IN_FLIGHT + 1));
+    assert_eq!(carried.turn(place(2, 2)), never(2), "after itself");
+    assert_eq!(carried.turn(place(2, 1)), Ok(Turn::Later));
     carried.keep(place(2, 1), 'a');
-    carried.keep(place(2, 1), 'b');
-    assert_eq!(carried.turn(place(3, 0)), Turn::Now);
+    assert_eq!(carried.turn(place(2, 1)), never(2), "it is kept");
+    assert_eq!(carried.turn(place(2, 0)), never(2), "it is kept");
+    assert_eq!(carried.turn(place(3, 0)), Ok(Turn::Now));
     carried.carried_out(3);
-    assert_eq!(carried.turn(place(3, 0)), Turn::Never, "it was carried out");
+    assert_eq!(carried.turn(place(3, 0)), never(3), "it was carried out");
     carried.carried_out(1);
     assert_eq!((carried.take_early(), carried.take_early()), (Some('a'), None));
     carried.carried_out(2);
-    assert_eq!((carried.count(), carried.turn(place(1, 0))), (3, Turn::Never));
+    assert_eq!((carried.count(), carried.turn(place(1, 0))), (3, never(1)));
     // Counts of no origin and no PE.
     let acks = Acks::new(1);
-    acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 });
+    let unrequested = Err(Violation::Unrequested);
+    assert_eq!(acks.acknowledge(Pe(0), Ack { origin: 0, count: 1 }), unrequested);
     acks.carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
     let (_, counts) = acks.origin();
-    acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 });
+    assert_eq!(acks.acknowledge(Pe(7000), Ack { origin: 0, count: 1 }), unrequested);
     assert_eq!((counts.of(Pe(0)), counts.of(Pe(7000))), (0, 0));
-    counts.acknowledge(Pe(0), 9);
-    counts.acknowledge(Pe(0), 8);
+    assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
+    assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
     assert_eq!((counts.of(Pe(0)), counts.all()), (9, 9), "an older count changes nothing");
 }

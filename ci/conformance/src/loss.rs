@@ -144,6 +144,7 @@ pub fn open_beside(
         one_machine: true,
         cpus_per_pe: 0,
         amos: Amos::Software,
+        part: None,
         host,
     };
     let mut transport = open(&with).expect("a network");

@@ -55,6 +55,7 @@ impl Member {
             cpus_per_pe: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
                 / n_pes,
             amos: Amos::Software,
+            part: None,
             host: Arc::new(Silent),
         };
         let mut transport = open(&opened_with).expect("the provider opens");

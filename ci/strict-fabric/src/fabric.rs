@@ -90,6 +90,9 @@ unsafe extern "C" fn open(
 ) -> c_int {
     // SAFETY: an open fabric of this provider, by the contract of libfabric.
     let fabric = unsafe { &*fabric.cast::<Fabric>() };
+    if fabric.profile.crashes {
+        std::process::abort();
+    }
     // SAFETY: an entry of this provider, by the contract of libfabric.
     let attr = unsafe { (*info).domain_attr };
     // SAFETY: an entry of this provider has all attributes.

@@ -67,6 +67,8 @@ pub(crate) struct Profile {
     /// Of this number of attempts to connect, the first is refused in the completion queue, and one
     /// in the middle at once.
     pub(crate) connection_attempts: usize,
+    /// Opening the domain aborts the process.
+    pub(crate) crashes: bool,
 }
 
 /// What the others have unless they say otherwise.
@@ -95,6 +97,7 @@ const COPY: Profile = Profile {
     max_connections: 0,
     max_begun_connections: 0,
     connection_attempts: 1,
+    crashes: false,
 };
 
 /// Slingshot. Registrations are bound to an endpoint, the provider selects keys, and addresses are
@@ -248,6 +251,9 @@ const FEW_CONNECTIONS: Profile = Profile {
 const NO_CONNECTIONS: Profile =
     Profile { name: c"no-connections", connection_attempts: 1, ..FEW_CONNECTIONS };
 
+/// A fault of a provider (lnx of libfabric 2.5).
+const CRASHES: Profile = Profile { name: c"crashes", crashes: true, ..COPY };
+
 /// All profiles, in the order in which libfabric offers them.
 pub(crate) const ALL: &[Profile] = &[
     FEW_CONNECTIONS,
@@ -261,6 +267,7 @@ pub(crate) const ALL: &[Profile] = &[
     FEW_REGIONS,
     SMALL_REGIONS,
     NO_CONNECTIONS,
+    CRASHES,
 ];
 
 impl Profile {

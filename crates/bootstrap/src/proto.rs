@@ -79,6 +79,12 @@ pub enum FromPe {
         /// What was refused, and the remedy: the end of a sentence.
         what: String,
     },
+    /// The PE opens a transport, whose libraries may crash; empty when it is open, or is passed
+    /// over.
+    Opening {
+        /// The transport.
+        what: String,
+    },
     /// The PE ends the job because of an error.
     Abort {
         /// Exit status of the job; 0 counts as 1.

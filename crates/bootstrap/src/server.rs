@@ -15,7 +15,8 @@
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
-//! - A PE that fails after it was refused memory is named with what it was refused.
+//! - A PE that fails after it was refused memory is named with what it was refused, one that fails
+//!   while it opens a transport with the transport.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
 use std::sync::Arc;
@@ -88,6 +89,8 @@ struct PeState {
     exit: Option<Exit>,
     /// The first memory that it was refused.
     refused: Option<String>,
+    /// The transport that it opens; empty if none.
+    opening: String,
 }
 
 /// One job.
@@ -133,6 +136,7 @@ impl Server {
             decoder: Decoder::new(proto::MAX_FROM_PE),
             exit: None,
             refused: None,
+            opening: String::new(),
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
         Server {
@@ -190,10 +194,10 @@ impl Server {
             if self.interrupt == Some(signal) {
                 return self.interrupted_end(signal);
             }
-            let refused = if CRASHES.contains(&signal) { self.refusal(pe) } else { String::new() };
+            let before = if CRASHES.contains(&signal) { self.before(pe) } else { String::new() };
             // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
             // with `SHMEM_CHECK=1`.
-            let message = format!("oshrun: {} {exit}{refused}", self.name(pe));
+            let message = format!("oshrun: {} {exit}{before}", self.name(pe));
             return self.end(self.status, Some(message));
         }
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
@@ -202,12 +206,12 @@ impl Server {
         if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
             return self.interrupted_end(signal);
         }
-        let refused = if exit.status() == 0 { String::new() } else { self.refusal(pe) };
-        if phase == Phase::Running && (others_run || !refused.is_empty()) {
+        let before = if exit.status() == 0 { String::new() } else { self.before(pe) };
+        if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
             // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
             // call `shmem_finalize` or `shmem_global_exit`.
-            let message = format!("oshrun: {name} {exit} before shmem_finalize{refused}");
+            let message = format!("oshrun: {name} {exit} before shmem_finalize{before}");
             return self.end(self.status, Some(message));
         }
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
@@ -236,10 +240,18 @@ impl Server {
         Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
     }
 
-    /// What to add to the message about a failed PE if it was refused memory before.
-    fn refusal(&self, pe: u32) -> String {
-        let refused = self.pes[pe as usize].refused.as_ref();
-        refused.map_or_else(String::new, |what| format!("; before that it was refused {what}"))
+    /// What to add to the message about a failed PE: the transport that it was opening, or the
+    /// memory that it was refused before.
+    fn before(&self, pe: u32) -> String {
+        let PeState { refused, opening, .. } = &self.pes[pe as usize];
+        match (opening.as_str(), refused) {
+            ("", None) => String::new(),
+            ("", Some(what)) => format!("; before that it was refused {what}"),
+            (what, _) => format!(
+                "; it was opening {what}: select another transport (SHMEM_TRANSPORT), or see what \
+                 `shmem-info --doctor` says of this one"
+            ),
+        }
     }
 
     /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are
@@ -357,6 +369,7 @@ impl Server {
             (Phase::Running | Phase::Unfinalized, FromPe::Refused { what }) => {
                 self.pes[index].refused.get_or_insert(what);
             }
+            (Phase::Running, FromPe::Opening { what }) => self.pes[index].opening = what,
             (Phase::Running, FromPe::Statuses { stride, at }) if pe == 0 => {
                 self.statuses = Some(Statuses { stride, at });
             }

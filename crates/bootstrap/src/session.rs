@@ -272,6 +272,15 @@ impl JobSession {
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
     }
 
+    /// Reports to `oshrun` that this PE opens a transport, whose libraries may crash; `None` when
+    /// that is over.
+    pub fn opens(&self, what: Option<&str>) {
+        if let Membership::Oshrun(link) = &self.job {
+            // An oshrun that is gone is found by the next exchange.
+            let _ = link.send(&FromPe::Opening { what: cut(what.unwrap_or_default()) });
+        }
+    }
+
     /// Whether a launcher started this PE.
     pub fn is_launched(&self) -> bool {
         !matches!(self.job, Membership::Alone)

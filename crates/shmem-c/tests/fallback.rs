@@ -158,6 +158,27 @@ fn is_named(host: &dyn Host, variable: &str) -> bool {
     named.is_some() && named == host.variable("SHMEM_LOCAL_ID")
 }
 
+/// It has parts, as libfabric has providers: one that only some PEs have, one that some cannot
+/// open, one that crashes where `CRASH` names the PE, and one that works.
+const COMPOSED: Provider = Provider {
+    name: "composed",
+    available: claim,
+    opens_libraries: true,
+    parts: Some(|with| {
+        let rare = (with.pe != Pe(1)).then_some("rare");
+        let names = rare.into_iter().chain(["refused", "crashing", "good"]);
+        Ok(names.map(str::to_owned).collect())
+    }),
+    open: |with| match (with.part.as_deref(), with.pe) {
+        (Some("refused"), Pe(2)) => Err(Error::Unavailable("its port is down".to_owned())),
+        (Some("crashing"), _) if is_named(&*with.host, "CRASH") => std::process::abort(),
+        (Some("crashing"), _) => Err(Error::Unavailable("it does not crash here".to_owned())),
+        (Some("refused" | "good"), _) => sockets(with),
+        (part, _) => panic!("{part:?} is no part of all PEs"),
+    },
+    ..null::PROVIDER
+};
+
 /// The one that works.
 const SOCKETS: Provider =
     Provider { name: "sockets", without_rdma: true, open: sockets, ..null::PROVIDER };
@@ -225,6 +246,7 @@ fn a_pe() {
         Ok("with cards") => vec![CARDS, SOCKETS],
         Ok("that lock") => vec![LOCKING],
         Ok("that are scarce") => vec![SCARCE, SOCKETS],
+        Ok("of parts") => vec![COMPOSED, SOCKETS],
         Ok("that wait") => vec![SILENT, SOCKETS],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
@@ -251,6 +273,25 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
         let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
     }
+}
+
+#[test]
+fn the_next_part_is_tried_by_all_pes() {
+    let parts = [("PROVIDERS", "of parts"), ("SHMEM_TRANSPORT", "composed")];
+    let outcome = job(&parts);
+    assert!(outcome.status.success(), "{outcome}");
+    let warnings: Vec<&str> = outcome.stderr.lines().collect();
+    let passed_over =
+        |what: &str| format!("warning: of the transport composed, {what}; the next one is used");
+    let expected = [
+        "refused does not work here (PE 2: its port is down)",
+        "crashing does not work here (all PEs: it does not crash here)",
+    ];
+    assert_eq!(warnings, expected.map(passed_over), "{outcome}");
+    let crashes = [&parts[..], &[("CRASH", "1")]].concat();
+    job(&crashes).assert_fails(&[
+        "was killed by SIGABRT; it was opening the transport composed (crashing): select",
+    ]);
 }
 
 #[test]

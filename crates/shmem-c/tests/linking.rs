@@ -192,6 +192,34 @@ fn a_long_double_arrives_as_it_was_sent() {
     }
 }
 
+/// The names by which build systems of other implementations ask for the library.
+#[test]
+fn the_library_has_the_names_of_others() {
+    let source = "
+        #include <shmem.h>
+        static long here;
+        int main(void) {
+            shmem_init();
+            shmem_long_p(&here, 5, shmem_my_pe());
+            shmem_barrier_all();
+            const int wrong = here != 5 || shmem_n_pes() != 1;
+            shmem_finalize();
+            return wrong;
+        }
+    ";
+    let (lib, path) = (prefix().join("lib"), file("names.c", source));
+    for name in ["sma", "shmem", "oshmem"] {
+        for options in [&[][..], &["-static"]] {
+            let program = path.with_extension(format!("{name}{}", options.concat()));
+            let mut gcc = gcc(&path);
+            gcc.args(options).arg("-L").arg(&lib).arg(format!("-l{name}"));
+            gcc.arg(format!("-Wl,-rpath,{}", lib.display()));
+            succeed(gcc.arg("-o").arg(&program));
+            succeed(&mut Command::new(program));
+        }
+    }
+}
+
 #[test]
 fn the_library_names_itself() {
     let source = "

@@ -5,7 +5,7 @@
 use crate::facts::{FabricNic, InfoFacts, ORDERS, READS};
 use crate::hints::{Hints, text};
 use crate::quirks;
-use crate::settings::DOMAIN;
+use crate::settings::{DOMAIN, FABRIC};
 use crate::wish::Wish;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
@@ -80,9 +80,12 @@ pub(crate) fn fitting(
 
 /// Why an entry that libfabric offers for what a job requires is not taken.
 pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
-    // Not every provider looks at the domain that is requested.
+    // Not every provider looks at the domain and the fabric that are requested.
     if let Some(domain) = wish.domain.as_ref().filter(|domain| **domain != facts.domain) {
         return Some(format!("its domain is {}, but {DOMAIN} is {domain}", facts.domain));
+    }
+    if let Some(fabric) = wish.fabric.as_ref().filter(|fabric| **fabric != facts.fabric) {
+        return Some(format!("its fabric is {}, but {FABRIC} is {fabric}", facts.fabric));
     }
     if facts.sockets && !wish.may_use(&facts.domain) {
         let (own, named) = (&facts.domain, wish.interfaces.join(","));
@@ -186,6 +189,7 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
         connects: endpoint.protocol == fi::FI_PROTO_RXM || connects(&provider),
         provider,
         domain: text(domain.name),
+        fabric: text(fabric.name),
         mr_mode: domain.mr_mode as u64,
         key_bytes: domain.mr_key_size,
         registrations: domain.mr_cnt,

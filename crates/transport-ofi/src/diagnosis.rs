@@ -5,11 +5,13 @@ use crate::choice;
 use crate::fabric;
 use crate::refusals;
 use crate::settings::Tuning;
-use crate::transport;
+use crate::transport::{self, Opened};
 use crate::wish::Wish;
 use rushmem_transport::{Diagnosis, Open, Verdict};
 
-/// Each provider: those that can be used in the order in which they are tried, then the others.
+/// Each provider: those that fit in the order in which they are tried, then the others. None is
+/// opened, unless the arguments name one: then the result is the diagnosis of that one alone, by
+/// opening it.
 pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let library = match fabric::library() {
         Ok(library) => library,
@@ -19,6 +21,9 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
     let mut found: Vec<Diagnosis> = Vec::new();
     for (list, facts) in choice::fitting(library, &wish).unwrap_or_default() {
         let (name, domain) = (facts.provider.clone(), facts.domain.clone());
+        if with.part.as_ref().is_some_and(|part| *part != name) {
+            continue;
+        }
         let known = |one: &&mut Diagnosis| one.name == name && one.verdict == Verdict::Usable;
         if let Some(known) = found.iter_mut().find(known) {
             known.reason += &format!(", {domain}");
@@ -37,9 +42,12 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
             _ => String::new(),
         };
         let is_for_many_pairs = facts.scales();
-        found.push(match transport::opened(with, &Tuning::default(), list, facts) {
-            Ok(opened) => {
-                opened.close();
+        let opened = match with.part {
+            None => Ok(()),
+            Some(_) => transport::opened(with, &Tuning::default(), list, facts).map(Opened::close),
+        };
+        found.push(match opened {
+            Ok(()) => {
                 let reason = format!("{peers}{registrations}; {domain}");
                 Diagnosis { is_for_many_pairs, ..Diagnosis::new(name, Verdict::Usable, reason) }
             }
@@ -47,7 +55,9 @@ pub(crate) fn diagnose(with: &Open) -> Vec<Diagnosis> {
                 .remedy(fabric::LOG),
         });
     }
-    let fits: Vec<String> = found.iter().map(|one| one.name.clone()).collect();
-    found.extend(refusals::all(library, &wish, &fits));
+    if with.part.is_none() {
+        let fits: Vec<String> = found.iter().map(|one| one.name.clone()).collect();
+        found.extend(refusals::all(library, &wish, &fits));
+    }
     found
 }

@@ -8,6 +8,7 @@ pub(crate) struct InfoFacts {
     /// The provider, as libfabric composes its name.
     pub(crate) provider: String,
     pub(crate) domain: String,
+    pub(crate) fabric: String,
     /// What it asks of registrations: `FI_MR_*`.
     pub(crate) mr_mode: u64,
     pub(crate) key_bytes: usize,

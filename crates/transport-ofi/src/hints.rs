@@ -19,6 +19,7 @@ pub(crate) struct Hints {
     pub(crate) mr_mode: u64,
     pub(crate) op_flags: u64,
     pub(crate) domain: Option<String>,
+    pub(crate) fabric: Option<String>,
     pub(crate) provider: Option<String>,
 }
 
@@ -68,6 +69,7 @@ impl Hints {
                 | fi::FI_MR_RMA_EVENT,
             op_flags: if delivery { fi::FI_DELIVERY_COMPLETE } else { 0 },
             domain: wish.domain.clone(),
+            fabric: wish.fabric.clone(),
             provider: wish.provider.clone(),
         }
     }
@@ -93,6 +95,7 @@ impl Hints {
             mr_mode: u64::from(domain.mr_mode.cast_unsigned()),
             op_flags: tx.op_flags,
             domain: Some(text(domain.name)),
+            fabric: Some(text(fabric.name)),
             provider: Some(text(fabric.prov_name)),
         }
     }
@@ -114,7 +117,9 @@ impl Hints {
         domain.mr_mode = self.mr_mode as i32;
         domain.name = copy(self.domain.as_deref())?;
         // SAFETY: a part of an entry that libfabric made.
-        unsafe { &mut *info.fabric_attr }.prov_name = copy(self.provider.as_deref())?;
+        let fabric = unsafe { &mut *info.fabric_attr };
+        fabric.name = copy(self.fabric.as_deref())?;
+        fabric.prov_name = copy(self.provider.as_deref())?;
         // SAFETY: a part of an entry that libfabric made.
         unsafe { &mut *info.tx_attr }.op_flags = self.op_flags;
         Ok(())

@@ -5,7 +5,7 @@ use rushmem_transport::Amos;
 use std::ffi::CString;
 
 /// Layers of providers, and what is wrong with them.
-const FAULTY: [(&str, &str); 3] = [
+const FAULTY: [(&str, &str); 4] = [
     // Its reliability is a layer above datagrams. With several PEs writing to one at once a target
     // now and then takes a write for complete of which parts are missing ("Truncation error"): seen
     // with 1.17 here, and by libfabric's own fi_rma_bw with 2.3 (issue 11481 of ofiwg/libfabric).
@@ -15,6 +15,10 @@ const FAULTY: [(&str, &str); 3] = [
     // An experiment (fi_mrail): with 1.17, over tcp;ofi_rxm, processes crash in it and transfers
     // fail (FI_ETOOSMALL).
     ("ofi_mrail", "crashes in the middle of transfers"),
+    // It links other providers (fi_lnx), and is offered if FI_LNX_PROV_LINKS is set. With 2.5.1
+    // over shm+tcp, opening its domain crashes; over shm alone, no endpoint can be opened. Issues
+    // 11392 and 12242 of ofiwg/libfabric.
+    ("lnx", "crashes or fails when it is opened"),
 ];
 
 /// As above, of atomic operations alone: seen with 1.17 over a NIC in software (FI_ENOKEY), where
@@ -34,8 +38,9 @@ pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     }
     let faulty = |&&(layer, _): &&(&str, &str)| provider.split(';').any(|part| part == layer);
     let (layer, fault) = FAULTY.iter().find(faulty)?;
+    let what = if *layer == provider { "it".to_owned() } else { format!("its {layer}") };
     Some(format!(
-        "libfabric's provider {provider} is refused, because its {layer} {fault}: use another, such as \
+        "libfabric's provider {provider} is refused, because {what} {fault}: use another, such as \
          tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"
     ))
 }
@@ -93,7 +98,7 @@ mod tests {
         for amos in [Amos::Software, Amos::Network] {
             let refusal = of("udp;ofi_rxd", amos);
             assert!(refusal.is_some_and(|why| why.contains("udp;ofi_rxd is refused")));
-            for bad in ["verbs;ofi_rxd", "net", "net;ofi_rxm", "tcp;ofi_rxm;ofi_mrail"] {
+            for bad in ["verbs;ofi_rxd", "net", "net;ofi_rxm", "tcp;ofi_rxm;ofi_mrail", "lnx"] {
                 assert!(of(bad, amos).is_some(), "{bad}");
             }
             for good in ["tcp;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {

@@ -5,7 +5,7 @@ use crate::choice::{self, InfoList};
 use crate::facts::InfoFacts;
 use crate::hints::Hints;
 use crate::relaxations;
-use crate::settings::{DOMAIN, PROVIDER};
+use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use crate::wish::Wish;
 use libfabric_sys::Libfabric;
 use rushmem_transport::{Amos, Diagnosis, Verdict};
@@ -42,18 +42,22 @@ fn nothing_fits(library: &'static Libfabric, wish: &Wish) -> String {
         .collect();
     let why = match (&wish.provider, whys.is_empty()) {
         (_, false) => whys.join("; "),
-        (Some(provider), true) => {
-            format!(
+        (Some(provider), true) => match provider_of_fabric(library, provider) {
+            Some(of) => format!(
+                "{PROVIDER} is {provider}, which is a fabric of the provider {of}: set {FABRIC} instead"
+            ),
+            None => format!(
                 "{PROVIDER} is {provider}, and there is no such provider: there are {}",
                 names.join(", ")
-            )
-        }
+            ),
+        },
         (None, true) => "no provider of it has a device here".to_owned(),
     };
     let restrictions = [
         ("FI_PROVIDER", std::env::var("FI_PROVIDER").ok()),
         (PROVIDER, wish.provider.clone()),
         (DOMAIN, wish.domain.clone()),
+        (FABRIC, wish.fabric.clone()),
         ("SHMEM_TCP_INTERFACE", Some(wish.interfaces.join(",")).filter(|names| !names.is_empty())),
         ("SHMEM_AMOS", (wish.amos == Amos::Network).then(|| wish.amos.to_string())),
     ];
@@ -65,6 +69,13 @@ fn nothing_fits(library: &'static Libfabric, wish: &Wish) -> String {
         "libfabric has nothing that a job can use{set}: {why}; `shmem-info --doctor` explains all of its providers, \
          and `fi_info` lists them"
     )
+}
+
+/// The provider that has a fabric of this name.
+fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String> {
+    let all = choice::list(library, &Hints::none()).ok()??;
+    let has = |offer: &Hints| offer.fabric.as_deref() == Some(name);
+    all.iter().map(Hints::of_entry).find(has)?.provider
 }
 
 /// Each provider that is not among those that fit, with the reason.

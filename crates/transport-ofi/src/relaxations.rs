@@ -70,6 +70,11 @@ pub(crate) const ALL: &[Relaxation] = &[
         drop: |hints| hints.domain = None,
         instead: |_, offer| offer.domain.clone().unwrap_or_default(),
     },
+    Relaxation {
+        name: "the fabric of SHMEM_OFI_FABRIC",
+        drop: |hints| hints.fabric = None,
+        instead: |_, offer| offer.fabric.clone().unwrap_or_default(),
+    },
 ];
 
 const ENDPOINTS: &[(&str, u32)] =

@@ -13,6 +13,9 @@ pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
 /// The variable that names its domain.
 pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
 
+/// The variable that names its fabric.
+pub(crate) const FABRIC: &str = "SHMEM_OFI_FABRIC";
+
 const ENDPOINTS: Setting = Setting {
     name: "SHMEM_OFI_ENDPOINTS",
     old_names: &[],
@@ -33,6 +36,12 @@ pub(crate) const ALL: &[Setting] = &[
         old_names: &[],
         default: None,
         meaning: "the domain (network device) of libfabric to use; by default its first",
+    },
+    Setting {
+        name: FABRIC,
+        old_names: &[],
+        default: None,
+        meaning: "the fabric of libfabric to use, such as `efa-direct` of the provider `efa`; by default its first",
     },
     ENDPOINTS,
 ];

@@ -113,13 +113,34 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     Ok(Box::new(started(with, tuning)?))
 }
 
-fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
+/// The providers of libfabric that fit a job, best first.
+///
+/// # Errors
+/// [`Error::Unavailable`] if there are none.
+pub(crate) fn parts(with: &Open) -> Result<Vec<String>, Error> {
+    let mut names: Vec<String> = Vec::new();
+    for (_, facts) in candidates(with)? {
+        if !names.contains(&facts.provider) {
+            names.push(facts.provider);
+        }
+    }
+    Ok(names)
+}
+
+/// The entries that fit, best first; of one provider if it is the part to be opened.
+fn candidates(with: &Open) -> Result<Vec<(InfoList, InfoFacts)>, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
-    DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let wish = Wish::of(&*with.host, with.amos, with.one_machine);
+    let mut found = refusals::candidates(library, &wish).map_err(Error::Unavailable)?;
+    found.retain(|(_, facts)| with.part.as_ref().is_none_or(|part| *part == facts.provider));
+    Ok(found)
+}
+
+fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
+    DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let mut refusals = Vec::new();
     let mut found = None;
-    for (list, facts) in refusals::candidates(library, &wish).map_err(Error::Unavailable)? {
+    for (list, facts) in candidates(with)? {
         let (provider, domain) = (facts.provider.clone(), facts.domain.clone());
         match opened(with, &tuning, list, facts) {
             Ok(opened) => {
@@ -157,7 +178,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let shared = SharedState::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
     let mut service = Service::new(with.pe, ep, tuning.receives);
     service.receive().map_err(|code| {
-        let why = library.strerror(code);
+        let why = shared.fabric.library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
     let progress = Arc::new(Progress::new(shared, service));

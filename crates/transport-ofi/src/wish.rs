@@ -1,6 +1,6 @@
 //! What a job and its user request of libfabric.
 
-use crate::settings::{DOMAIN, PROVIDER};
+use crate::settings::{DOMAIN, FABRIC, PROVIDER};
 use rushmem_transport::{Amos, Host, NicName};
 
 /// The variables of the user, and what the job is.
@@ -8,6 +8,7 @@ use rushmem_transport::{Amos, Host, NicName};
 pub(crate) struct Wish {
     pub(crate) provider: Option<String>,
     pub(crate) domain: Option<String>,
+    pub(crate) fabric: Option<String>,
     /// Who carries out atomic operations.
     pub(crate) amos: Amos,
     /// All PEs run on this machine.
@@ -28,6 +29,7 @@ impl Wish {
         Wish {
             provider: variable(PROVIDER),
             domain: variable(DOMAIN),
+            fabric: variable(FABRIC),
             amos,
             one_machine,
             interfaces: interfaces.map(str::to_owned).collect(),
@@ -42,6 +44,7 @@ impl Wish {
         Wish {
             provider: None,
             domain: None,
+            fabric: None,
             amos: Amos::Software,
             one_machine: false,
             interfaces: Vec::new(),

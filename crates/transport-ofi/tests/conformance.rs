@@ -54,6 +54,7 @@ fn alone(provider: &'static str) -> Open {
         one_machine: true,
         cpus_per_pe: 0,
         amos: Amos::Software,
+        part: None,
         host: Arc::new(requested(provider)),
     }
 }

@@ -106,6 +106,7 @@ fn pair() -> [Box<dyn Transport>; 2] {
             one_machine: true,
             cpus_per_pe: 0,
             amos: Amos::Software,
+            part: None,
             host: Arc::new(NONE),
         };
         open(&open_with, Tuning::default()).expect("the provider opens")

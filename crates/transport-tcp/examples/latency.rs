@@ -112,6 +112,7 @@ impl Bench {
             one_machine: true,
             cpus_per_pe: 1,
             amos: Amos::Software,
+            part: None,
             host: Arc::new(Quiet),
         };
         let mut transport = (PROVIDER.open)(&open).expect("sockets");

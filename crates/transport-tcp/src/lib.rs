@@ -77,6 +77,7 @@ pub const PROVIDER: Provider = Provider {
         let description = "sockets of the kernel's TCP".to_owned();
         Ok(Found { rdma: false, hardware_amos: false, description })
     },
+    parts: None,
     diagnose: diagnosis::diagnose,
     open: |with| open(with, Tuning::within(with.host.host_limit())),
 };

@@ -65,7 +65,16 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
     let mut transports = [ME, PROXY, BEHIND].map(|pe| {
         let host = Arc::<Nodes>::clone(&nodes);
         let (secret, amos) = ([3; 32], Amos::Software);
-        let with = Open { pe, n_pes: 3, secret, one_machine: true, cpus_per_pe: 0, amos, host };
+        let with = Open {
+            pe,
+            n_pes: 3,
+            secret,
+            one_machine: true,
+            cpus_per_pe: 0,
+            amos,
+            part: None,
+            host,
+        };
         open(&with, Tuning::default()).expect("a network")
     });
     let addresses = transports.each_ref().map(|transport| transport.address());

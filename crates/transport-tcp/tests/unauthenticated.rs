@@ -69,6 +69,7 @@ fn impostor(address: &[u8]) {
         one_machine: true,
         cpus_per_pe: 1,
         amos: Amos::Software,
+        part: None,
         host: Arc::new(Nobody),
     };
     let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };

@@ -63,6 +63,7 @@ pub const PROVIDER: Provider = Provider {
     without_rdma: false,
     network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
+    parts: None,
     diagnose: diagnosis::diagnose,
     open: |with| open(with, Tuning::of(&*with.host)?),
 };

@@ -61,6 +61,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
         one_machine: true,
         cpus_per_pe: 1,
         amos: Amos::Software,
+        part: None,
         host: Arc::new(Panics),
     };
     let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };

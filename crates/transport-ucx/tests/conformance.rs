@@ -55,6 +55,7 @@ fn needs_verbs(amos: Amos) {
         one_machine: true,
         cpus_per_pe: 0,
         amos: Amos::Software,
+        part: None,
         host: Arc::new(Asks(VERBS)),
     };
     let opened = (PROVIDER.available)(&*alone.host)

@@ -43,7 +43,7 @@ pub use error::Error;
 pub use fault::{Fault, LocalAccess};
 pub use nic::NicName;
 pub use pe::{Pe, TeamPe};
-pub use provider::{Caps, Found, Host, MANY_PAIRS, Open, Provider, Proxy, Transport};
+pub use provider::{Caps, Found, Host, ListParts, MANY_PAIRS, Open, Provider, Proxy, Transport};
 pub use setting::Setting;
 pub use verbs::{
     AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,

@@ -21,6 +21,7 @@ pub const PROVIDER: Provider = Provider {
     available: |_| {
         Ok(Found { rdma: false, hardware_amos: false, description: "nothing".to_owned() })
     },
+    parts: None,
     diagnose: |_| Vec::new(),
     open: |_| Ok(with_endpoints(usize::MAX)),
 };

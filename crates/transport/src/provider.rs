@@ -33,9 +33,16 @@ pub struct Provider {
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
+    /// The parts of the provider that fit a job, by their names, best first; a process opens one of
+    /// them ([`Open::part`]). `None` if it has no parts.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], saying why none fits.
+    pub parts: Option<ListParts>,
     /// What each part of it can do on this machine for a process that would be opened with these
-    /// arguments, and why not. Unlike [`available`](Provider::available) it opens libraries and
-    /// devices, and may take a second: no job calls it unless its start has failed.
+    /// arguments, and why not. If it has [`parts`](Provider::parts), only the part that the
+    /// arguments name is opened. Unlike [`available`](Provider::available) it opens libraries and
+    /// devices, and may take a second: no job calls it.
     pub diagnose: fn(&Open) -> Vec<Diagnosis>,
     /// Opens the provider's transport for this process. All signals are blocked meanwhile, so that
     /// its threads take none.
@@ -44,6 +51,9 @@ pub struct Provider {
     /// [`Error::Unavailable`], saying what is missing.
     pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
 }
+
+/// Lists the parts of a provider: [`Provider::parts`].
+pub type ListParts = fn(&Open) -> Result<Vec<String>, Error>;
 
 /// What a provider finds on a machine. Its text is one line for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +90,8 @@ pub struct Open {
     /// Who carries out atomic operations, the same on all PEs. It is the network only if the
     /// provider can leave them to it.
     pub amos: Amos,
+    /// The part that is opened, the same on all PEs; if `None`, the first that can be opened.
+    pub part: Option<String>,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
 }

@@ -15,13 +15,15 @@ const fn format(name: &'static str, version: u8) -> Format {
 }
 
 /// Frames between PEs, daemons and `oshrun`.
-pub const JOB: Format = format("job protocol", 6);
+pub const JOB: Format = format("job protocol", 7);
 /// What each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 11);
 /// What a PE is doing, for those that explain why a job hangs.
 pub const STATUS: Format = format("status of a PE", 3);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
+/// The parts of a transport that fit on a PE.
+pub const PARTS: Format = format("parts of a transport", 1);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 4);
 /// How a PE is reached, for the first PE of each node.

@@ -42,6 +42,10 @@ pub struct InfoFlags {
     )]
     pub doctor_layout: String,
 
+    /// Examine a transport, or one of its parts, in this process, which a faulty library may crash
+    #[arg(long, hide = true, num_args = 1..=2, value_names = ["TRANSPORT", "PART"])]
+    pub doctor_transport: Vec<String>,
+
     /// Be a PE of a short job of the doctor
     #[arg(long, hide = true, value_enum, value_name = "ROLE")]
     pub doctor_pe: Option<Role>,

@@ -4,9 +4,10 @@
 
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings::{self, Settings};
-use rushmem_transport::Setting;
+use rushmem_runtime::setup::on_this_machine;
 use rushmem_transport::setting::environment;
-use serde_json::json;
+use rushmem_transport::{Provider, Setting};
+use serde_json::{Value, json};
 
 /// All of it. Transports are left out where a setting has a value that it may not have.
 pub fn everything(all: impl Iterator<Item = &'static Setting>) -> String {
@@ -17,15 +18,14 @@ pub fn everything(all: impl Iterator<Item = &'static Setting>) -> String {
         })
         .collect();
     let read = Settings::read(environment);
-    let found = read.map(|read| rushmem_runtime::setup::transports(&read, rushmem_providers::ALL));
-    let transports: Vec<_> = found
-        .into_iter()
-        .flatten()
-        .map(|(name, found)| match found {
-            Ok(found) => json!({ "name": name, "found": found.found.to_string() }),
-            Err(why) => json!({ "name": name, "missing": why.to_string() }),
-        })
-        .collect();
+    let found = |settings: &Settings| -> Vec<Value> {
+        let of = |provider: &Provider| match on_this_machine(settings, provider) {
+            Ok(found) => json!({ "name": provider.name, "found": found.found.to_string() }),
+            Err(why) => json!({ "name": provider.name, "missing": why.to_string() }),
+        };
+        rushmem_providers::ALL.iter().map(of).collect()
+    };
+    let transports = read.as_ref().map(found).unwrap_or_default();
     let report = json!({
         "name": SHMEM_VENDOR_STRING,
         "standard": format!("{SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}"),

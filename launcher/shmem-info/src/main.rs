@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings::{self, Settings};
-use rushmem_runtime::setup::OnThisMachine;
+use rushmem_runtime::setup::{OnThisMachine, on_this_machine};
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
 use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
@@ -41,6 +41,8 @@ fn main() -> ExitCode {
             status = ExitCode::from(u8::from(!is_ok));
             text
         })
+    } else if let [transport, part @ ..] = &flags.doctor_transport[..] {
+        doctor::report(transport, part.first().map(String::as_str))
     } else if let Some(role) = flags.doctor_pe {
         doctor::run(role)
     } else if !flags.doctor_job.is_empty() {
@@ -115,8 +117,9 @@ fn markdown() -> String {
 fn transports() -> Result<String, String> {
     let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let mut text = String::new();
-    for (name, found) in rushmem_runtime::setup::transports(&settings, rushmem_providers::ALL) {
-        text += &match found {
+    for provider in rushmem_providers::ALL {
+        let name = provider.name;
+        text += &match on_this_machine(&settings, provider) {
             Err(error) => format!("{name}: not available: {error}\n"),
             Ok(OnThisMachine { found, amos }) => format!(
                 "{name}: available: {found}\n{:indent$}  atomic operations: {amos}\n",

@@ -286,6 +286,26 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
     assert!(!is_ok && line(&text, "note", "strict").contains("SHMEM_OFI_DOMAIN"), "{text}");
 }
 
+/// It also says which variable names a fabric.
+fn the_doctor_survives_a_provider_that_crashes() {
+    needs(&doctor(&[]).0, "libfabric");
+    let folder =
+        strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
+    let folder = folder.to_str().expect("a plain path");
+    let with = |name: &'static str, value: &'static str| {
+        doctor(&[("FI_PROVIDER_PATH", folder), ("SHMEM_TRANSPORT", "ofi"), (name, value)])
+    };
+    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "crashes");
+    let crashed = "it fails (signal: 6 (SIGABRT)) when it is opened, and so do jobs that use it; select another one";
+    assert!(line(&text, "warning", "strict").ends_with(crashed), "{text}");
+    assert!(!is_ok && text.contains("verdict: not ok: repair first ofi: "), "{text}");
+    assert!(text.contains("\ntransport tcp: "), "{text}");
+    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "psm3");
+    assert!(is_ok && line(&text, "ok", "strict").ends_with("; psm3"), "{text}");
+    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "nosuch");
+    assert!(!is_ok && line(&text, "note", "strict").contains("SHMEM_OFI_FABRIC"), "{text}");
+}
+
 fn the_doctor_says_which_variable_keeps_ucx_from_all() {
     needs(&doctor(&[]).0, "UCX");
     for (variable, value, has) in [
@@ -326,6 +346,7 @@ testkit::tests! {
     the_doctor_finds_that_this_machine_can_run_jobs,
     the_doctor_says_which_requirement_a_provider_refuses,
     the_doctor_says_which_single_hint_a_fabric_refuses,
+    the_doctor_survives_a_provider_that_crashes,
     the_doctor_says_which_variable_keeps_ucx_from_all,
     the_doctor_names_an_interface_that_is_not_there,
     the_doctor_names_what_is_missing_of_libraries_and_files,

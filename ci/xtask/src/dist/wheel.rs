@@ -39,7 +39,8 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &target)?;
-        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "so") {
+        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "so" || end == "a")
+        {
             let library = done(std::fs::read_link(&path), &path)?;
             let text = format!("INPUT(-l:{})\n", library.display());
             done(std::fs::write(&target, text), &target)?;

@@ -38,6 +38,10 @@ const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
 /// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
 const OTHER_NAMES: [(&str, &str); 2] = [("oshc++", "oshcxx"), ("oshCC", "oshcxx")];
 
+/// Names of the library in other implementations, by which build systems of programs ask for it:
+/// Cray's and the oldest one's, Sandia's, Open MPI's.
+const OTHER_LIBRARIES: [&str; 3] = ["libsma", "libshmem", "liboshmem"];
+
 const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
 const HEADERS: &str = "crates/shmem-c/include";
 /// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
@@ -131,6 +135,10 @@ pub fn place_all_by(
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
     archive::pack(built("librushmem.a")?, &archive, tools)?;
+    for name in OTHER_LIBRARIES {
+        prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;
+        prefix.link("librushmem.a", &format!("lib/{name}.a"))?;
+    }
     prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
     fortran_module(&mut prefix)?;
 

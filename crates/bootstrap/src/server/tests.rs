@@ -150,6 +150,25 @@ fn a_pe_that_waits_for_others_at_its_exit_is_not_waited_for() {
 }
 
 #[test]
+fn the_end_of_a_failed_pe_names_the_transport_that_it_was_opening() {
+    let crashed = |opens: &[&str]| {
+        let mut server = running(2);
+        for what in opens {
+            assert_eq!(say(&mut server, 0, &FromPe::Opening { what: what.to_string() }), []);
+        }
+        server.exited(0, Exit::Signal(11))
+    };
+    let pe = "oshrun: PE 0 (pid 100, host a) was killed by SIGSEGV";
+    let while_opening = format!(
+        "{pe}; it was opening the transport ofi (b): select another transport (SHMEM_TRANSPORT), or see what \
+         `shmem-info --doctor` says of this one"
+    );
+    let opens = ["the transport ofi (a)", "the transport ofi (b)"];
+    assert_ends(&crashed(&opens), 139, Some(&while_opening));
+    assert_ends(&crashed(&[opens[0], ""]), 139, Some(pe));
+}
+
+#[test]
 fn the_end_of_a_failed_pe_names_what_it_was_refused() {
     let refused = |n_pes| {
         let mut server = running(n_pes);
@@ -372,6 +391,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(FromPe::Resumed),
         1 => Just(FromPe::Unfinalized),
         1 => Just(FromPe::Refused { what: String::new() }),
+        1 => Just(FromPe::Opening { what: String::new() }),
         1 => Just(FromPe::Abort { status: 0, message: String::new(), lost_peer: true }),
         1 => Just(FromPe::GlobalExit { status: 9 }),
     ];

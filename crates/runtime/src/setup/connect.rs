@@ -8,7 +8,7 @@
 use super::amos::{AmoPath, ways};
 use super::path::{self, Chosen};
 use super::probe;
-use super::transport_choice::{Availability, Offer, Selection, agree, complaint};
+use super::transport_choice::{self, Availability, Offer, Selection, agree, complaint};
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::settings::Settings;
@@ -25,7 +25,7 @@ use rushmem_transport::{
     Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
     device,
 };
-use rushmem_wire::{ANNOUNCED, Format, OFFER, STEP, decode, encode};
+use rushmem_wire::{ANNOUNCED, Format, OFFER, PARTS, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,21 +39,17 @@ pub struct OnThisMachine {
     pub amos: String,
 }
 
-/// What this machine has of each transport: its name, and what was found or why it is unavailable.
-pub fn transports(
-    settings: &Settings,
-    providers: &[Provider],
-) -> Vec<(&'static str, Result<OnThisMachine, Error>)> {
-    let host = ProcessHost::default();
-    let see = |provider: &Provider| {
-        let found = (provider.available)(&host)?;
-        let amos = match ways(settings.amos, provider, found.hardware_amos) {
-            Ok(ways) => ways[0].describe(),
-            Err(why) => why,
-        };
-        Ok(OnThisMachine { found, amos })
+/// What this machine has of a transport.
+///
+/// # Errors
+/// Why it is unavailable.
+pub fn on_this_machine(settings: &Settings, provider: &Provider) -> Result<OnThisMachine, Error> {
+    let found = (provider.available)(&ProcessHost::default())?;
+    let amos = match ways(settings.amos, provider, found.hardware_amos) {
+        Ok(ways) => ways[0].describe(),
+        Err(why) => why,
     };
-    providers.iter().map(|provider| (provider.name, see(provider))).collect()
+    Ok(OnThisMachine { found, amos })
 }
 
 /// What a transport reports to this process.
@@ -233,7 +229,7 @@ struct Tried {
     transport: Box<dyn Transport>,
 }
 
-/// The transport of a provider with the first way to carry out atomic operations that works.
+/// The transport of a provider with the first of its parts that works.
 ///
 /// # Errors
 /// When none works on all PEs; why, for each.
@@ -244,8 +240,80 @@ fn first_that_works(
     ways: Vec<AmoPath>,
 ) -> Result<(Tried, AmoPath), String> {
     let mut whys: Vec<String> = Vec::new();
+    for Candidate { part, ways } in agreed_parts(call, job, provider, ways)? {
+        match with_first_way(call, job, (provider, part.as_deref()), ways) {
+            Ok(tried) => {
+                for why in whys.iter().filter(|_| job.me == Pe(0)) {
+                    // Cause: a part of a transport, such as a provider of libfabric, failed when it
+                    // was tried, and the next one is used. Remedy: correct the reason given, or
+                    // select the one that works.
+                    warning!("of the transport {}, {why}; the next one is used", provider.name);
+                }
+                return Ok(tried);
+            }
+            Err(why) => whys.push(match part {
+                Some(part) => format!("{part} does not work here ({why})"),
+                None => why,
+            }),
+        }
+    }
+    Err(whys.join("; "))
+}
+
+/// A part of a provider, and the ways to carry out atomic operations to try over it.
+struct Candidate {
+    /// `None` for a provider without parts.
+    part: Option<String>,
+    ways: Vec<AmoPath>,
+}
+
+/// The parts of a provider that all PEs have, best first, and the ways to try over each.
+///
+/// # Errors
+/// When there is none; why, for each way. It is the same on all PEs.
+fn agreed_parts(
+    call: Call,
+    job: &Job,
+    provider: &Provider,
+    ways: Vec<AmoPath>,
+) -> Result<Vec<Candidate>, String> {
+    let Some(parts) = provider.parts else { return Ok(vec![Candidate { part: None, ways }]) };
+    let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
+    let of = |way: &AmoPath| {
+        let with = arguments(job, way.amos, None, &host);
+        without_signals(|| parts(&with)).map_err(|error| error.to_string())
+    };
+    job.session().opens(Some(&described(provider, None)));
+    let own: Vec<Result<Vec<String>, String>> = ways.iter().map(of).collect();
+    job.session().opens(None);
+    let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
+    let agreed = transport_choice::parts(ways.len(), &all)?;
+    let candidate = |(part, of): (String, Vec<usize>)| Candidate {
+        part: Some(part),
+        ways: of.into_iter().map(|way| ways[way].clone()).collect(),
+    };
+    Ok(agreed.into_iter().map(candidate).collect())
+}
+
+/// A transport and its part, as messages name them.
+fn described(provider: &Provider, part: Option<&str>) -> String {
+    let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
+    format!("the transport {}{part}", provider.name)
+}
+
+/// The transport of a part with the first way to carry out atomic operations that works.
+///
+/// # Errors
+/// When none works on all PEs; why, for each.
+fn with_first_way(
+    call: Call,
+    job: &Job,
+    (provider, part): (&Provider, Option<&str>),
+    ways: Vec<AmoPath>,
+) -> Result<(Tried, AmoPath), String> {
+    let mut whys: Vec<String> = Vec::new();
     for mut way in ways {
-        match attempt(call, job, provider, way.amos) {
+        match attempt(call, job, (provider, part), way.amos) {
             Ok(tried) => {
                 if let Some(why) = whys.first() {
                     way.why = format!("{}: {why}", way.why);
@@ -264,9 +332,21 @@ fn first_that_works(
 ///
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
-fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
+fn attempt(
+    call: Call,
+    job: &Job,
+    (provider, part): (&Provider, Option<&str>),
+    amos: Amos,
+) -> Result<Tried, String> {
     let host = Arc::new(ProcessHost::with(job.me, job.settings.host_limit, CALLBACKS));
-    let prepared = prepare(job, provider, amos, &host).map_err(|error| error.to_string());
+    let with = arguments(job, amos, part, &host);
+    if provider.opens_libraries {
+        job.session().opens(Some(&described(provider, part)));
+    }
+    let prepared = prepare(job, provider, &with).map_err(|error| error.to_string());
+    if provider.opens_libraries {
+        job.session().opens(None);
+    }
     let OpenTransport { mut transport, announced } = on_all(call, job, prepared)?;
     // One PE of a machine keeps it for all.
     match job.session().exchange_to_first(&encode(ANNOUNCED, &announced)) {
@@ -306,23 +386,23 @@ struct OpenTransport {
     announced: Announced,
 }
 
-/// Open a provider's transport and register the segments.
-fn prepare(
-    job: &Job,
-    provider: &Provider,
-    amos: Amos,
-    host: &Arc<ProcessHost>,
-) -> Result<OpenTransport, Error> {
-    let with = Open {
+/// The arguments with which a provider is opened.
+fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>) -> Open {
+    Open {
         pe: job.me,
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
         cpus_per_pe: job.cpus_per_pe,
         amos,
+        part: part.map(str::to_owned),
         host: Arc::clone(host) as _,
-    };
-    let mut transport = without_signals(|| (provider.open)(&with))?;
+    }
+}
+
+/// Open a provider's transport and register the segments.
+fn prepare(job: &Job, provider: &Provider, with: &Open) -> Result<OpenTransport, Error> {
+    let mut transport = without_signals(|| (provider.open)(with))?;
     let layout = job.memory.layout();
     let statics = statics::own();
     let start = std::ptr::with_exposed_provenance_mut(statics.start());

@@ -1,6 +1,5 @@
-//! What each provider says of this machine, for `shmem-info --doctor`.
+//! What a provider says of this machine, for `shmem-info --doctor`.
 
-use super::connect::OnThisMachine;
 use crate::base::settings::Settings;
 use crate::memory::available;
 use crate::net::network::ProcessHost;
@@ -11,20 +10,17 @@ use rushmem_transport::{Amos, Diagnosis, Error, Open, Pe, Provider};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A transport on this machine.
+/// What a provider says.
 pub struct Diagnosed {
-    /// Its name.
-    pub name: &'static str,
-    /// What was found, or why it is unavailable.
-    pub found: Result<OnThisMachine, Error>,
     /// Its parts.
     pub parts: Vec<Diagnosis>,
     /// What it registers of a heap, if in blocks, or why it does not.
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
-/// Each transport on this machine, for a job of several.
-pub fn diagnose(settings: &Settings, providers: &[Provider]) -> Vec<Diagnosed> {
+/// What a provider says of this machine, for a job of several. If it has parts, only `part` is
+/// opened.
+pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
     let with = Open {
         pe: Pe(0),
         n_pes: 2,
@@ -32,17 +28,13 @@ pub fn diagnose(settings: &Settings, providers: &[Provider]) -> Vec<Diagnosed> {
         one_machine: false,
         cpus_per_pe: 0,
         amos: settings.amos.unwrap_or(Amos::Software),
+        part: part.map(str::to_owned),
         host: Arc::new(ProcessHost::default()),
     };
-    let found = super::transports(settings, providers);
-    let all = found.into_iter().zip(providers);
-    all.map(|((name, found), provider)| Diagnosed {
-        name,
-        parts: (provider.diagnose)(&with),
-        registered: found.as_ref().ok().and_then(|_| registered(provider, &with)),
-        found,
-    })
-    .collect()
+    let parts = (provider.diagnose)(&with);
+    let is_opened = provider.parts.is_none() || part.is_some();
+    let registered = is_opened.then(|| registered(provider, &with)).flatten();
+    Diagnosed { parts, registered }
 }
 
 /// What a network registers of a heap within a second, and of no more than half of the memory that

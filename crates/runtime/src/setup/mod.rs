@@ -28,7 +28,7 @@ mod warnings;
 mod watchdog;
 
 pub use crate::memory::huge_pages::make_huge_page;
-pub use connect::{OnThisMachine, transports};
+pub use connect::{OnThisMachine, on_this_machine};
 pub use diagnose::{Diagnosed, diagnose};
 pub use finalize::{finalize, global_exit, inits_in_force};
 pub use init::{init, init_thread, start_pes};

@@ -108,6 +108,46 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     })
 }
 
+/// The parts of a provider that fit on all PEs, best first as on PE 0, and for each the ways over
+/// which it does. `offers` has for each PE and way the parts that fit there, or why none does.
+///
+/// # Errors
+/// When no part fits on all PEs; why, for each way.
+pub(super) fn parts(
+    n_ways: usize,
+    offers: &[Vec<Result<Vec<String>, String>>],
+) -> Result<Vec<(String, Vec<usize>)>, String> {
+    let mut agreed: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut whys = Vec::new();
+    for way in 0..n_ways {
+        let of_way = || offers.iter().filter_map(|offer| offer.get(way));
+        let absent: Vec<Result<(), String>> =
+            of_way().map(|offer| offer.as_ref().map(drop).map_err(Clone::clone)).collect();
+        if let Some(why) = complaint(&absent) {
+            whys.push(why);
+            continue;
+        }
+        let lists: Vec<&Vec<String>> = of_way().filter_map(|offer| offer.as_ref().ok()).collect();
+        let is_common = |part: &&String| lists.iter().all(|list| list.contains(part));
+        let found: Vec<&String> =
+            lists.iter().take(1).copied().flatten().filter(is_common).collect();
+        if found.is_empty() {
+            let each = lists.iter().map(|list| Err(format!("it has {}", list.join(", "))));
+            let each: Vec<Result<(), String>> = each.collect();
+            let each = complaint(&each).unwrap_or_default();
+            whys.push(format!("the PEs have nothing in common ({each})"));
+        }
+        for part in found {
+            match agreed.iter_mut().find(|(known, _)| known == part) {
+                Some((_, ways)) => ways.push(way),
+                None => agreed.push((part.clone(), vec![way])),
+            }
+        }
+    }
+    whys.dedup();
+    if agreed.is_empty() { Err(whys.join("; ")) } else { Ok(agreed) }
+}
+
 /// Which PEs met which obstacle, as text; `None` if none did. PEs with the same obstacle are named
 /// together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
@@ -208,6 +248,23 @@ mod tests {
         let network = Offer { amos: "network".to_owned(), ..forced("ofi") };
         let error = agreed(&[forced("ofi"), forced("ofi"), network]).expect_err("they differ");
         assert!(error.contains("SHMEM_AMOS is auto on PE 0 and network on PE 2"), "{error}");
+    }
+
+    #[test]
+    fn parts_are_those_that_all_pes_have_in_the_order_of_the_first() {
+        let has = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
+        let agreed = |offers: &[Vec<Result<Vec<String>, String>>]| parts(offers[0].len(), offers);
+        let found = agreed(&[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
+        assert_eq!(found, Ok(vec![("b".to_owned(), vec![0]), ("c".to_owned(), vec![0])]));
+        // The first way is the better one over a part, but no other part goes before.
+        let network = || vec![has(&["a"]), has(&["a", "b"])];
+        let found = agreed(&[network(), network()]);
+        assert_eq!(found, Ok(vec![("a".to_owned(), vec![0, 1]), ("b".to_owned(), vec![1])]));
+        let found = agreed(&[vec![has(&["a"])], vec![has(&["a"])], vec![has(&["b"])]]);
+        let why = "the PEs have nothing in common (PE 0, PE 1: it has a; PE 2: it has b)";
+        assert_eq!(found, Err(why.to_owned()));
+        let found = agreed(&[vec![has(&["a"])], vec![Err("no library".to_owned())]]);
+        assert_eq!(found, Err("PE 1: no library".to_owned()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
     let facts = |(provider, domain, loopback): &(&str, &str, bool)| InfoFacts {
         provider: (*provider).to_owned(),
         domain: (*domain).to_owned(),
+        fabric: String::new(),
         mr_mode: 0,
         key_bytes: 8,
         registrations: 0,

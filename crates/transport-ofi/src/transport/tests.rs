@@ -53,6 +53,7 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
         one_machine: true,
         cpus_per_pe: 0,
         amos: Amos::Software,
+        part: None,
         host,
     };
     let mut ofi = match started(&open, tuning) {

@@ -21,6 +21,7 @@ fn reaches_nobody() {
         one_machine: true,
         cpus_per_pe: 1,
         amos: Amos::Software,
+        part: None,
         host: Arc::new(Nobody),
     };
     let mut transport = (PROVIDER.open)(&open).expect("the template always opens");

@@ -2,21 +2,27 @@
 //! helps.
 //!
 //! `host` and `gids` look at the machine, `transports` at the providers and `connections` at jobs
-//! that would make many, all as lists of `finding`s; `machine` has all of them. `job` runs short
-//! jobs, whose program is `pe`, and shows their `outcome`; they compare transports with a `socket`.
+//! that would make many, all as lists of `finding`s; `machine` has all of them. Each provider is
+//! examined in a `child`, whose report is an `examination`. `job` runs short jobs, whose program is
+//! `pe`, and shows their `outcome`; they compare transports with a `socket`. Reports are lines with
+//! a `mark`.
 
+mod child;
 mod connections;
+mod examination;
 mod finding;
 mod gids;
 mod host;
 mod job;
 mod machine;
+mod mark;
 mod outcome;
 mod pe;
 mod socket;
 mod timing;
 mod transports;
 
+pub use examination::report;
 use finding::{Finding, Grade, Section};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::pe::MARK;
+use super::mark;
 
 /// Who has printed a line: what `oshrun --tag-output` writes before it, as `[2@host]`, or `[2]` on
 /// one host.
@@ -44,7 +44,7 @@ impl CheckOutcome {
     pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
         let report = |line| {
             let (tag, line) = Tag::split(line)?;
-            Some((tag, serde_json::from_str(line.strip_prefix(MARK)?).ok()?))
+            Some((tag, mark::read(line)?))
         };
         let mut reports: Vec<(Tag, T)> = self.stdout.lines().filter_map(report).collect();
         reports.sort_by_key(|(tag, _)| tag.pe);

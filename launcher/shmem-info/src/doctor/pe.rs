@@ -1,6 +1,6 @@
 //! The program of the doctor's short jobs. As `host` a PE reports its machine and does not join a
 //! job; as `pairs` PEs move data between the first PEs of the hosts, and then each to all. Each
-//! report is a line that begins with [`MARK`].
+//! report is a line with a mark.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,11 +15,9 @@ use shmem::{Atomic, Max, Min, Shmem, SymArray, SymBox};
 
 use super::finding::Section;
 use super::machine;
+use super::mark::line;
 use super::socket;
 use super::timing::each;
-
-/// What reports of PEs begin with.
-pub const MARK: &str = "doctor: ";
 
 /// Repetitions of a transfer of one word, unless they take too long.
 const REPETITIONS: u32 = 300;
@@ -98,10 +96,6 @@ pub fn run(role: Role) -> Result<String, String> {
         Role::Host => host().map(|report| line(&report)),
         Role::Pairs => pairs(),
     }
-}
-
-fn line(report: &impl Serialize) -> String {
-    format!("{MARK}{}\n", serde_json::to_string(report).expect("plain data"))
 }
 
 fn host_name() -> String {

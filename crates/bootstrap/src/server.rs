@@ -15,7 +15,7 @@
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
-//! - A PE that fails after it was refused memory is named with what it was refused.
+//! - A PE that fails before finalize after it was refused memory is named with what it was refused.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
 use std::sync::Arc;
@@ -190,7 +190,12 @@ impl Server {
             if self.interrupt == Some(signal) {
                 return self.interrupted_end(signal);
             }
-            let refused = if CRASHES.contains(&signal) { self.refusal(pe) } else { String::new() };
+            let may_be_null =
+                CRASHES.contains(&signal) && self.pes[pe as usize].phase == Phase::Running;
+            let refused = match may_be_null {
+                true => self.refusal(pe, "if it used a null pointer, that may be because"),
+                false => String::new(),
+            };
             // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
             // with `SHMEM_CHECK=1`.
             let message = format!("oshrun: {} {exit}{refused}", self.name(pe));
@@ -202,7 +207,10 @@ impl Server {
         if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
             return self.interrupted_end(signal);
         }
-        let refused = if exit.status() == 0 { String::new() } else { self.refusal(pe) };
+        let refused = match exit.status() {
+            0 => String::new(),
+            _ => self.refusal(pe, "before that"),
+        };
         if phase == Phase::Running && (others_run || !refused.is_empty()) {
             let name = self.name(pe);
             // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
@@ -236,10 +244,11 @@ impl Server {
         Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
     }
 
-    /// What to add to the message about a failed PE if it was refused memory before.
-    fn refusal(&self, pe: u32) -> String {
+    /// What to add to the message about a failed PE if it was refused memory before. It may have
+    /// noticed, and have failed for another reason.
+    fn refusal(&self, pe: u32, how: &str) -> String {
         let refused = self.pes[pe as usize].refused.as_ref();
-        refused.map_or_else(String::new, |what| format!("; before that it was refused {what}"))
+        refused.map_or_else(String::new, |what| format!("; {how} it was refused {what}"))
     }
 
     /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are

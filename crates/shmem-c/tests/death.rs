@@ -101,7 +101,10 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         Job::new(program!("death.c")).n(2).arg(how).env("SHMEM_SYMMETRIC_SIZE", "64m").run()
     };
     for (how, words) in [
-        ("write", "was killed by SIGSEGV; before that it was "),
+        (
+            "write",
+            "was killed by SIGSEGV; if it used a null pointer, that may be because it was ",
+        ),
         ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
         ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
     ] {
@@ -111,6 +114,9 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         let outcome = refused(how);
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
     }
+    // That program has noticed, too, and fails at its exit.
+    let outcome = refused("crash");
+    assert!(outcome.one_message().ends_with("was killed by SIGSEGV"), "{outcome}");
     // Without oshrun, nothing can be reported later.
     let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();

@@ -15,8 +15,8 @@
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
-//! - A PE that fails after it was refused memory is named with what it was refused, one that fails
-//!   while it opens a transport with the transport.
+//! - A PE that fails before finalize after it was refused memory is named with what it was refused,
+//!   one that fails while it opens a transport with the transport.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
 use std::sync::Arc;
@@ -194,7 +194,10 @@ impl Server {
             if self.interrupt == Some(signal) {
                 return self.interrupted_end(signal);
             }
-            let before = if CRASHES.contains(&signal) { self.before(pe) } else { String::new() };
+            let before = match CRASHES.contains(&signal) {
+                true => self.before(pe, "if it used a null pointer, that may be because"),
+                false => String::new(),
+            };
             // Cause: a signal has killed the PE, such as SIGSEGV. Remedy: run it in a debugger, or
             // with `SHMEM_CHECK=1`.
             let message = format!("oshrun: {} {exit}{before}", self.name(pe));
@@ -206,7 +209,10 @@ impl Server {
         if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
             return self.interrupted_end(signal);
         }
-        let before = if exit.status() == 0 { String::new() } else { self.before(pe) };
+        let before = match exit.status() {
+            0 => String::new(),
+            _ => self.before(pe, "before that"),
+        };
         if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
             // Cause: a PE ends while others go on, with `exit` or a return from `main`. Remedy:
@@ -241,12 +247,15 @@ impl Server {
     }
 
     /// What to add to the message about a failed PE: the transport that it was opening, or the
-    /// memory that it was refused before.
-    fn before(&self, pe: u32) -> String {
-        let PeState { refused, opening, .. } = &self.pes[pe as usize];
+    /// memory that it was refused before finalize. It may have noticed the latter, and have failed
+    /// for another reason: `how` says what is known.
+    fn before(&self, pe: u32, how: &str) -> String {
+        let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
-            ("", None) => String::new(),
-            ("", Some(what)) => format!("; before that it was refused {what}"),
+            ("", Some(what)) if *phase == Phase::Running => {
+                format!("; {how} it was refused {what}")
+            }
+            ("", _) => String::new(),
             (what, _) => format!(
                 "; it was opening {what}: select another transport (SHMEM_TRANSPORT), or see what \
                  `shmem-info --doctor` says of this one"

@@ -13,7 +13,7 @@ mod explain;
 mod graph;
 mod job;
 pub mod place;
-mod ranges;
+pub mod ranges;
 pub mod report;
 mod situation;
 pub mod status;

@@ -92,6 +92,10 @@ fn shorten(status: &mut Status, limit: usize) {
         in_flight.more |= in_flight.targets.len() > limit;
         in_flight.targets.truncate(limit);
     }
+    if let Some(finalizing) = &mut status.finalizing {
+        finalizing.is_whole &= finalizing.entered.len() <= limit;
+        finalizing.entered.truncate(limit);
+    }
     for wait in &mut status.waits {
         match &mut wait.subject {
             Subject::Words(words) => {

@@ -24,6 +24,19 @@ pub struct Status {
     pub held_locks: Vec<Place>,
     /// What of it is in flight over a network; `None` if it is not known.
     pub in_flight: Option<InFlight>,
+    /// While it waits for the other PEs in finalize.
+    pub finalizing: Option<Finalizing>,
+}
+
+/// What a PE has done that is in finalize, and so enters no other collective before all PEs are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finalizing {
+    /// How many collectives it has entered on each team and active set, by the
+    /// [number](Collective::number) of that; at most [`MAX_LISTED`].
+    pub entered: Vec<(u64, u64)>,
+    /// Whether it lists all teams that the PE has, and all active sets on which it has entered a
+    /// collective.
+    pub is_whole: bool,
 }
 
 /// Operations of a PE over a network that are not known to be complete.

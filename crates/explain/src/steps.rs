@@ -136,7 +136,11 @@ fn step<'a>(entered: &[Entered<'a>], before: Option<usize>) -> Step<'a> {
     let mut calls: BTreeMap<String, (&str, Vec<u32>)> = BTreeMap::new();
     for one in entered {
         // Fortran does not distinguish case.
-        calls.entry(one.call.to_lowercase()).or_insert((one.call, Vec::new())).1.push(one.pe);
+        let pes = &mut calls.entry(one.call.to_lowercase()).or_insert((one.call, Vec::new())).1;
+        // A thread that waits for a request and the one that carries it out are in the same call.
+        if pes.last() != Some(&one.pe) {
+            pes.push(one.pe);
+        }
     }
     Step {
         collective: entered[0].collective,

@@ -117,7 +117,8 @@ fn main() -> ExitCode {
         ];
         for (over, environment) in others {
             // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
-            let needs_node = program.name.starts_with("domains") || program.name.starts_with("pointer_");
+            let needs_node =
+                program.name.starts_with("domains") || program.name.starts_with("pointer_");
             if needs_node || (over == "virtual_nodes" && program.n != 2) {
                 continue;
             }

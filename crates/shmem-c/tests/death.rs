@@ -101,7 +101,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         Job::new(program!("death.c")).n(2).arg(how).env("SHMEM_SYMMETRIC_SIZE", "64m").run()
     };
     for (how, words) in [
-        ("write", "was killed by SIGSEGV; before that it was "),
+        ("write", "was killed by SIGSEGV; if it used a null pointer, that may be because it was "),
         ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
         ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
     ] {
@@ -111,6 +111,9 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         let outcome = refused(how);
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
     }
+    // That program has noticed, too, and fails at its exit.
+    let outcome = refused("crash");
+    assert!(outcome.one_message().ends_with("was killed by SIGSEGV"), "{outcome}");
     // Without oshrun, nothing can be reported later.
     let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
@@ -120,6 +123,61 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         message.starts_with("warning: PE 0 was refused the memory of shmem_malloc"),
         "{outcome}"
     );
+}
+
+/// Ways in which PE 0 of `leaves_early.c` waits for PEs in finalize, and words of the message.
+const LEFT: [(&str, &str); 12] = [
+    ("barrier", "shmem_barrier_all; PEs 1-3 in shmem_finalize"),
+    ("team", "PE 0 in shmem_team_sync; PE 1 in shmem_finalize"),
+    ("broadcast", "PE 0 in shmem_long_broadcast; PEs 1-3 in shmem_finalize"),
+    ("alltoall", "PE 0 in shmem_long_alltoall; PEs 1-3 in shmem_finalize"),
+    ("malloc", "PE 0 in shmem_malloc; PEs 1-3 in shmem_finalize"),
+    ("set", "PE 0 in shmem_barrier; PEs 1-3 in shmem_finalize"),
+    ("request", "PE 0 in shmemx_long_sum_reduce_nb; PEs 1-3 in shmem_finalize"),
+    ("split", "shmem_team_split_strided: PE 1 is in shmem_finalize"),
+    ("lock", "shmem_set_lock: PE 1 holds the lock and is in shmem_finalize"),
+    ("nested", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
+    ("again", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
+    ("start_pes", "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize"),
+];
+
+/// A job of four PEs of that program: on a node, over a network, on two nodes.
+fn leaving(how: &'static str) -> impl Iterator<Item = Outcome> {
+    let ways = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+3")];
+    ways.into_iter().map(move |(name, value)| {
+        let job = Job::new(program!("leaves_early.c")).n(4).arg(how);
+        job.env("SHMEM_TRANSPORT", "tcp").env(name, value).run()
+    })
+}
+
+#[test]
+fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
+    let assert_ends = |outcome: &Outcome, words: &str| {
+        assert!(outcome.stderr.contains(words), "{words}\n{outcome}");
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        assert!(!outcome.stdout.contains("the wait ended"), "{outcome}");
+    };
+    let some = ["barrier", "alltoall", "request", "split", "nested"];
+    for (how, words) in LEFT.into_iter().filter(|(how, _)| every_size() || some.contains(how)) {
+        for outcome in leaving(how) {
+            assert_ends(&outcome, words);
+            assert_eq!(outcome.stdout, "n_pes 4\n", "{outcome}");
+        }
+    }
+    // Over a network, nothing is concluded from a wait for a word.
+    let outcome = Job::new(program!("leaves_early.c")).n(4).arg("word").run();
+    assert_ends(&outcome, "shmem_long_wait_until: all other PEs are in shmem_finalize");
+}
+
+/// However long that takes, and also if a PE is stopped in a finalize that others have left.
+#[test]
+fn a_pe_in_finalize_waits_for_those_that_can_go_on() {
+    for how in ["computes", "left", "signaled", "stopped"] {
+        for outcome in leaving(how) {
+            outcome.assert_ok(4);
+            assert_eq!(outcome.stderr, "", "{how}\n{outcome}");
+        }
+    }
 }
 
 #[test]

@@ -25,10 +25,6 @@ const HANGS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "extra",
-        &["PE 1 waits for them in shmem_finalize", "PEs {rest} have ended (exited with status 0)"],
-    ),
-    (
         "word",
         &[
             "Deadlock: PE 1 has waited",
@@ -216,24 +212,12 @@ fn on_a_node() {
 }
 
 fn over_tcp() {
-    let ways = some(&["word", "locks", "teams"]).filter(|(way, _)| *way != "extra");
-    hangs(ways, 4, &[OFF, TCP]);
-    let words = [
-        "s for PE 1 in shmem_finalize.",
-        "PE 1 has waited",
-        "s for PE 0 in shmem_finalize, the 6th collective on SHMEM_TEAM_WORLD.",
-    ];
-    hangs(&[("extra", &words as &[_])], 4, &[OFF, TCP]);
+    hangs(some(&["word", "locks", "teams"]), 4, &[OFF, TCP]);
 }
 
-/// The library itself notices teams in different orders then, and ends the job. An additional
-/// barrier hangs in another way.
+/// The library itself notices teams in different orders then, and ends the job.
 fn of_virtual_nodes(transport: (&'static str, &'static str), ways: &[&str], n: usize) {
-    hangs(
-        some(ways).filter(|(way, _)| !["teams", "extra"].contains(way)),
-        n,
-        &[TWO_NODES, transport],
-    );
+    hangs(some(ways).filter(|(way, _)| *way != "teams"), n, &[TWO_NODES, transport]);
 }
 
 fn of_virtual_nodes_over_tcp() {

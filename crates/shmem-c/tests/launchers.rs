@@ -150,6 +150,10 @@ fn ends_with_its_pes(launcher: &Launcher) {
         assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
+    let outcome = launcher.job(program!("leaves_early.c"), 4).arg("barrier").run();
+    let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+    assert_ne!(outcome.code(), 0, "{outcome}");
     // Threads of the library or of the manager's keep nobody alive.
     let outcome = launcher.job(program!("first_thread.c"), 3).arg("alone").run();
     let words = "PE 1: exited with status 0 without shmem_finalize";

@@ -45,3 +45,14 @@ fn a_member_that_exits() {
         assert_eq!(outcome.code(), 3, "{outcome}");
     }
 }
+
+/// Their plans differ, so nothing would end such calls.
+#[test]
+fn a_blocking_collective_meets_no_non_blocking_one() {
+    for (how, call) in [("reduce", "shmem_long_sum_reduce"), ("barrier", "shmem_barrier_all")] {
+        for outcome in outcomes(how) {
+            let words = [call, "; PE 0 in shmemx_long_sum_reduce_nb; all members must call"];
+            outcome.assert_fails(&words);
+        }
+    }
+}

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use testkit::{Job, Test, absent, prefix};
+use testkit::{Job, Outcome, Test, absent, prefix};
 
 /// Where the part of shmem4py is that is linked with the library.
 const EXTENSION: &str =
@@ -43,7 +43,26 @@ if me == 0:
     print('PASS', flush=True)
 ";
 
-fn its_calls_reach_the_library() {
+/// PE 1 ends by an exception while the others are in a barrier.
+const RAISES: &str = "\
+import sys
+from shmem4py import shmem
+
+def excepthook(*exception):
+    sys.__excepthook__(*exception)
+    shmem.global_exit(7)
+
+if 'hook' in sys.argv:
+    sys.excepthook = excepthook
+shmem.barrier_all()
+if shmem.my_pe() == 1:
+    raise ValueError('what was raised')
+shmem.barrier_all()
+print('a barrier ended that one PE never reached')
+";
+
+/// The Python whose shmem4py was built with this library.
+fn python() -> String {
     let python = std::env::var("RUSHMEM_PYTHON").unwrap_or("python3".into());
     let found = Command::new(&python).args(["-c", EXTENSION]).output();
     let Some(found) = found.ok().filter(|found| found.status.success()) else {
@@ -55,14 +74,44 @@ fn its_calls_reach_the_library() {
     if !linked.windows(name.len()).any(|part| part == name) {
         absent(format!("the shmem4py of {python} was built with another library"));
     }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem4py_calls.py");
-    std::fs::write(&program, PROGRAM).expect("a file");
-    for onnode in ["on", "off"] {
-        let job = Job::new(&python).n(3).arg(program.display()).env("SHMEM_ONNODE", onnode);
-        job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run().assert_ok(3);
+    python
+}
+
+/// Jobs of three PEs of a program: on a node and over a network.
+fn outcomes(name: &str, text: &str, argument: &str) -> Vec<Outcome> {
+    let python = python();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&program, text).expect("a file");
+    let outcome = |onnode| {
+        let job = Job::new(&python).n(3).arg(program.display()).arg(argument);
+        let job = job.env("SHMEM_ONNODE", onnode);
+        job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run()
+    };
+    ["on", "off"].map(outcome).into()
+}
+
+fn its_calls_reach_the_library() {
+    for outcome in outcomes("shmem4py_calls.py", PROGRAM, "") {
+        outcome.assert_ok(3);
+    }
+}
+
+fn an_exception_ends_the_job() {
+    let raised = "ValueError: what was raised\n";
+    for outcome in outcomes("shmem4py_raises.py", RAISES, "") {
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{outcome}");
+        assert!(outcome.stderr.contains(raised), "{outcome}");
+        assert!(outcome.stderr.contains("; PE 1 in shmem_finalize; "), "{outcome}");
+    }
+    for outcome in outcomes("shmem4py_raises_hooked.py", RAISES, "hook") {
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (7, ""), "{outcome}");
+        assert!(outcome.stderr.ends_with(raised), "{outcome}");
     }
 }
 
 fn main() -> ExitCode {
-    testkit::run(vec![Test::new("its_calls_reach_the_library", its_calls_reach_the_library)])
+    testkit::run(vec![
+        Test::new("its_calls_reach_the_library", its_calls_reach_the_library),
+        Test::new("an_exception_ends_the_job", an_exception_ends_the_job),
+    ])
 }

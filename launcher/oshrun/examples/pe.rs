@@ -186,6 +186,7 @@ impl Pe {
             waits: vec![wait],
             held_locks: Vec::new(),
             in_flight: None,
+            finalizing: None,
         };
         let memory = self.memory.get_or_insert_with(|| {
             std::fs::File::from(session.take_node_memory().expect("node memory"))

@@ -91,7 +91,8 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let wait = |thread| Wait { thread, call: "".into(), since: 0, subject: Subject::Exit };
     let waits = threads.into_iter().map(wait).collect();
     let (stage, held_locks) = (Stage::Initialized, Vec::new());
-    Status { pid, pid_namespace: 0, stage, waits, held_locks, in_flight: None }
+    let (in_flight, finalizing) = (None, None);
+    Status { pid, pid_namespace: 0, stage, waits, held_locks, in_flight, finalizing }
 }
 
 #[test]

@@ -179,8 +179,15 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
     };
     let pe = "oshrun: PE 0 (pid 100, host a)";
     for (signal, name) in [(6, "SIGABRT"), (7, "SIGBUS"), (11, "SIGSEGV")] {
-        let message = format!("{pe} was killed by {name}; before that it was refused 8 bytes");
+        let killed = format!("{pe} was killed by {name}");
+        let message = format!(
+            "{killed}; if it used a null pointer, that may be because it was refused 8 bytes"
+        );
         assert_ends(&refused(2).exited(0, Exit::Signal(signal)), 128 + signal, Some(&message));
+        // It has come to its end without that memory.
+        let mut finalized = refused(2);
+        say(&mut finalized, 0, &FromPe::Finalized);
+        assert_ends(&finalized.exited(0, Exit::Signal(signal)), 128 + signal, Some(&killed));
     }
     let killed = format!("{pe} was killed by SIGKILL");
     assert_ends(&refused(2).exited(0, Exit::Signal(9)), 137, Some(&killed));

@@ -26,13 +26,16 @@ pub fn exception(facts: &Facts) -> String {
 }
 
 /// Whether [`exception`] holds for the cause: a PE that waits for words, a lock or a message is
-/// helped by any thread, but members of a team have to come to a collective themselves.
+/// helped by any thread, but members of a team have to come to a collective themselves, and all PEs
+/// to finalize.
 pub fn has_exception(facts: &Facts, cause: &Cause) -> bool {
     let waits = cause.pes.iter().flat_map(|pe| facts.job.pes[*pe as usize].waits());
     let mut subjects = waits.map(|(wait, _)| &wait.subject);
     match cause.kind {
         Kind::WordOfNobody => true,
-        Kind::Cycle(_) => subjects.any(|subject| !matches!(subject, Subject::Collective(_))),
+        Kind::Cycle(_) => {
+            subjects.any(|subject| !matches!(subject, Subject::Collective(_) | Subject::Exit))
+        }
         _ => false,
     }
 }

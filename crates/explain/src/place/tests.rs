@@ -1,7 +1,7 @@
 //! Places that are written, damaged and copied meanwhile.
 
 use super::*;
-use crate::status::{InFlight, Place, Stage, Wait, Word, Words};
+use crate::status::{Finalizing, InFlight, Place, Stage, Wait, Word, Words};
 use std::sync::atomic::AtomicU64;
 
 /// A place as a reader copies it, with this sequence number.
@@ -39,6 +39,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         waits: (0..threads).map(wait).collect(),
         held_locks: Vec::new(),
         in_flight: Some(InFlight { n: u64::MAX, targets: vec![u32::MAX; 64], more: false }),
+        finalizing: Some(Finalizing { entered: vec![(u64::MAX, u64::MAX); 64], is_whole: true }),
     }
 }
 

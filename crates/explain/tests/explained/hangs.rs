@@ -266,9 +266,27 @@ fn finalize_instead_of_a_barrier() {
     check(
         |n| {
             let job = Job::new(n).barrier_all(others(n, &[3]));
-            job.wait([3], "shmem_finalize", 31.0, |_| world(n, 41))
+            job.wait([3], "shmem_finalize", 31.0, |_| Subject::Exit)
         },
-        &["PEs {rest} have called shmem_barrier_all and PE 3 has called shmem_finalize."],
+        &[
+            "Deadlock: PE 0 has waited",
+            "for PE 3 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD.",
+            "PE 3 has waited 31 s for PE 0 in shmem_finalize.",
+        ],
+    );
+}
+
+/// One thread of PE 3 waits for the request that another one carries out.
+#[test]
+fn a_collective_that_does_not_block_instead_of_one_that_does() {
+    check(
+        |n| {
+            let job = Job::new(n).barrier_all(others(n, &[3]));
+            let call = "shmemx_long_sum_reduce_nb";
+            let job = job.wait([3], call, 31.0, |_| world(n, 41));
+            job.wait([3], call, 31.0, |_| world(n, 41))
+        },
+        &["shmem_barrier_all and PE 3 has called shmemx_long_sum_reduce_nb."],
     );
 }
 

@@ -142,6 +142,7 @@ fn report(pe: u32) -> PeReport {
         waits: vec![],
         held_locks: vec![],
         in_flight: None,
+        finalizing: None,
     };
     PeReport {
         pe,

@@ -1,13 +1,14 @@
-//! Which collective a PE has entered, for messages and for its status.
+//! Which collective a PE has entered, for messages and for its status, and how many.
 
 use crate::base::call::Call;
 use crate::base::digest::digest;
 use crate::base::members::Members;
 use crate::base::races::ObservedCollective;
 use crate::sync::channel::InCollective;
-use crate::teams::active_set::ActiveSet;
-use crate::teams::team::Team;
-use rushmem_explain::status::{Collective, Subject};
+use crate::teams::active_set::{self, ActiveSet};
+use crate::teams::team::{Team, teams};
+use core::ffi::c_int;
+use rushmem_explain::status::{Collective, Finalizing, MAX_LISTED, Subject};
 use rushmem_transport::Pe;
 
 /// A collective that a PE has entered.
@@ -28,8 +29,7 @@ impl<'a> CollectiveCall<'a> {
 
     /// A number of the team or active set that others among the same PEs do not have.
     pub(crate) fn number(&self) -> u64 {
-        let triplet = self.set.map_or([0; 3], ActiveSet::triplet).map(|number| number as u64);
-        digest(&[&triplet[..], &[self.team.handle().0 as u64]].concat())
+        number(self.team, self.set.map_or([0; 3], ActiveSet::triplet))
     }
 
     /// A number of the members that those of other teams and sets do not have: teams of one split
@@ -60,6 +60,9 @@ impl InCollective for CollectiveCall<'_> {
     }
 
     fn subject(&self, awaited: Option<Pe>) -> Subject {
+        if self.team.is_of_finalize() {
+            return Subject::Exit;
+        }
         Subject::Collective(Collective {
             team: self.name(),
             number: self.number(),
@@ -68,4 +71,37 @@ impl InCollective for CollectiveCall<'_> {
             awaited: awaited.map(|pe| pe.0),
         })
     }
+}
+
+/// A number of a team, or of the active set `triplet` that uses its channels.
+fn number(team: &Team, triplet: [c_int; 3]) -> u64 {
+    let triplet = triplet.map(|number| number as u64);
+    digest(&[&triplet[..], &[team.handle().0 as u64]].concat())
+}
+
+/// What this PE says in finalize: how many collectives it has entered. The active sets that have
+/// teams of their own are left out.
+pub(crate) fn entered() -> Finalizing {
+    let mut entered = Vec::new();
+    let all_teams = teams().all();
+    // A team that another thread uses is left out.
+    let mut is_whole = true;
+    for team in &all_teams {
+        match team.channels.try_lock() {
+            Ok(channels) => entered.push((number(team, [0; 3]), channels.entered())),
+            Err(_) => is_whole = false,
+        }
+    }
+    if let Some(team) = active_set::used() {
+        match team.channels.try_lock() {
+            Ok(channels) => {
+                let sets = channels.entered_on_sets().into_iter();
+                entered.extend(sets.map(|(set, nth)| (number(team, set), nth)));
+            }
+            Err(_) => is_whole = false,
+        }
+    }
+    is_whole &= entered.len() <= MAX_LISTED;
+    entered.truncate(MAX_LISTED);
+    Finalizing { entered, is_whole }
 }

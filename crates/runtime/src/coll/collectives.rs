@@ -41,6 +41,14 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     entered.sync();
 }
 
+/// The barrier of finalize, which meets no other collective.
+pub(crate) fn finalize(call: Call) {
+    order::complete_on(call, World);
+    let mut entered = EnteredCollective::new(call, teams().finalize());
+    entered.agree(&[]);
+    entered.sync_without_pair_flags();
+}
+
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {

@@ -573,7 +573,18 @@ impl<'a> EnteredCollective<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        match self.choose::<SyncAlgorithm>(0) {
+        self.sync_by(self.choose(0));
+    }
+
+    /// A sync that uses no flags but those of the team.
+    pub(crate) fn sync_without_pair_flags(&mut self) {
+        let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
+        self.sync_by(self.job.algorithms.table().choose(0, || facts));
+    }
+
+    #[inline(always)]
+    fn sync_by(&mut self, algorithm: SyncAlgorithm) {
+        match algorithm {
             SyncAlgorithm::Dissemination => self.disseminate(),
             SyncAlgorithm::TwoLevel => self.sync_over_nodes(),
             algorithm => {

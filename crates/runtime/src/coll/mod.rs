@@ -3,7 +3,7 @@
 //! It chooses no algorithm; the crate of the plans does.
 
 pub mod alltoallv;
-mod collective_call;
+pub(crate) mod collective_call;
 pub mod collectives;
 pub mod combine;
 mod direct;

@@ -1,7 +1,7 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell, exits | per source PE: mailbox, pair line, acknowledgment |
+//! bell, exits, finalizes | per source PE: mailbox, pair line, acknowledgment |
 //! slot per team | table | landings | steps | status | last writes | landings of single teams |
 //! keys of heap blocks
 //! ```
@@ -132,6 +132,11 @@ impl Areas {
     /// CPUs and by a network, which must not update the same word. It is on PE 0.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
+    }
+
+    /// How many finalizes this PE has entered.
+    pub(crate) fn finalizes(&self) -> usize {
+        3 * WORD
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.

@@ -12,12 +12,11 @@ use crate::base::races;
 use crate::base::stdio;
 use crate::base::time::nanoseconds;
 use crate::base::warning::warning;
-use crate::coll::collectives::barrier_all;
-use crate::coll::requests;
+use crate::coll::{collective_call, collectives, requests};
 use crate::memory::address;
 use crate::memory::blocks;
 use crate::net::{endpoints, network};
-use crate::sync::status;
+use crate::sync::{finalizing, status};
 use crate::teams::active_set;
 use crate::teams::team;
 use core::ffi::c_int;
@@ -58,8 +57,12 @@ pub(super) fn close(call: Call) {
         lock::finalize(call);
         blocks::check_all_guards(call, job);
     }
+    // For PEs that wait for this one elsewhere.
+    status::finalizes(Some(collective_call::entered()));
+    finalizing::enter(job);
     // Other PEs may leave by another routine.
-    barrier_all(Call(&"shmem_finalize"));
+    collectives::finalize(Call(&"shmem_finalize"));
+    status::finalizes(None);
     if !is_last {
         process::decrement_inits();
         return;

@@ -141,7 +141,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
     if yielding(&mut is_set) {
         return;
     }
-    let mut wait = LongWait::new(describe);
+    let mut wait = LongWait::for_thread(describe);
     while !is_set() {
         wait.sleep(word, 0);
     }

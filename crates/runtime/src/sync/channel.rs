@@ -153,6 +153,12 @@ impl Channels {
         self.entered
     }
 
+    /// The active sets on which this PE has entered collectives, and how many.
+    pub(crate) fn entered_on_sets(&self) -> Vec<([c_int; 3], u64)> {
+        let sets = self.pairs.iter().flat_map(|pairs| &pairs.on_sets);
+        sets.map(|(set, entered)| (*set, *entered)).collect()
+    }
+
     /// As [`enter`](Channels::enter), of the collectives on the active set `set`.
     pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
         let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;

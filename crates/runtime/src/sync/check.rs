@@ -18,7 +18,7 @@ use crate::base::thread::carries_out;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
-use crate::sync::mailbox::{self, mailboxes};
+use crate::sync::mailbox::{self, MailboxMessage, mailboxes};
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
@@ -55,26 +55,43 @@ pub(crate) fn same(
     let call = entry.call();
     let words = words(call, arguments);
     let is_of_request = carries_out().is_some();
-    let team = if job.threads_somewhere || is_of_request { team } else { 0 };
-    let tag = digest(&[WHO_IS_WHERE, team]);
-    let tag = if is_of_request { mailbox::tag_of_request(tag) } else { tag };
+    let of_requests = mailbox::tag_of_request(digest(&[WHO_IS_WHERE, team]));
+    let of_threads = digest(&[WHO_IS_WHERE, if job.threads_somewhere { team } else { 0 }]);
+    let tag = if is_of_request { of_requests } else { of_threads };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
     let mut others: Vec<Other> =
         all.filter(|pe| *pe != job.me()).map(|pe| Other { pe, said: None }).collect();
+    let [name @ .., _] = &words[..NAME_WORDS] else { unreachable!("a name has several words") };
     for other in &others {
-        send(call, job, other.pe, tag, own);
+        send(call, job, other.pe, tag, &[&[own], name].concat());
     }
     let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
     let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
+    let mut in_request = None;
     backoff::until_rung(
         job,
         || entry.describe(None),
         || {
             listen(job, &mut others, tag);
-            complete(&others) || !alike(&others)
+            if !is_of_request {
+                in_request = in_request_of(job, &mut others, tag, of_requests);
+            }
+            complete(&others) || !alike(&others) || in_request.is_some()
         },
     );
+    if let Some((pe, message)) = in_request {
+        // Cause: a member calls `shmemx_long_sum_reduce_nb` and others call
+        // `shmem_long_sum_reduce`; `SHMEM_CHECK=1` finds it. Remedy: call one of the two on all
+        // members.
+        fail!(
+            call,
+            "the PEs of the team are not all in the same collective: PE {} in {call}; PE {pe} in {}; \
+             all members must call the same one, which either blocks or does not",
+            job.me(),
+            name_in(&message[1..])
+        );
+    }
     if alike(&others) {
         return;
     }
@@ -102,8 +119,28 @@ struct Other {
     said: Option<u64>,
 }
 
-fn send(call: Call, job: &Job, pe: Pe, tag: u64, word: u64) {
-    mailboxes().send(call, job, pe, tag, &[word, 0, 0, 0, 0, 0]);
+fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
+    let mut message = MailboxMessage::default();
+    message[..words.len()].copy_from_slice(words);
+    mailboxes().send(call, job, pe, tag, &message);
+}
+
+/// A member that has begun a non-blocking collective of the team, in whose place this PE is in
+/// another call, and its message. The non-blocking ones that this PE has called are complete.
+fn in_request_of(
+    job: &Job,
+    others: &mut [Other],
+    tag: u64,
+    of_requests: u64,
+) -> Option<(Pe, MailboxMessage)> {
+    let silent = others.iter().filter(|other| other.said.is_none());
+    let (pe, message) = silent
+        .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, of_requests)?)))
+        .next()?;
+    // It may have been here first, and have called that afterwards.
+    listen(job, others, tag);
+    let is_silent = |other: &Other| other.pe == pe && other.said.is_none();
+    others.iter().any(is_silent).then_some((pe, message))
 }
 
 /// Receive from members that have not sent anything yet.
@@ -130,7 +167,7 @@ fn lines(
     lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));
     for &word in words {
         for (pe, _) in &lines[first..] {
-            send(call, job, *pe, tag, word);
+            send(call, job, *pe, tag, &[word]);
         }
         for (pe, heard) in &mut lines[first..] {
             heard.push(mailboxes().receive(call, job, *pe, tag).map_or(0, |message| message[0]));
@@ -154,6 +191,12 @@ fn words(call: Call, arguments: &[CheckedArgument]) -> Vec<u64> {
     words
 }
 
+/// The name of a call in the words that describe it.
+fn name_in(words: &[u64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+}
+
 /// Which PE is in which call: PEs with the same words together, in the order of the team.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
@@ -166,8 +209,7 @@ fn report(
     let shown: Vec<(usize, &str)> = all.filter(|(i, _)| one_call && differs(*i)).collect();
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for (pe, words) in &lines {
-        let bytes: Vec<u8> = words[..NAME_WORDS].iter().flat_map(|w| w.to_le_bytes()).collect();
-        let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
+        let mut text = name_in(&words[..NAME_WORDS]);
         let value = |(i, name): &(usize, &str)| match *name {
             TEAM => team_name(words[*i]),
             name => format!("{name} {}", words[*i]),

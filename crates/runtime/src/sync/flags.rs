@@ -15,7 +15,7 @@ use crate::sync::bell::Bell;
 use rushmem_explain::writes::{BUSY, ENTRIES, ENTRY_WORDS};
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
-    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate,
+    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate, mem,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -222,6 +222,32 @@ impl FlagArea {
             None => fetched.next().expect("one for each PE"),
         };
         pes.iter().map(word).collect()
+    }
+
+    /// Whether the area of `pe` is mapped here.
+    pub(crate) fn is_mapped(&self, pe: Pe) -> bool {
+        self.delta(pe).is_some()
+    }
+
+    /// A copy of `nbytes` bytes of `pe`'s area, which it may be writing.
+    pub(crate) fn bytes_of(&self, pe: Pe, at: usize, nbytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; nbytes];
+        match self.delta(pe) {
+            Some(delta) => {
+                let (to, from) = (bytes.as_mut_ptr(), self.own(at, nbytes).wrapping_offset(delta));
+                // SAFETY: in the area of a mapped peer, and as many private bytes.
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
+            }
+            None => {
+                let mut fetched = vec![MaybeUninit::uninit(); nbytes];
+                self.range(at, nbytes).fetch(&[pe], &mut fetched);
+                for (byte, fetched) in bytes.iter_mut().zip(fetched) {
+                    // SAFETY: the bytes were just fetched.
+                    *byte = unsafe { fetched.assume_init() };
+                }
+            }
+        }
+        bytes
     }
 
     /// Sleep until `ready`, which reads own flags. `sleep` returns when the word no longer has the

@@ -104,6 +104,13 @@ impl Mailboxes {
         state.next(source, tag)
     }
 
+    /// The next message of `source` with this tag, which is left there, if it has arrived.
+    pub(crate) fn peek(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
+        let mut state = self.state();
+        state.empty(flags::area(), job.me(), source);
+        state.kept.get(&(source, tag))?.front().copied()
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }

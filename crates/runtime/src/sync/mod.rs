@@ -1,6 +1,6 @@
 //! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, the checks that use them, the status that shows long waits, and the record of the
-//! last writes.
+//! mailboxes, the checks that use them, the status that shows long waits, what ends a wait for a PE
+//! in finalize, and the record of the last writes.
 //!
 //! It knows no team and no collective.
 
@@ -8,6 +8,7 @@ pub(crate) mod backoff;
 pub(crate) mod bell;
 pub(crate) mod channel;
 pub(crate) mod check;
+pub(crate) mod finalizing;
 pub(crate) mod flags;
 pub(crate) mod mailbox;
 pub(crate) mod status;

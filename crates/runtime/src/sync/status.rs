@@ -10,10 +10,13 @@ use crate::base::primitive::AtomicU32;
 use crate::base::process;
 use crate::base::time::nanoseconds;
 use crate::net::{calling, endpoints, network};
+use crate::sync::finalizing::{PERIOD, PeerLook};
 use crate::sync::flags;
 use rushmem_bootstrap::process_state;
 use rushmem_explain::place;
-use rushmem_explain::status::{InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait};
+use rushmem_explain::status::{
+    Finalizing, InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait,
+};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
@@ -36,6 +39,7 @@ struct Written {
     count: u64,
     /// What is in flight over the network, if that is known.
     in_flight: Option<InFlight>,
+    finalizing: Option<Finalizing>,
     /// The locks that this PE holds.
     held_locks: fn() -> Vec<Place>,
 }
@@ -46,6 +50,7 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
     waits: Vec::new(),
     count: 0,
     in_flight: None,
+    finalizing: None,
     held_locks: Vec::new,
 });
 
@@ -61,6 +66,11 @@ pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
 /// Writes how far this PE has come.
 pub(crate) fn enter(stage: Stage) {
     change(|written| written.stage = stage);
+}
+
+/// Writes what this PE has done when it enters finalize, and that it leaves it.
+pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
+    change(|written| written.finalizing = finalizing);
 }
 
 fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
@@ -80,6 +90,7 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
         waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
         held_locks,
         in_flight,
+        finalizing: written.finalizing.clone(),
     };
     flags::area().write_status(&place::encode(&status));
     result
@@ -144,11 +155,19 @@ pub(crate) struct LongWait<D> {
     shown: Option<Shown>,
     /// When it was last seen that something is in flight.
     in_flight_at: Option<u64>,
+    /// Whether the PEs that it waits for are in finalize; `None` if another thread looks.
+    peers: Option<PeerLook>,
 }
 
 impl<D: Fn() -> Described> LongWait<D> {
     pub(crate) fn new(describe: D) -> LongWait<D> {
-        LongWait { describe, has_slept: false, since: None, shown: None, in_flight_at: None }
+        let peers = Some(PeerLook::default());
+        LongWait { describe, has_slept: false, since: None, shown: None, in_flight_at: None, peers }
+    }
+
+    /// One for another thread of this PE, which looks at other PEs itself.
+    pub(crate) fn for_thread(describe: D) -> LongWait<D> {
+        LongWait { peers: None, ..LongWait::new(describe) }
     }
 
     /// How long it has lasted since the clock was first read.
@@ -164,6 +183,9 @@ impl<D: Fn() -> Described> LongWait<D> {
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();
             }
+            if let Some(peers) = &mut self.peers {
+                peers.look(&self.describe);
+            }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
         } else if self.lasted() >= LONG {
@@ -175,20 +197,23 @@ impl<D: Fn() -> Described> LongWait<D> {
         self.in_flight_at = show_in_flight().then(nanoseconds);
     }
 
-    /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for any
-    /// time, unless something is in flight. The clock is not read for the first sleep, which most
-    /// often ends the wait.
+    /// Sleeps until the word no longer has this value: until [`LONG`] has passed, and then for
+    /// [`PERIOD`], unless something is in flight. The clock is not read for the first sleep, which
+    /// most often ends the wait.
     pub(crate) fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {
             self.look();
         }
-        let lasted = if self.shown.is_none() { self.lasted() } else { Duration::ZERO };
-        let rest = LONG.saturating_sub(lasted).subsec_nanos();
-        let limit = Timespec { tv_sec: 0, tv_nsec: rest.into() };
-        let is_limited = self.shown.is_none() || self.in_flight_at.is_some();
-        let limit = is_limited.then_some(&limit);
+        let rest = match (&self.shown, self.in_flight_at, &self.peers) {
+            (None, ..) => Some(LONG.saturating_sub(self.lasted())),
+            (_, Some(_), _) => Some(LONG),
+            (_, None, Some(peers)) if peers.expects_no_end() => return,
+            (_, None, Some(_)) => Some(PERIOD),
+            (_, None, None) => None,
+        };
+        let limit = rest.map(|rest| Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() });
         // Whether it was interrupted or the word has changed, the caller checks again.
-        let slept = futex::wait(word, futex::Flags::empty(), value, limit);
+        let slept = futex::wait(word, futex::Flags::empty(), value, limit.as_ref());
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();

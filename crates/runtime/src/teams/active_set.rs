@@ -143,6 +143,11 @@ pub(crate) fn shared(job: &Job) -> &'static Team {
     SHARED.get_or_init(|| Team::of_active_sets(job.me, &job.nodes))
 }
 
+/// The team whose channels all active sets share, if they have been used.
+pub(crate) fn used() -> Option<&'static Team> {
+    SHARED.get()
+}
+
 /// Forget the teams of single active sets, and give their slots back.
 pub(crate) fn clear() {
     std::mem::take(&mut *process::lock(&OWN)).into_values().for_each(|team| team.retire());

@@ -123,8 +123,10 @@ pub(crate) enum Agreed {
 pub(crate) const PREDEFINED: u32 = 3;
 /// The slot of the channels that all active sets share.
 pub(crate) const ACTIVE_SETS: u16 = PREDEFINED as u16;
+/// The slot of the team that meets in finalize alone.
+pub(crate) const FINALIZE: u16 = ACTIVE_SETS + 1;
 /// Slots that no agreement gives.
-const TAKEN: u32 = PREDEFINED + 1;
+const TAKEN: u32 = FINALIZE as u32 + 1;
 
 static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
     let n_sets = flags::area().areas().landing_sets();

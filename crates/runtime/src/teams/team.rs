@@ -9,7 +9,7 @@ use crate::base::members::Members;
 use crate::base::process;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
-use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED, Slot};
+use crate::teams::agreement::{self, ACTIVE_SETS, FINALIZE, PREDEFINED, Slot};
 use core::ffi::c_int;
 use core::fmt;
 use core::ops::Deref;
@@ -94,6 +94,19 @@ impl Team {
         let mut team = Team::new(name, slot, 0, world.clone(), me, nodes, TeamConfig::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
+    }
+
+    /// The one that meets in finalize alone, so that no other collective of a PE is taken for its
+    /// finalize. Its members are the world.
+    fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
+        let world = Members::world(nodes.n_pes());
+        let slot = Slot { number: FINALIZE, landings: None };
+        Team::new(Name::Fixed("finalize"), slot, 0, world, me, nodes, TeamConfig::default())
+    }
+
+    /// Whether it is the team that meets in finalize alone.
+    pub(crate) fn is_of_finalize(&self) -> bool {
+        self.slot.number == FINALIZE
     }
 
     pub(crate) fn handle(&self) -> TeamHandle {
@@ -283,6 +296,7 @@ impl Deref for HeldTeam {
 /// The teams that this PE is a member of.
 pub(crate) struct Teams {
     world: Arc<Team>,
+    finalize: Team,
     by_slot: RwLock<Vec<Option<Arc<Team>>>>,
 }
 
@@ -325,11 +339,22 @@ impl Teams {
         let teams: Vec<Option<Arc<Team>>> =
             (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
         let world = teams[0].clone().expect("the world was just made");
-        Teams { world, by_slot: RwLock::new(teams) }
+        Teams { world, finalize: Team::of_finalize(me, nodes), by_slot: RwLock::new(teams) }
     }
 
     pub(crate) fn world(&self) -> &Team {
         &self.world
+    }
+
+    /// The team that meets in finalize alone.
+    pub(crate) fn finalize(&self) -> &Team {
+        &self.finalize
+    }
+
+    /// The teams that the program may use.
+    pub(crate) fn all(&self) -> Vec<Arc<Team>> {
+        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        teams.iter().flatten().cloned().collect()
     }
 
     fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {

@@ -11,10 +11,14 @@ static void finalize_first(void) {
         shmem_finalize();
 }
 
-static void end(const char *how) {
+static void crash(void) {
     volatile int *volatile nowhere = NULL;
+    *nowhere = 1;
+}
+
+static void end(const char *how) {
     if (!strcmp(how, "segv"))
-        *nowhere = 1;
+        crash();
     else if (!strcmp(how, "abort"))
         abort();
     else if (!strcmp(how, "kill"))
@@ -52,6 +56,8 @@ static int together(const char *how) {
         shmem_int_p(&memory[2], 1, 0);
     else if (!strcmp(how, "exit4") && !memory)
         exit(4);
+    else if (!strcmp(how, "crash") && me == 0)
+        atexit(crash);
     shmem_finalize();
     return !strcmp(how, "noticed5") ? 5 : 0;
 }

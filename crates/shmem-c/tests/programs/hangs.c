@@ -36,8 +36,6 @@ static void of_pe_1(void) {
         shmem_long_broadcast(SHMEM_TEAM_WORLD, &flag[1], &flag[0], 1, 0);
     else if (is("split"))
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &other);
-    else if (is("extra"))
-        shmem_barrier_all();
     else if (is("word"))
         shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
     else if (is("words"))

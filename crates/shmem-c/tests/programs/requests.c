@@ -16,6 +16,11 @@ int main(int argc, char **argv) {
     const int is_first = shmem_my_pe() == 0, is_dead = strcmp(how, "death") == 0 && shmem_my_pe() == 1;
     if (is_dead)
         exit(3);
+    /* A non-blocking collective meets a blocking one. */
+    if (!is_first && strcmp(how, "reduce") == 0)
+        shmem_long_sum_reduce(SHMEM_TEAM_WORLD, &dest, &source, 1);
+    if (!is_first && strcmp(how, "barrier") == 0)
+        shmem_barrier_all();
     long *to = strcmp(how, "private") == 0 && is_first ? &local : &dest;
     shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, to, &source, 1, &request);
     copy = request;

@@ -245,9 +245,16 @@ impl Explainer {
             if report.status.is_none() {
                 let (pid, stage) = server.progress(pe);
                 let (waits, held_locks) = (Vec::new(), Vec::new());
-                let (pid_namespace, in_flight) = (0, None);
-                report.status =
-                    Some(Status { pid, pid_namespace, stage, waits, held_locks, in_flight });
+                let (pid_namespace, in_flight, finalizing) = (0, None, None);
+                report.status = Some(Status {
+                    pid,
+                    pid_namespace,
+                    stage,
+                    waits,
+                    held_locks,
+                    in_flight,
+                    finalizing,
+                });
             }
             is_any_outside |= is_outside(report);
         }

@@ -1,0 +1,212 @@
+//! Ends the wait for a PE that is in finalize.
+//!
+//! A PE in finalize waits there for all PEs, and enters no other collective before. So a PE that
+//! waits for it in a collective which it has not entered would wait forever. Each PE shows how many
+//! finalizes it has entered, and its status then says how many collectives it has entered on each
+//! team: both stay as they are until all PEs are in finalize. So what is concluded from them holds
+//! however slow or stopped a PE is. The same is true of waits that only one PE in finalize could
+//! end, or only such PEs, if nothing of theirs is in flight and the wait still goes on afterwards.
+//! Only a wait that has lasted long is examined.
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_THREAD_SINGLE;
+use crate::base::job::{self, Job};
+use crate::base::observe::{self, Observer};
+use crate::base::time::nanoseconds;
+use crate::net::network;
+use crate::sync::flags;
+use rushmem_explain::status::{Collective, Members, Status, Subject};
+use rushmem_explain::{place, ranges};
+use rushmem_transport::Pe;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+/// Between two looks at the PEs for which a thread waits.
+pub(crate) const PERIOD: Duration = Duration::from_millis(500);
+/// Maximum number of members that one look covers.
+const MEMBERS: u32 = 64;
+
+/// How many finalizes this PE has entered.
+static ENTERED: AtomicU64 = AtomicU64::new(0);
+
+/// Shows that this PE enters finalize; its status says what it has done.
+pub(crate) fn enter(job: &Job) {
+    let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
+    let area = flags::area();
+    area.release(job.me(), area.areas().finalizes(), entered);
+}
+
+/// What a thread that waits knows of the PEs for which it waits.
+#[derive(Debug, Default)]
+pub(crate) struct PeerLook {
+    /// When it looks again, once it has begun.
+    due: Option<u64>,
+    /// The member with which the next look begins.
+    first: u32,
+    /// No PE can end the wait, unless it has done so already.
+    expects_no_end: bool,
+}
+
+impl PeerLook {
+    /// Whether the thread must check what it waits for before it sleeps again.
+    pub(crate) fn expects_no_end(&self) -> bool {
+        self.expects_no_end
+    }
+
+    /// Looks at the PEs for which this thread waits if that is due, and ends the job with an error
+    /// if none of them can end the wait. The caller has just found that the wait goes on.
+    pub(crate) fn look(&mut self, describe: impl Fn() -> (Call, Subject)) {
+        let now = nanoseconds();
+        let due = *self.due.get_or_insert(now + PERIOD.as_nanos() as u64);
+        if now < due && !self.expects_no_end {
+            return;
+        }
+        self.due = None;
+        let Some(job) = job::known() else { return };
+        let (call, subject) = describe();
+        if let Subject::Collective(collective) = &subject {
+            self.look_at_members(call, job, collective);
+        }
+        let is_hopeless = match &subject {
+            Subject::Message { from: pe }
+            | Subject::Lock { behind: Some(pe), .. }
+            | Subject::Collective(Collective { awaited: Some(pe), .. }) => is_done(Pe(*pe)),
+            Subject::Words(_) => nobody_writes(job),
+            _ => false,
+        };
+        if is_hopeless && self.expects_no_end {
+            hopeless(call, job, &subject);
+        }
+        // What such PEs did before may have ended the wait meanwhile.
+        self.expects_no_end = is_hopeless;
+    }
+
+    /// Looks at the member that is awaited, or at some of those that are.
+    fn look_at_members(&mut self, call: Call, job: &Job, collective: &Collective) {
+        let Collective { number, nth, awaited, .. } = collective;
+        let is_missing = |pe: &Pe| {
+            let entered = finalizing(*pe).and_then(|status| {
+                let finalizing = status.finalizing?;
+                let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
+                // A team that is not listed was destroyed; an active set was not used, where they
+                // have no teams of their own.
+                let is_unused = finalizing.is_whole
+                    && !job.threads_somewhere
+                    && collective.team.contains("active set");
+                of_team.map(|(_, nth)| *nth).or(is_unused.then_some(0))
+            });
+            entered.is_some_and(|entered| entered < *nth)
+        };
+        let n = size(&collective.members);
+        let members: Vec<Pe> = match awaited {
+            Some(pe) => vec![Pe(*pe)],
+            None => (0..n.min(MEMBERS))
+                .filter_map(|i| member(&collective.members, (self.first + i) % n))
+                .filter(|pe| *pe != job.me())
+                .collect(),
+        };
+        self.first = (self.first + MEMBERS) % n.max(1);
+        if !members.iter().any(is_missing) {
+            return;
+        }
+        let all = (0..n.min(MEMBERS)).filter_map(|index| member(&collective.members, index));
+        let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me()).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing.retain(is_missing);
+        let missing: Vec<u32> = missing.iter().map(|pe| pe.0).collect();
+        elsewhere(call, job, collective, &missing)
+    }
+}
+
+/// The status of a PE, if that is in a finalize which this PE has not entered.
+fn finalizing(pe: Pe) -> Option<Status> {
+    let area = flags::area();
+    let entered = area.shown(std::iter::once(pe), area.areas().finalizes())[0];
+    fence(Ordering::Acquire);
+    if entered <= ENTERED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let at = area.areas().status();
+    let status = place::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
+    if !area.is_mapped(pe) {
+        // The caller sleeps, perhaps until the bell rings.
+        network::hand_over();
+    }
+    status
+}
+
+/// Whether a PE is in finalize, and has nothing in flight.
+fn is_done(pe: Pe) -> bool {
+    let status = finalizing(pe).filter(|status| status.finalizing.is_some());
+    status.and_then(|status| status.in_flight).is_some_and(|in_flight| in_flight.n == 0)
+}
+
+/// Whether no PE can write a word of this one any more: all others are in finalize, and no other
+/// thread of this PE calls the library. Memory is looked at alone, since a PE that does not answer
+/// over a network need not be the one that is waited for.
+fn nobody_writes(job: &Job) -> bool {
+    let area = flags::area();
+    let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me());
+    let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || observe::has(Observer::Requests);
+    job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
+}
+
+/// Ends the job: these members are in finalize.
+fn elsewhere(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
+    let (me, team) = (job.me(), &collective.team);
+    // Cause: `if (me == 0) shmem_barrier_all();`, or a PE leaves early, as by an exception that
+    // nobody handles. Remedy: call the collectives on all PEs before `shmem_finalize`.
+    fail!(
+        call,
+        "the PEs of the team or active set are not all in the same collective: PE {me} in {call}; {} in \
+         shmem_finalize; all members of {team} must call it before shmem_finalize",
+        ranges::pes(pes)
+    )
+}
+
+/// Ends the job: the PEs that could end the wait are in finalize.
+fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
+    match subject {
+        Subject::Collective(collective) => {
+            let awaited: Vec<u32> = collective.awaited.into_iter().collect();
+            elsewhere(call, job, collective, &awaited)
+        }
+        // Cause: a PE finalizes between `shmem_set_lock` and `shmem_clear_lock`. Remedy: clear the
+        // lock first.
+        Subject::Lock { behind: Some(pe), .. } => fail!(
+            call,
+            "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before"
+        ),
+        // Cause: a PE leaves before all members have made the team. Remedy: call the split on all
+        // of them before `shmem_finalize`.
+        Subject::Message { from } => fail!(
+            call,
+            "PE {from} is in shmem_finalize; all members of a new team must make it before"
+        ),
+        // Cause: the put or the signal was forgotten, or went to another PE or element. Remedy:
+        // look at the writers of that word.
+        _ => fail!(
+            call,
+            "all other PEs are in shmem_finalize, and none of them has written what this PE waits for"
+        ),
+    }
+}
+
+/// How many members are listed.
+fn size(members: &Members) -> u32 {
+    match members {
+        Members::Strided { n, .. } => *n,
+        Members::Listed { pes, .. } => pes.len() as u32,
+    }
+}
+
+fn member(members: &Members, index: u32) -> Option<Pe> {
+    match members {
+        Members::Strided { start, stride, .. } => {
+            let pe = i64::from(*start) + i64::from(index) * i64::from(*stride);
+            u32::try_from(pe).ok().map(Pe)
+        }
+        Members::Listed { pes, .. } => pes.get(index as usize).copied().map(Pe),
+    }
+}

@@ -232,3 +232,6 @@ impl Origin {
         self.until(shared, Some(pe), |_| slot.is_past(turn))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Unit tests of requests that no PE sends: the target refuses each, and says whose it is and why.
+
+use super::*;
+use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair};
+use rushmem_transport::AmoOp;
+use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::violation::RefusedMessage;
+use std::mem::ManuallyDrop;
+use std::time::Duration;
+use testkit::eventually;
+
+const BEYOND: RemoteAddr = RemoteAddr { offset: NBYTES as u64 - 4, ..HEAP };
+/// Data that UCX fetches once the target has said where they go.
+const LONG: usize = 1 << 20;
+
+/// What the target says once `send` has sent something; `None` where UCX is not.
+fn refusal(
+    send: impl FnOnce(&mut Origin, &SharedState) -> Result<(), Error>,
+) -> Option<RefusedMessage> {
+    // What is refused is never complete.
+    let mut pair = ManuallyDrop::new(pair("tcp,self", Duration::from_secs(30))?);
+    pair.connect();
+    let TestPair { issuer, progress, peer, .. } = &*pair;
+    let mut origin = lock(&issuer.origin);
+    send(&mut origin, &progress.shared).expect("a peer that serves");
+    let mut refused = None;
+    eventually("it is refused", || {
+        origin.worker().progress();
+        peer.poll();
+        refused = peer.take_refused();
+        refused.is_some()
+    });
+    refused
+}
+
+/// Sends a request with these data for memory that is not there.
+fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
+    let (op, width) = (AmoOp::Add, AmoWidth::Eight);
+    let update = Some(Update { op, width, dest: update, operand: 1, condition: 0 });
+    let data = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
+    refusal(|origin, shared| {
+        let parts = MessageParts { update, data, place: BEYOND, ..MessageParts::EMPTY };
+        // SAFETY: the data are never freed.
+        unsafe { origin.send(shared, PEER, parts) }.map(|_| ())
+    })
+}
+
+#[test]
+fn what_lies_beyond_a_segment_is_refused() {
+    for (nbytes, update) in [(0, BEYOND), (8, HEAP), (LONG, HEAP)] {
+        let Some(refused) = beyond(nbytes, update) else { return };
+        let why = format!("it used an invalid offset {}", BEYOND.offset);
+        assert_eq!(refused, RefusedMessage::of(ME, why), "{nbytes} bytes of data");
+    }
+}
+
+#[test]
+fn a_part_of_a_header_is_refused() {
+    for (nbytes, from) in [(REQUEST - 1, Some(ME)), (4, None)] {
+        let refused = refusal(|origin, shared| {
+            let (endpoint, _) = origin.connection(shared, PEER)?;
+            let header = [0u8; REQUEST].to_vec().leak().as_ptr();
+            let mut params = plain();
+            params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+            params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
+            // SAFETY: a live endpoint, and a header that is never freed.
+            let begun = unsafe {
+                let (ucp, header, params) = (origin.ucp(), header.cast(), &raw const params);
+                let nothing = std::ptr::null();
+                ucp.ucp_am_send_nbx(endpoint, REQUEST_KIND, header, nbytes, nothing, 0, params)
+            };
+            assert!(started(begun).is_ok());
+            Ok(())
+        });
+        let Some(refused) = refused else { return };
+        assert_eq!((refused.from, &*refused.why), (from, "it sent an unknown request"));
+    }
+}

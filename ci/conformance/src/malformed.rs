@@ -45,8 +45,8 @@ fn connected(member: &Member) -> Box<dyn Transport> {
     transport
 }
 
-/// Starts an addition to the word that is not there. An old value is fetched to memory that is never
-/// freed.
+/// Starts an addition to the word that is not there. An old value that it fetches goes to memory
+/// that is never freed.
 fn add(endpoint: &mut dyn Endpoint, fetches: bool) -> Result<(), Error> {
     let fetched = Box::leak(Box::new(0u64));
     let old = match fetches {

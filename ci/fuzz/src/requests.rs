@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use rushmem_transport::Pe;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::batch;
+use rushmem_transport::kit::carried_out::Turn;
 use rushmem_transport::kit::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::streams::Streams;
@@ -26,14 +27,19 @@ fuzz_target!(|input: &[u8]| {
     acks.origin();
     let mut streams = Streams::new(Pe(0));
     for bytes in input.chunks(REQUEST) {
-        let Some(request) = Request::decode(bytes) else { continue };
-        assert_eq!(Request::decode(&request.encode()), Some(request));
-        streams.arrived(&acks, &request, || ());
+        let Ok(request) = Request::decode(bytes) else { continue };
+        assert_eq!(Request::decode(&request.encode()), Ok(request));
+        let turn = streams.arrived(&acks, &request, || ());
+        if turn == Ok(Turn::Now) {
+            streams.carried_out(&acks, &request, 0);
+            // What was carried out or kept comes once.
+            assert!(streams.arrived(&acks, &request, || ()).is_err());
+        }
         streams.take_early(request.stream);
     }
     for bytes in input.chunks(REPLY) {
-        let Some(reply) = Reply::decode(bytes) else { continue };
-        assert_eq!(Reply::decode(&reply.encode()), Some(reply));
+        let Ok(reply) = Reply::decode(bytes) else { continue };
+        assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
     }
     let mut heaps = [[0u64; 64]; 2];
     let [own, other] = heaps.each_mut().map(|heap| {
@@ -44,6 +50,7 @@ fuzz_target!(|input: &[u8]| {
         segments
     });
     let mut answers = Vec::new();
-    batch::carry_out(input, &own, &Node(other), &mut answers);
+    let carried_out = batch::carry_out(input, &own, &Node(other), &mut answers);
+    assert!(input.is_empty() || input.len() >= 12 || carried_out.is_err(), "a part of a head");
     assert!(answers.len() <= batch::MAX_ANSWERS);
 });

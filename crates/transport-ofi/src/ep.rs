@@ -73,7 +73,7 @@ pub(crate) struct EpFailure {
 }
 
 /// What came of a receive.
-pub(crate) enum Arrival<'a> {
+pub(crate) enum ReceiveEnd<'a> {
     /// A message.
     Whole(&'a [u8]),
     /// One that is longer than any PE of the job sends: its start, and how many bytes it has as far

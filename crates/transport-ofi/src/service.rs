@@ -3,7 +3,7 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
-use crate::ep::{Arrival, EpFailure, FiEndpoint, Post};
+use crate::ep::{ReceiveEnd, EpFailure, FiEndpoint, Post};
 use crate::message::Message;
 use crate::shared::SharedState;
 use rushmem_transport::kit::carried_out::Turn;
@@ -82,7 +82,7 @@ impl Service {
     /// When the fabric says that something failed, or a message cannot be carried out.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
         let target = &mut self.target;
-        let worked = self.ep.poll(|arrival| target.take(shared, arrival))? > 0;
+        let worked = self.ep.poll(|end| target.take(shared, end))? > 0;
         if let Some(failure) = self.target.failure.take() {
             return Err(failure);
         }
@@ -129,13 +129,13 @@ impl Service {
 
 impl Target {
     /// Takes what has come.
-    fn take(&mut self, shared: &SharedState, arrival: Arrival<'_>) {
-        let taken = match arrival {
+    fn take(&mut self, shared: &SharedState, end: ReceiveEnd<'_>) {
+        let taken = match end {
             // It connects.
-            Arrival::Whole([]) => Ok(()),
-            Arrival::Whole(bytes) => self.take_whole(shared, bytes),
-            Arrival::Cut { start, nbytes } => cut(start, nbytes, shared.tag),
-            Arrival::Failed { start, why } => {
+            ReceiveEnd::Whole([]) => Ok(()),
+            ReceiveEnd::Whole(bytes) => self.take_whole(shared, bytes),
+            ReceiveEnd::Cut { start, nbytes } => cut(start, nbytes, shared.tag),
+            ReceiveEnd::Failed { start, why } => {
                 let pe = sender(start, shared.tag).unwrap_or_else(|message| message.from);
                 let failure = EpFailure { pe: pe.map(|pe| pe.0), why };
                 self.failure.get_or_insert(ServiceFailure::Ep(failure));

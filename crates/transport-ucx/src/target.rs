@@ -219,8 +219,8 @@ impl Target {
         self.is_sent(unsafe { Box::from_raw(answer) }, status);
     }
 
-    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and would
-    /// wait for it forever; one that is acknowledged may have left.
+    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
+    /// would wait for it forever; one that is acknowledged may have left.
     fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
         if status != UCS_OK {
             let why = format!("a reply to it was not sent: {}", said(self.ucp, status));

@@ -161,6 +161,9 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
     is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
 }
 
+/// Makes a message that no PE sends.
+type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
+
 /// What the service says of a message that PE 2 might send, which is this PE.
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
@@ -194,7 +197,7 @@ fn a_message_that_no_pe_sends_is_a_loss() {
     };
     let again = StreamPosition { number: 3, after: 3, asks: true };
     let reply = Reply { pe: Pe(2), ack: Ack { origin: 9, count: 1 }, old: None };
-    let cases: [(&str, &dyn Fn(&Ofi) -> Vec<u8>); 5] = [
+    let cases: [(&str, Forge<'_>); 5] = [
         ("it used an invalid offset", &|ofi| data(ofi, request, 8)),
         ("it sent request 3 twice", &|ofi| data(ofi, Request { place: again, ..request }, 0)),
         ("it sent an unknown request", &|ofi| {

@@ -172,8 +172,8 @@ fn word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// Carries out the operations of a batch, and appends to `answers` what they return. PEs of the node
-/// whose heaps were changed are woken; to wake this PE is the caller's.
+/// Carries out the operations of a batch, and appends to `answers` what they return. Wakes the PEs
+/// of the node whose heaps were changed; the caller wakes this PE.
 ///
 /// # Errors
 /// When no PE sends such a batch. Operations before the error have been carried out.

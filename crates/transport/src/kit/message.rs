@@ -108,8 +108,8 @@ impl Request {
         })
     }
 
-    /// Stores the data or carries out the batch that comes with it, then its update. Returns the old
-    /// value, and appends to `answers` what the batch returns.
+    /// Stores the data or carries out the batch that comes with it, then carries out its update.
+    /// Returns the old value, and appends to `answers` what the batch returns.
     ///
     /// # Errors
     /// When no PE requests that. What comes before the error was carried out.

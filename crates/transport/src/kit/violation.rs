@@ -1,6 +1,6 @@
-//! What a peer must not send, and the message in which it came. No PE of a job sends such a one, so
-//! it is the loss of that peer ([`Loss::of_message`](super::loss::Loss::of_message)): whoever waits
-//! for its effects or for a reply would wait forever.
+//! What a peer must not send, and the message in which it came. It is the loss of that peer
+//! ([`Loss::of_message`](super::loss::Loss::of_message)): a PE that waits for its effects or for a
+//! reply would wait forever.
 
 use crate::Pe;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Unit tests of `poll`: errors that a queue reports, which no provider is asked for.
+//! Unit tests of `poll`: the errors that a queue reports.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::transport::tests::with_ep;
@@ -42,7 +43,7 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
 fn poll(
     ep: &mut FiEndpoint,
     said: &[Said],
-    arrived: impl FnMut(Arrival<'_>),
+    arrived: impl FnMut(ReceiveEnd<'_>),
 ) -> Result<usize, EpFailure> {
     NEXT.set(said.to_vec());
     READS_OF_ERRORS.set(0);
@@ -80,11 +81,11 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
             ep.free.pop();
             (ep.ops[op as usize].use_, ep.receiving) = (BufferUse::Receive, 1);
             let (context, mut came) = (ep.context(op), Vec::new());
-            let polled = poll(ep, &[Said::Failed(context, error)], |arrival| {
-                came.push(match arrival {
-                    Arrival::Whole(_) => "a message".to_owned(),
-                    Arrival::Cut { start, nbytes } => format!("{} of {nbytes} bytes", start.len()),
-                    Arrival::Failed { why, .. } => why,
+            let polled = poll(ep, &[Said::Failed(context, error)], |end| {
+                came.push(match end {
+                    ReceiveEnd::Whole(_) => "a message".to_owned(),
+                    ReceiveEnd::Cut { start, nbytes } => format!("{} of {nbytes} bytes", start.len()),
+                    ReceiveEnd::Failed { why, .. } => why,
                 });
             });
             assert_eq!((polled.ok(), ep.receiving), (Some(0), 0), "the buffer is free again");

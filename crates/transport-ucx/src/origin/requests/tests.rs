@@ -1,4 +1,5 @@
 //! Unit tests of requests that no PE sends: the target refuses each, and says whose it is and why.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair};

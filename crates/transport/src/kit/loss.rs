@@ -62,12 +62,9 @@ impl Loss {
     ) -> Error {
         let RefusedMessage { from, why } = message;
         match from.and_then(|pe| host_of(pe).map(|host| (pe, host))) {
-            // Cause: a defect of the library or of its network, or damaged memory. Remedy: see what
-            // the PE said last, and report it.
             Some((pe, host)) => {
                 self.of_peer(pe, Some(&host), &format!("{why}; see what PE {pe} said last"))
             }
-            // Cause: as above, where the message does not say which PE sent it. Remedy: report it.
             None => self.of_self(&format!("a message came that names no PE of this job: {why}")),
         }
     }

@@ -1,6 +1,6 @@
 //! Serves this PE's peers: accepts connections, and receives from links that have events.
 //!
-//! One thread at a time does so. For a few turns only the link on which something is expected is
+//! One thread at a time does so. In most turns only the link on which something is expected is
 //! read, since asking the kernel which of all sockets has an event costs more than asking one. This
 //! module does not know which thread polls.
 
@@ -22,10 +22,6 @@ use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Of this many turns without work, all but the last poll only the expected link...
-const TURNS: u32 = 32;
-/// ...and where PEs share CPUs: each turn there is a pass of the scheduler.
-const TURNS_OVERSUBSCRIBED: u32 = 4;
 /// Connections accepted in one turn.
 const ACCEPTS: usize = 16;
 /// Events taken in one turn.
@@ -41,8 +37,6 @@ pub(crate) struct Service {
     unauthenticated: Vec<Option<Unauthenticated>>,
     reserved: Vec<Option<Reserved>>,
     expected: Expected,
-    /// Turns without work.
-    idle: u32,
 }
 
 /// A peer's connection that it may use, until its first request has come.
@@ -70,22 +64,19 @@ impl Service {
             unauthenticated: Vec::new(),
             reserved: Vec::new(),
             expected: Expected::default(),
-            idle: 0,
         }
     }
 
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> bool {
-        let turns = if shared.state.oversubscribed() { TURNS_OVERSUBSCRIBED } else { TURNS };
-        self.idle += 1;
-        let worked = match self.expected.next() {
-            Some(pe) if !self.idle.is_multiple_of(turns) => self.serve(shared, pe),
-            _ => self.poll_all(shared) == Served::Worked,
-        };
-        if worked {
-            self.idle = 0;
+        if let Some(pe) = self.expected.alone() {
+            let worked = self.serve(shared, pe);
+            // Where PEs share CPUs, the next turn is a pass of the scheduler away.
+            if worked || !shared.state.oversubscribed() {
+                return worked;
+            }
         }
-        worked
+        self.poll_all(shared) == Served::Worked
     }
 
     /// Looks at everything. Events of a link on which another thread works are left to that thread.

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::memory::address::mapped_atomic;
+use crate::memory::address::{mapped_atomic, mapped_polled_atomic};
 use crate::net::contexts::Context;
 use crate::net::remote::Access;
 use core::ffi::c_int;
@@ -17,7 +17,7 @@ pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(source, pe) {
+    match mapped_polled_atomic(source, pe) {
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::fetch(at) },
         None => {
@@ -40,7 +40,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(source, pe) {
+    match mapped_polled_atomic(source, pe) {
         Some(at) => {
             // SAFETY: mapped and aligned.
             let old = unsafe { T::fetch(at) };
@@ -70,7 +70,7 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(dest, pe) {
+    match mapped_polled_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
@@ -96,7 +96,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(dest, pe) {
+    match mapped_polled_atomic(dest, pe) {
         Some(at) => {
             // SAFETY: mapped and aligned.
             let old = unsafe { T::compare_swap(at, cond, value) };
@@ -166,7 +166,7 @@ macro_rules! fetching {
             pe: c_int,
         ) -> T {
             let pe = ctx.world_pe(call, pe);
-            match mapped_atomic(dest, pe) {
+            match mapped_polled_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
@@ -191,7 +191,7 @@ macro_rules! fetching {
             pe: c_int,
         ) {
             let pe = ctx.world_pe(call, pe);
-            match mapped_atomic(dest, pe) {
+            match mapped_polled_atomic(dest, pe) {
                 Some(at) => {
                     // SAFETY: mapped and aligned.
                     let old = unsafe { <T as $bound>::$name(at, value) };

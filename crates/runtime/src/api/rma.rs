@@ -6,8 +6,9 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::memory::address::{mapped, mapped_word};
+use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
 use crate::net::contexts::Context;
+use crate::net::polling;
 use crate::net::remote::{self, Access};
 use core::ffi::c_int;
 use rushmem_transport::mem;
@@ -101,7 +102,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         return;
     }
     let nbytes = bytes_of::<T>(nelems);
-    match mapped(source, nbytes, pe) {
+    match mapped_polled(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: valid by contract.
@@ -118,7 +119,11 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
 #[inline(always)]
 pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     let pe = ctx.world_pe(call, pe);
-    match mapped_element(dest, pe) {
+    let to = match size_of::<T>() {
+        1 | 2 | 4 | 8 => mapped_word(dest, pe),
+        nbytes => mapped(dest, nbytes, pe),
+    };
+    match to {
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
         None => p_elsewhere(call, ctx, dest, value, pe),
@@ -147,20 +152,29 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
 #[inline(always)]
 pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_element(source, pe) {
+    let from = match size_of::<T>() {
+        1 | 2 | 4 | 8 => mapped_polled_word(source, pe),
+        nbytes => mapped_polled(source, nbytes, pe),
+    };
+    match from {
         // SAFETY: `from` is mapped for an element.
         Some(from) => unsafe { mem::load(from) },
         None => g_elsewhere(call, ctx, source, pe),
     }
 }
 
-/// [`g`] of an element that is not aligned, or not mapped here.
+/// [`g`] of an element that is not aligned, or not mapped here, or where polls are counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     match mapped(source, size_of::<T>(), pe) {
-        // SAFETY: `from` is mapped for an element.
-        Some(from) => unsafe { mem::load(from) },
+        Some(from) => {
+            // SAFETY: `from` is mapped for an element.
+            let value = unsafe { mem::load(from) };
+            // SAFETY: a local element.
+            unsafe { polling::got(source.addr(), pe, (&raw const value).cast(), size_of::<T>()) };
+            value
+        }
         None => {
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
@@ -284,15 +298,6 @@ pub unsafe fn iget<T: Element, C: Context>(
 ) {
     // SAFETY: the same contract.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
-}
-
-/// PE `pe`'s copy of an element, at the least cost where that is an aligned word.
-#[inline(always)]
-fn mapped_element<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    match size_of::<T>() {
-        1 | 2 | 4 | 8 => mapped_word(address, pe),
-        nbytes => mapped(address, nbytes, pe),
-    }
 }
 
 /// Bytes of `nelems` elements; what overflows fits no segment.

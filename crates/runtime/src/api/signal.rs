@@ -11,6 +11,7 @@ use crate::base::{observe, races};
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
 use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
+use crate::net::polling;
 use crate::net::remote::{Access, Completion, update_mapped};
 
 use core::ffi::c_int;
@@ -161,6 +162,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     }
     // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { u64::fetch(sig_addr) };
+    polling::found(sig_addr.addr(), job.me().0 as c_int, value);
     if observe::any() {
         races::seen(sig_addr);
     }

@@ -5,7 +5,8 @@
 //! addition. An access that fails these compares takes the cold path, which finds another way to
 //! the memory or reports why there is none. With `SHMEM_CHECK`, `SHMEM_STATS` or explanations
 //! of long waits the segments of the fast path are empty, so that every access takes the cold path
-//! and is checked, counted or recorded there.
+//! and is checked, counted or recorded there. When PEs outnumber the usable CPUs, gets and fetching
+//! atomic operations have a table in which no PE is mapped, so that `net::polling` counts them.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -42,6 +43,10 @@ struct OwnSegment {
     /// The same for words of atomic operations and signals: the table of `deltas`, or one of
     /// `UNMAPPED` if the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
+    /// The same for what a program may poll, gets and fetching atomic operations: the tables above,
+    /// or one of `UNMAPPED` if polls are counted.
+    polled_deltas: AtomicPtr<isize>,
+    polled_word_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
@@ -75,6 +80,8 @@ impl OwnSegment {
             nbytes: AtomicUsize::new(LEAST),
             deltas: AtomicPtr::new(std::ptr::null_mut()),
             word_deltas: AtomicPtr::new(std::ptr::null_mut()),
+            polled_deltas: AtomicPtr::new(std::ptr::null_mut()),
+            polled_word_deltas: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
@@ -172,15 +179,39 @@ pub(crate) fn some_statics_are_apart() -> bool {
 /// Sets who carries out atomic operations and signals on mapped words in this job: the network,
 /// whose operations do not compose with those of this CPU, or this CPU. After [`publish`].
 pub(crate) fn atomics_by_network(by_network: bool) {
-    static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
-    let none = || {
-        let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
-        NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
-    };
     for own in [&MAP.heap, &MAP.statics] {
-        let table = if by_network { none() } else { own.deltas.load(Relaxed) };
+        let table = if by_network { none_mapped() } else { own.deltas.load(Relaxed) };
         own.word_deltas.store(table, Relaxed);
     }
+}
+
+/// Sets whether accesses by which a program may poll take the cold path, which counts them. After
+/// [`atomics_by_network`].
+pub(crate) fn count_polls(count: bool) {
+    for own in [&MAP.heap, &MAP.statics] {
+        let table = |mapped: &AtomicPtr<isize>| match count {
+            true => none_mapped(),
+            false => mapped.load(Relaxed),
+        };
+        own.polled_deltas.store(table(&own.deltas), Relaxed);
+        own.polled_word_deltas.store(table(&own.word_deltas), Relaxed);
+    }
+    POLLS_ARE_COUNTED.store(count, Relaxed);
+}
+
+static POLLS_ARE_COUNTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether accesses by which a program may poll take the cold path.
+#[inline(always)]
+pub(crate) fn are_polls_counted() -> bool {
+    POLLS_ARE_COUNTED.load(Relaxed)
+}
+
+/// A table in which no PE is mapped.
+fn none_mapped() -> *mut isize {
+    static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
+    let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
+    NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
 }
 
 /// Whether the network carries out atomic operations on words that are mapped here.
@@ -207,11 +238,27 @@ pub(crate) fn close() {
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, if it is mapped here.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
+    bytes(address, nbytes, pe, |own| &own.deltas)
+}
+
+/// As [`mapped`] for a get: nothing is mapped where polls are counted.
+#[inline(always)]
+pub(crate) fn mapped_polled<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
+    bytes(address, nbytes, pe, |own| &own.polled_deltas)
+}
+
+#[inline(always)]
+fn bytes<T>(
+    address: *const T,
+    nbytes: usize,
+    pe: c_int,
+    table: impl Fn(&OwnSegment) -> &AtomicPtr<isize>,
+) -> Option<*mut T> {
     let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
-        MAP.heap.delta(pe)?
+        look_up(table(&MAP.heap), pe)?
     } else {
         MAP.statics.offset(address.addr(), nbytes)?;
-        MAP.statics.delta(pe)?
+        look_up(table(&MAP.statics), pe)?
     };
     Some(address.wrapping_byte_offset(delta).cast_mut())
 }
@@ -300,6 +347,19 @@ pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 #[inline(always)]
 pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
+}
+
+/// As [`mapped_word`] for a get: no word is mapped where polls are counted.
+#[inline(always)]
+pub(crate) fn mapped_polled_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, |own| &own.polled_deltas)
+}
+
+/// As [`mapped_atomic`] for an operation that returns the old value: no word is mapped where polls
+/// are counted.
+#[inline(always)]
+pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, |own| &own.polled_word_deltas)
 }
 
 #[inline(always)]

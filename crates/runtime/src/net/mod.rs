@@ -7,6 +7,7 @@ pub(crate) mod copy;
 pub(crate) mod endpoints;
 pub(crate) mod network;
 pub mod order;
+pub(crate) mod polling;
 mod proxies;
 pub(crate) mod remote;
 pub(crate) mod strided;

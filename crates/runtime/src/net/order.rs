@@ -16,7 +16,7 @@ use crate::base::races;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
-use crate::net::{endpoints, network};
+use crate::net::{endpoints, network, polling};
 use core::ffi::c_int;
 use rushmem_race_interface::Order;
 use rushmem_transport::{Endpoint, Error};
@@ -25,6 +25,7 @@ use rushmem_transport::{Endpoint, Error};
 /// towards each PE.
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
+    polling::called();
     if observe::any() {
         return observed_fence(call, ctx.handle());
     }
@@ -59,6 +60,7 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 /// everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
+    polling::called();
     if observe::any() {
         return observed_quiet(call, ctx.handle());
     }
@@ -115,6 +117,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 /// everywhere, as after a quiet; 0 if it is not yet.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    polling::called();
     let mut is_quiet = true;
     if observe::any() {
         races::order(Order::Begin, ctx.handle(), 0);
@@ -168,4 +171,5 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     if npes > 0 {
         complete();
     }
+    polling::called();
 }

@@ -13,7 +13,7 @@ use crate::base::observe::{self, ObservedAccess};
 use crate::base::visibility::release;
 use crate::memory::{address, place};
 use crate::net::contexts::{self, Context};
-use crate::net::{endpoints, network};
+use crate::net::{endpoints, network, polling};
 use core::ffi::c_int;
 use rushmem_race_interface::ByteBlocks;
 pub(crate) use rushmem_transport::Completion;
@@ -254,7 +254,9 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        match self.target(source, nbytes, (dest, nbytes)) {
+        let polled = address::are_polls_counted().then(|| self.mapped(source, nbytes)).flatten();
+        let target = polled.map(RemoteBytes::Cpu);
+        match target.unwrap_or_else(|| self.target(source, nbytes, (dest, nbytes))) {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
@@ -266,10 +268,12 @@ impl Access {
                     network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
                 }
             }
-            // SAFETY: mapped, and valid by contract.
-            RemoteBytes::Cpu(from) => unsafe {
-                mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes)
-            },
+            RemoteBytes::Cpu(from) => {
+                // SAFETY: mapped, and valid by contract.
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
+                // SAFETY: just written.
+                unsafe { polling::got(source, self.pe, dest, nbytes) };
+            }
         }
     }
 
@@ -296,8 +300,12 @@ impl Access {
         }
         let is_conditional = op == AmoOp::CompareSwap;
         let old = match self.word(dest, width.nbytes(), !is_conditional) {
-            // SAFETY: mapped and aligned.
-            RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            RemoteBytes::Cpu(at) => {
+                // SAFETY: mapped and aligned.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                polling::found(dest, self.pe, old);
+                old
+            }
             RemoteBytes::Network(dest) => {
                 let old = OldValue::Returned;
                 let request = AmoRequest { dest, width, op, operand, condition, old };
@@ -355,8 +363,12 @@ impl Access {
             }
         }
         let old = match self.word(dest, width.nbytes(), true) {
-            // SAFETY: mapped and aligned.
-            RemoteBytes::Cpu(at) => unsafe { mem::apply(op, width, at, operand, condition) },
+            RemoteBytes::Cpu(at) => {
+                // SAFETY: mapped and aligned.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                polling::found(dest, self.pe, old);
+                old
+            }
             RemoteBytes::Network(dest) => {
                 let old = OldValue::AtQuiet(fetched);
                 let request = AmoRequest { dest, width, op, operand, condition, old };
@@ -514,8 +526,9 @@ impl Access {
     fn word(self, addr: usize, nbytes: usize, writes: bool) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         let is_by_cpu = contexts::is_by_cpu(self.ctx);
-        if is_by_cpu
-            && address::are_atomics_by_network()
+        let by_cpu = || is_by_cpu || !address::are_atomics_by_network();
+        if (is_by_cpu || address::are_polls_counted())
+            && by_cpu()
             && let Some(at) = self.mapped(addr, nbytes)
         {
             return RemoteBytes::Cpu(at);
@@ -525,9 +538,8 @@ impl Access {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
                 let Access { call, argument, pe, .. } = self;
-                let by_cpu = is_by_cpu || !address::are_atomics_by_network();
                 let local = (std::ptr::null(), 0);
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu, writes))
+                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu(), writes))
             }
         }
     }

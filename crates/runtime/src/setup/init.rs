@@ -71,6 +71,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     if observed {
         writes::begin();
     }
+    address::count_polls(job.oversubscribed);
     address::open(heap, heap_bytes, observed);
     caller::initialized_here();
     process::increment_inits();

@@ -12,7 +12,7 @@ use crate::base::job::Job;
 use crate::base::observe::{self, Observer};
 use crate::base::primitive::{AtomicU32, Ordering};
 use crate::base::thread;
-use crate::net::network;
+use crate::net::{network, polling};
 use crate::sync::flags;
 use crate::sync::status::{Described, LongWait};
 use std::time::Duration;
@@ -90,7 +90,9 @@ fn sleep_until_seen(describe: impl Fn() -> Described, mut ready: impl FnMut() ->
 /// asks again, so the network progresses in the meantime, as it does during a wait.
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
-    ready() || network::is_open() && is_seen_after_work(&mut ready)
+    let is_seen = ready() || network::is_open() && is_seen_after_work(&mut ready);
+    polling::tested(is_seen);
+    is_seen
 }
 
 #[cold]

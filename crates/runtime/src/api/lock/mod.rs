@@ -34,7 +34,7 @@ use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::{place, range};
 use crate::net::contexts::World;
-use crate::net::order;
+use crate::net::{order, polling};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_explain::status::{Place, Subject};
@@ -126,6 +126,17 @@ impl<T: LockWord> LockHandle<T> {
     fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
+    }
+
+    /// Take the lock with this PE's node, or pass that on if the lock is not free.
+    fn take_if_free(&self) -> bool {
+        self.prepare();
+        let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
+        match is_free {
+            true => races::lock(self.word, true),
+            false => turns::pass(self.address()),
+        }
+        is_free
     }
 
     /// Leave the queue if this PE is the last of it; whether it was.
@@ -236,16 +247,9 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
     let lock = LockHandle::new(call, lock);
-    if lock.take_turn(false) != TurnResult::Yours {
-        return 1;
-    }
-    lock.prepare();
-    if lock.other(lock.replace_last(0, lock.name()), Pe(lock.home as u32)).is_none() {
-        races::lock(lock.word, true);
-        return 0;
-    }
-    turns::pass(lock.address());
-    1
+    let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
+    polling::tested(is_taken);
+    c_int::from(!is_taken)
 }
 
 /// `shmem_clear_lock`: complete what was issued on the default context and hand the lock on.

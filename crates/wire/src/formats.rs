@@ -19,7 +19,7 @@ pub const JOB: Format = format("job protocol", 6);
 /// What each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 10);
 /// What a PE is doing, for those that explain why a job hangs.
-pub const STATUS: Format = format("status of a PE", 3);
+pub const STATUS: Format = format("status of a PE", 4);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.

@@ -173,7 +173,8 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
 
 /// The PE has ended, and oshrun is killed at the moment when it has no guard any more.
 fn the_guard_outlives_processes_that_left_their_group() {
-    let script = "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
+    let script =
+        "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
     for _ in 0..3 {
         let mut job = Job::new(&["-n", "1", "sh", "-c", script]).input_later().start();
         pids(&mut job.stdout(), 1);

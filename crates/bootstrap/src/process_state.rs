@@ -3,6 +3,7 @@
 //! Two looks some time apart show whether it computes: at one look a process that sleeps most of
 //! the time may run, and one that computes may sleep.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
@@ -21,6 +22,9 @@ const SERVING: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
+/// Maximum number of threads that are looked at.
+const MAX_THREADS: usize = 64;
+
 /// What /proc shows of a process at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
@@ -30,7 +34,7 @@ pub struct Look {
     start: u64,
     /// CPU time of all its threads, in clock ticks.
     ticks: u64,
-    /// Its threads by their numbers, and the CPU time of each.
+    /// Threads that do not wait by the status: their numbers, and the CPU time of each.
     threads: Vec<(u32, u64)>,
 }
 
@@ -49,14 +53,19 @@ fn stat(of: &str) -> Option<Look> {
     parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
 }
 
-/// Looks at the process and its threads. `None` if there is no such process.
-pub fn look(pid: u32) -> Option<Look> {
+/// Looks at the process, and at [`MAX_THREADS`] of those threads that do not wait by the status.
+/// `None` if there is no such process.
+///
+/// Where hundreds of threads poll, every other thread waits long for a CPU, so this reads little.
+pub fn look(pid: u32, status: Option<&Status>) -> Option<Look> {
     let mut look = look_at_state(pid)?;
+    let waiting: HashSet<u32> = status.into_iter().flat_map(Status::waiting_threads).collect();
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<u32>().ok());
+    let others = numbers.filter(|number| !waiting.contains(number)).take(MAX_THREADS);
     // A thread may end meanwhile.
     let ticks = |number: u32| Some((number, stat(&format!("{pid}/task/{number}"))?.ticks));
-    look.threads = numbers.filter_map(ticks).collect();
+    look.threads = others.filter_map(ticks).collect();
     Some(look)
 }
 
@@ -100,24 +109,23 @@ fn runs(ticks: u64, first: &Look, second: &Look) -> ProcessState {
     ProcessState::Runs { cpu_ms, of_ms }
 }
 
-/// The threads of the process besides those of the library and those that wait by the status, from
-/// two looks at it.
+/// The threads of the process besides those of the library and those that wait by its status, if it
+/// has one, from two looks at it.
 pub fn other_threads(
     pid: u32,
     status: Option<&Status>,
     first: Option<&Look>,
     second: Option<&Look>,
 ) -> OtherThreads {
-    let (Some(status), Some(first), Some(second)) = (status, first, second) else {
+    let (Some(_), Some(first), Some(second)) = (status, first, second) else {
         return OtherThreads::default();
     };
     let before = |number: u32| first.threads.iter().find(|(other, _)| *other == number);
-    let waits = |number: u32| status.waits.iter().any(|wait| wait.thread == number);
     let mut others = OtherThreads::default();
     for &(number, ticks) in &second.threads {
         let is_busy = ticks > 0 && before(number).is_none_or(|(_, before)| ticks > *before);
         let is_sleeping = !is_busy && sleeps_by_itself(pid, number);
-        if (is_busy || is_sleeping) && !waits(number) && !is_of_library(pid, number) {
+        if (is_busy || is_sleeping) && !is_of_library(pid, number) {
             others.busy += u32::from(is_busy);
             others.sleeping += u32::from(is_sleeping);
         }

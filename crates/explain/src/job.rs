@@ -36,6 +36,12 @@ impl<'a> Pe<'a> {
         })
     }
 
+    /// Number of its waits of which only the threads are known.
+    pub fn further_waits(&self) -> usize {
+        let status = self.report.and_then(|report| report.status.as_ref());
+        status.map_or(0, |status| status.further_waits.len())
+    }
+
     /// Whether threads of it compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
         let waits = matches!(self.situation, Situation::Waits(_));

@@ -17,7 +17,7 @@
 //! bytes of a number may come from two stores, but two loads of which one ends before the other
 //! begins cannot both be torn by the same store.
 
-use crate::status::{MAX_LISTED, Members, PLACE_BYTES, Status, Subject};
+use crate::status::{MAX_LISTED, MAX_THREADS, Members, PLACE_BYTES, Status, Subject};
 use std::sync::atomic::{Ordering, fence};
 
 /// Size of a word.
@@ -87,7 +87,9 @@ fn word(page: &[u8], index: usize) -> Option<u64> {
 /// Cuts all lists of the status to `limit` entries.
 fn shorten(status: &mut Status, limit: usize) {
     status.held_locks.truncate(limit);
-    status.waits.truncate(limit);
+    let further = status.waits.drain(limit.min(status.waits.len())..).map(|wait| wait.thread);
+    status.further_waits.splice(..0, further);
+    status.further_waits.truncate(MAX_THREADS);
     if let Some(in_flight) = &mut status.in_flight {
         in_flight.more |= in_flight.targets.len() > limit;
         in_flight.targets.truncate(limit);

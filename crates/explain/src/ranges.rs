@@ -3,6 +3,9 @@
 /// Ranges that a list names before it only counts.
 const NAMED: usize = 8;
 
+/// Waits of a PE that a list names before it only counts.
+const WAITS: usize = 3;
+
 /// Length from which on PEs at equal distances are written as a progression.
 const PROGRESSION: usize = 5;
 
@@ -34,14 +37,20 @@ pub fn enumerate(items: Vec<String>) -> String {
     }
 }
 
-/// The same of items of which some are equal.
-pub fn enumerate_once(items: impl Iterator<Item = String>) -> String {
-    let once = items.fold(Vec::new(), |mut once, item| {
+/// The same of waits of which some are equal. After the first ones, says how many more there are;
+/// `further` of them are not among the items.
+pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> String {
+    let mut once = items.fold(Vec::new(), |mut once, item| {
         if !once.contains(&item) {
             once.push(item);
         }
         once
     });
+    let more = once.len().saturating_sub(WAITS) + further;
+    once.truncate(WAITS);
+    if more > 0 {
+        once.push(format!("{more} more"));
+    }
     enumerate(once)
 }
 
@@ -84,6 +93,16 @@ fn progression(sorted: &[u32]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_are_named_once_and_then_counted() {
+        let named = |texts: &[&str], further| {
+            enumerate_once(texts.iter().map(|text| (*text).to_owned()), further)
+        };
+        assert_eq!(named(&["a", "b", "a"], 0), "a and b");
+        assert_eq!(named(&["a", "b", "a", "c", "d", "e", "f"], 5), "a, b, c and 8 more");
+        assert_eq!(named(&["a"], 1), "a and 1 more");
+    }
 
     #[test]
     fn lists_are_folded() {

@@ -9,6 +9,9 @@ pub const PLACE_BYTES: usize = 4096;
 /// Maximum number of words, members, peers or locks that a status lists, so that it fits its place.
 pub const MAX_LISTED: usize = 64;
 
+/// Maximum number of threads whose waits a status only counts.
+pub const MAX_THREADS: usize = 512;
+
 /// What a PE is doing in the library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -20,6 +23,8 @@ pub struct Status {
     pub stage: Stage,
     /// The waits of its threads that last long; empty while it computes.
     pub waits: Vec<Wait>,
+    /// The threads of further such waits, for which there is no room, at most [`MAX_THREADS`].
+    pub further_waits: Vec<u32>,
     /// The locks that it holds, at most [`MAX_LISTED`].
     pub held_locks: Vec<Place>,
     /// What of it is in flight over a network; `None` if it is not known.
@@ -192,6 +197,11 @@ pub enum Members {
 }
 
 impl Status {
+    /// The threads that wait.
+    pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
+        self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())
+    }
+
     /// The bytes of the status; they fit its place if the limits of the lists were kept.
     pub fn encode(&self) -> Vec<u8> {
         rushmem_wire::encode(STATUS, self)

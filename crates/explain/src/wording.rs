@@ -8,17 +8,17 @@ use crate::words::{compares, number};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a PE is in, as it follows `PE 3 is`: all its waits. A thread that waits for a request and
-/// the one that carries it out are in the same collective.
+/// What a PE is in, as it follows `PE 3 is`: its waits. A thread that waits for a request and the
+/// one that carries it out are in the same collective.
 pub fn waits(job: &Job, pe: &Pe) -> String {
     let Some(report) = pe.report else { return String::new() };
     let text = |(wait, values)| format!("in {}", subject(job, report, wait, values));
-    enumerate_once(pe.waits().map(text))
+    enumerate_once(pe.waits().map(text), pe.further_waits())
 }
 
 /// The names of the calls, as [`waits`] has them, without objects.
 pub fn calls(pe: &Pe) -> String {
-    enumerate_once(pe.waits().map(|(wait, _)| format!("in {}", wait.call)))
+    enumerate_once(pe.waits().map(|(wait, _)| format!("in {}", wait.call)), pe.further_waits())
 }
 
 fn subject(job: &Job, report: &PeReport, wait: &Wait, values: &[Option<u64>]) -> String {

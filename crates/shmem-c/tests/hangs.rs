@@ -279,6 +279,27 @@ fn with_the_functions_outside_the_library() {
     hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[]);
 }
 
+/// The threads poll, so that everything else waits long for a CPU.
+fn with_many_waiting_threads() {
+    let job = Job::new(program!("many_waits.c", "-pthread")).n(2).arg("200");
+    let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
+    let mut job = job.launcher_options(["--explain-after", "2s"]).start();
+    let words = [" in shmem_long_wait_until on ", " more, for "];
+    let oshrun = Pid::from_raw(job.pid()).expect("a process");
+    let mut n_before = 0;
+    for _ in 0..2 {
+        n_before = job.wait_for(|lines| {
+            assert!(lines.iter().all(|line| line.len() < 1000), "{lines:?}");
+            assert!(!lines.iter().any(|line| line.contains("does not answer")), "{lines:?}");
+            let has_all = |line: &&&str| words.iter().all(|word| line.contains(word));
+            Some(lines.iter().filter(has_all).count()).filter(|n| *n > n_before)
+        });
+        kill_process(oshrun, Signal::QUIT).expect("own");
+    }
+    kill_process(oshrun, Signal::TERM).expect("own");
+    assert_eq!(job.finish().code(), 143);
+}
+
 fn jobs_that_take_long_are_not_blamed() {
     for (way, words) in HEALTHY {
         let name = format!("over-{way}-{}", std::process::id());
@@ -310,5 +331,6 @@ testkit::tests! {
     with_what_is_in_flight,
     with_what_is_in_flight_over_ucx,
     with_the_functions_outside_the_library,
+    with_many_waiting_threads,
     jobs_that_take_long_are_not_blamed,
 }

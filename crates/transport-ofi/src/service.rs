@@ -3,7 +3,7 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
-use crate::ep::{ReceiveEnd, EpFailure, FiEndpoint, Post};
+use crate::ep::{EpFailure, FiEndpoint, Post, ReceiveEnd};
 use crate::message::Message;
 use crate::shared::SharedState;
 use rushmem_transport::kit::carried_out::Turn;

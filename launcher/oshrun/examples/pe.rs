@@ -184,6 +184,7 @@ impl Pe {
             pid_namespace: 0,
             stage: Stage::Initialized,
             waits: vec![wait],
+            further_waits: Vec::new(),
             held_locks: Vec::new(),
             in_flight: None,
             finalizing: None,

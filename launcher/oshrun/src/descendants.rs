@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,6 +86,16 @@ fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSe
 /// The running children of a process.
 pub fn children(parent: Pid) -> HashSet<Pid> {
     running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
+}
+
+/// Whether this process has this child and no other, as far as the kernel lists children of threads
+/// (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child meanwhile.
+pub fn is_only_child(pid: Pid) -> bool {
+    let threads: Vec<_> = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().collect();
+    // This fails if a thread has ended meanwhile, whose children then belong to another one.
+    let read = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("children"));
+    let children: io::Result<String> = threads.iter().map(read).collect();
+    children.is_ok_and(|children| children.trim_end() == pid.as_raw_nonzero().to_string())
 }
 
 /// All running processes. Each is read when the iterator reaches it.

@@ -361,6 +361,10 @@ impl Job {
 
     /// Prints an explanation that is complete, and begins one that is due.
     fn explain(&mut self) {
+        if let Some(number) = self.explainer.overtime() {
+            let results = self.subtree.reports(number, self.server.statuses());
+            results.into_iter().for_each(|result| self.explainer.add(result));
+        }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.explained(purpose, text);
         }

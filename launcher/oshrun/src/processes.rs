@@ -52,15 +52,13 @@ impl ProcessEntry {
 #[derive(Debug)]
 pub struct Processes {
     list: Vec<ProcessEntry>,
-    /// Present until all groups are empty.
+    /// Present until no process of the job is left.
     guard: Option<Guard>,
     liveness: Liveness,
     mark: JobMark,
     /// Children from before the start of oshrun, such as background jobs of a shell that executed
     /// oshrun by `exec`. They do not belong to the job.
     foreign: HashSet<Pid>,
-    /// Whether no more processes will be started.
-    is_ending: bool,
 }
 
 impl Processes {
@@ -72,7 +70,7 @@ impl Processes {
         let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
         let (liveness, mark) = (Liveness::new()?, JobMark::new());
         let guard = Some(Guard::start(&mark)?);
-        Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign, is_ending: false })
+        Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign })
     }
 
     /// The guard, with which a new process registers.
@@ -122,9 +120,6 @@ impl Processes {
             if process.is_gone {
                 self.guard.iter().for_each(|guard| guard.forget(process.pid));
             }
-        }
-        if self.is_ending && self.all_gone() {
-            self.guard.take().into_iter().for_each(Guard::dismiss);
         }
         exits.sort_unstable_by_key(|(child, _)| *child);
         exits
@@ -181,10 +176,10 @@ impl Processes {
     }
 
     /// After the end of all PEs: kills the rest of their groups and waits for it, at most until
-    /// `limit`. Returns the children that ended meanwhile. The guard ends with the last group.
+    /// `limit`. Returns the children that ended meanwhile. If all groups are empty, also kills the
+    /// processes that left theirs.
     pub async fn clear(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
         let deadline = Instant::now() + limit;
-        self.is_ending = true;
         self.signal(Signal::KILL);
         let mut exits = Vec::new();
         loop {
@@ -195,14 +190,22 @@ impl Processes {
             }
             sleep(Duration::from_millis(1)).await;
         }
-        if self.guard.is_none() {
+        if self.all_gone() {
             self.end_descendants(deadline).await;
         }
         exits
     }
 
-    /// Kills processes that left their group, and waits for them until the deadline.
-    async fn end_descendants(&self, deadline: Instant) {
+    /// Kills processes that left their group, and waits for them until the deadline. Dismisses the
+    /// guard when none is left; otherwise the guard ends them if this process ends first.
+    async fn end_descendants(&mut self, deadline: Instant) {
+        if self.have_ended(deadline).await {
+            self.guard.take().into_iter().for_each(Guard::dismiss);
+        }
+    }
+
+    /// Kills processes that left their group until none is left. Returns false at the deadline.
+    async fn have_ended(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
         // If some children must stay, having children does not show that others are left.
         let some_stay = Cell::new(false);
@@ -217,12 +220,21 @@ impl Processes {
             is_child && !must_stay
         };
         // A subreaper without children has no descendants.
-        while has_children() && Instant::now() < deadline {
+        while has_children() && !self.guard_is_alone() {
+            if Instant::now() >= deadline {
+                return false;
+            }
             if !descendants::end(is_left) && some_stay.take() {
-                return;
+                break;
             }
             sleep(Duration::from_millis(1)).await;
         }
+        true
+    }
+
+    /// Whether the guard is the only child, as after most jobs.
+    fn guard_is_alone(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| descendants::is_only_child(guard.pid()))
     }
 
     /// The children that have not exited.
@@ -233,7 +245,6 @@ impl Processes {
     /// Waits until all groups are empty, including those of launch agents, which end with their
     /// daemons. Kills what is left after `limit`, and all processes that left their group.
     pub async fn dismiss(&mut self, limit: Duration) {
-        self.is_ending = true;
         for _ in 0..2 {
             let deadline = Instant::now() + limit;
             while !self.all_gone() && Instant::now() < deadline {

@@ -6,10 +6,11 @@ mod support;
 use std::fs;
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Agent, Job, Running, eventually_nothing_left, executable, oshrun, pe, pids, state};
-use testkit::{absent, eventually};
+use testkit::{LIMIT, absent, eventually, patient};
 
 fn send(pid: u32, signal: Signal) {
     // The process may have ended.
@@ -170,6 +171,29 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     }
 }
 
+/// The PE has ended, and oshrun is killed at the moment when it has no guard any more.
+fn the_guard_outlives_processes_that_left_their_group() {
+    let script =
+        "n=0; while [ $n -lt 100 ]; do setsid sleep 600 & n=$((n+1)); done; echo pid $$; read line";
+    for _ in 0..3 {
+        let mut job = Job::new(&["-n", "1", "sh", "-c", script]).input_later().start();
+        pids(&mut job.stdout(), 1);
+        let is_guard = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"oshrun-guard\0")
+        };
+        let guard = job.processes().into_iter().find(is_guard).expect("a guard");
+        let mark = job.mark();
+        job.end_input();
+        let since = Instant::now();
+        while !['X', 'Z'].contains(&state(guard)) {
+            assert!(since.elapsed() < patient(LIMIT), "the guard does not end");
+        }
+        job.signal(Signal::KILL);
+        job.wait();
+        eventually_nothing_left(&mark);
+    }
+}
+
 fn a_pe_that_starts_many_ends_with_all_of_them() {
     let script = "n=0; while [ $n -lt 200 ]; do setsid sleep 600 & n=$((n+1)); echo $n; done; wait";
     for signal in [Signal::TERM, Signal::KILL] {
@@ -257,6 +281,7 @@ testkit::tests! {
     a_daemon_without_variables_ends_with_the_job,
     processes_from_before_the_job_outlive_it,
     processes_that_start_others_all_the_time_end_with_the_job,
+    the_guard_outlives_processes_that_left_their_group,
     a_pe_that_starts_many_ends_with_all_of_them,
     a_job_that_a_pe_has_started_ends_with_the_outer_one,
     what_an_agent_leaves_on_purpose_stays,

@@ -37,10 +37,10 @@ fn the_state_follows_from_two_looks() {
 fn a_process_is_seen_alive_and_then_not() {
     let mut child =
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
-    let alive = look(child.id()).expect("it waits for input");
+    let alive = look(child.id(), None).expect("it waits for input");
     drop(child.stdin.take());
     child.wait().expect("it ends");
-    let ended = between(Some(&alive), look(child.id()).as_ref());
+    let ended = between(Some(&alive), look(child.id(), None).as_ref());
     assert_eq!(ended, ProcessState::Ended("ended".to_owned()));
 }
 
@@ -63,10 +63,10 @@ fn check_busy(name: &str, expected: u32) {
         let named = std::thread::Builder::new().name(name.to_owned());
         named.spawn_scoped(scope, compute).expect("a thread");
         let (pid, thread) = (std::process::id(), said.1.recv().expect("its number"));
-        let first = look(pid).expect("alive");
+        let first = look(pid, None).expect("alive");
         let used = |look: &Look| look.threads.iter().find(|(number, _)| *number == thread).cloned();
         let second = loop {
-            let second = look(pid).expect("alive");
+            let second = look(pid, None).expect("alive");
             if used(&second) != used(&first) {
                 break second;
             }
@@ -74,7 +74,8 @@ fn check_busy(name: &str, expected: u32) {
         let all = second.threads.iter().map(|thread| thread.0);
         let busy = |waiting: Vec<u32>| {
             let status = waiting_in(pid, waiting);
-            other_threads(pid, Some(&status), Some(&first), Some(&second)).busy
+            let second = look(pid, Some(&status));
+            other_threads(pid, Some(&status), Some(&first), second.as_ref()).busy
         };
         assert_eq!(
             busy(all.clone().filter(|other| *other != thread).collect()),
@@ -91,8 +92,9 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
     let wait = |thread| Wait { thread, call: "".into(), since: 0, subject: Subject::Exit };
     let waits = threads.into_iter().map(wait).collect();
     let (stage, held_locks) = (Stage::Initialized, Vec::new());
-    let (in_flight, finalizing) = (None, None);
-    Status { pid, pid_namespace: 0, stage, waits, held_locks, in_flight, finalizing }
+    let (further_waits, in_flight, finalizing) = (Vec::new(), None, None);
+    let pid_namespace = 0;
+    Status { pid, pid_namespace, stage, waits, further_waits, held_locks, in_flight, finalizing }
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn a_thread_that_sleeps_in_a_system_call_sleeps() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
     let status = waiting_in(child.id(), Vec::new());
     let is_sleeping = || {
-        let look = look(child.id());
+        let look = look(child.id(), Some(&status));
         other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).sleeping == 1
     };
     let seen = (0..6000).any(|_| {

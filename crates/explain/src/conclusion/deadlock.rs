@@ -14,9 +14,9 @@ const NAMED: usize = 6;
 
 /// What can end waits that are not for collectives.
 pub fn exception(facts: &Facts) -> String {
-    let threads = match &facts.with_sleeping_threads()[..] {
-        [] => "A thread that sleeps outside the library".to_owned(),
-        pes => format!("A thread of {} that sleeps outside the library", ranges::pes(pes)),
+    let threads = match facts.with_other_threads() {
+        (pes, what) if pes.is_empty() => format!("A thread {what}"),
+        (pes, what) => format!("A thread of {} {what}", ranges::pes(&pes)),
     };
     let operations = match in_flight::is_nothing(facts) {
         true => "",
@@ -84,7 +84,7 @@ fn kind(facts: &Facts, pes: &[u32]) -> (&'static str, Option<&'static str>) {
 
 /// What waits are called that nothing ends but [`exception`].
 fn title(facts: &Facts) -> &'static str {
-    if facts.with_sleeping_threads().is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
+    if facts.with_other_threads().0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
 }
 
 /// PEs that wait for words which no PE is left to write.
@@ -112,9 +112,9 @@ pub fn of_words(facts: &Facts, pes: &[u32]) -> Vec<String> {
         }
     };
     let title = if is_deadlock { format!("{}: ", title(facts)) } else { String::new() };
-    let writer = match facts.with_sleeping_threads().is_empty() {
-        true => "No PE",
-        false => "At most a thread that sleeps outside the library",
+    let writer = match facts.with_other_threads() {
+        (pes, _) if pes.is_empty() => "No PE".to_owned(),
+        (_, what) => format!("At most a thread {what}"),
     };
     let why = format!("{writer} is left to write {word}: {why}.");
     let sentences = [format!("{title}{}.", facts.waited(pes)), why];

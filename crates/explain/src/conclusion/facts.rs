@@ -26,7 +26,11 @@ impl Facts<'_> {
             Subject::Collective(of) => format!("{}, {}", wait.call, wording::collective(of)),
             _ => wait.call.clone(),
         });
-        if of.waits().next().is_none() { "shmem_init".to_owned() } else { enumerate_once(calls) }
+        if of.waits().next().is_none() {
+            "shmem_init".to_owned()
+        } else {
+            enumerate_once(calls, of.further_waits())
+        }
     }
 
     /// What PEs do that do not wait, such as `PE 3 computes`.
@@ -69,14 +73,20 @@ impl Facts<'_> {
         wording::durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
     }
 
-    /// The PEs that wait, while threads of them sleep outside the library that may continue.
-    pub fn with_sleeping_threads(&self) -> Vec<u32> {
-        let has = |of: &Pe| {
-            let sleeping = of.report.map_or(0, |report| report.other_threads.sleeping);
-            matches!(of.situation, Situation::Waits(_)) && sleeping > 0
+    /// The PEs that wait, while threads of them may continue: those that sleep outside the library,
+    /// and those of waits that the status only counts. What such a thread does, as it follows
+    /// `a thread`.
+    pub fn with_other_threads(&self) -> (Vec<u32>, &'static str) {
+        let that = |has: &dyn Fn(&Pe) -> bool| -> Vec<u32> {
+            let waits = |of: &Pe| matches!(of.situation, Situation::Waits(_));
+            let pes = (0..).zip(&self.job.pes).filter(|(_, of)| waits(of) && has(of));
+            pes.map(|(pe, _)| pe).collect()
         };
-        let pes = (0..).zip(&self.job.pes).filter(|(_, of)| has(of));
-        pes.map(|(pe, _)| pe).collect()
+        let sleeping = |of: &Pe| of.report.map_or(0, |report| report.other_threads.sleeping);
+        match that(&|of| of.further_waits() > 0) {
+            pes if !pes.is_empty() => (pes, "whose wait is not listed"),
+            _ => (that(&|of| sleeping(of) > 0), "that sleeps outside the library"),
+        }
     }
 
     /// The PEs that can continue although nobody writes a word, first those of which nothing is

@@ -37,6 +37,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         pid_namespace: u64::MAX,
         stage: Stage::Initialized,
         waits: (0..threads).map(wait).collect(),
+        further_waits: Vec::new(),
         held_locks: Vec::new(),
         in_flight: Some(InFlight { n: u64::MAX, targets: vec![u32::MAX; 64], more: false }),
         finalizing: Some(Finalizing { entered: vec![(u64::MAX, u64::MAX); 64], is_whole: true }),
@@ -71,6 +72,7 @@ fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
     assert!(!fits(&status));
     let read = found(&page(2, &status)).expect("a shorter status");
     assert!(!read.waits.is_empty() && fits(&read));
+    assert!(read.waiting_threads().eq(0..100));
     for wait in &read.waits {
         let Subject::Words(words) = &wait.subject else { panic!("{wait:?}") };
         assert_eq!(words.words.len() as u64 + words.more, MAX_LISTED as u64 + 1);

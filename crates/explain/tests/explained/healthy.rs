@@ -68,6 +68,17 @@ fn threads_compute_while_others_wait() {
 }
 
 #[test]
+fn waits_that_are_only_counted_may_end() {
+    let job = |n| {
+        let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));
+        job.0[3].status.as_mut().expect("a status").further_waits = vec![7, 8, 9];
+        job
+    };
+    check(job, "Perhaps a deadlock: ");
+    check(job, "A thread of PE 3 whose wait is not listed");
+}
+
+#[test]
 fn a_thread_sleeps_while_all_others_wait() {
     let job = |n| {
         let mut job = (0..n).fold(Job::new(n), |job, pe| job.wait_until(pe, 7));

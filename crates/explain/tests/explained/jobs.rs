@@ -140,6 +140,7 @@ fn report(pe: u32) -> PeReport {
         pid_namespace: 0,
         stage: Stage::Initialized,
         waits: vec![],
+        further_waits: vec![],
         held_locks: vec![],
         in_flight: None,
         finalizing: None,

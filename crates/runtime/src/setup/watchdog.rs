@@ -135,7 +135,8 @@ impl Watchdog {
     }
 
     fn look(&self, status: Option<&Status>) -> Option<Look> {
-        process_state::look(status.filter(|status| self.shows_process(status))?.pid)
+        let status = status.filter(|status| self.shows_process(status))?;
+        process_state::look(status.pid, Some(status))
     }
 
     fn report(&self, pe: u32, status: Option<Status>, before: Option<Look>) -> PeReport {

@@ -88,6 +88,7 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
         pid_namespace: written.pid_namespace,
         stage: written.stage,
         waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
+        further_waits: Vec::new(),
         held_locks,
         in_flight,
         finalizing: written.finalizing.clone(),

@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{ReceiveEnd, BufferUse, EpFailure, FiEndpoint, Wanted};
+use super::{BufferUse, EpFailure, FiEndpoint, ReceiveEnd, Wanted};
 use crate::message::HEAD;
 use libfabric_sys as fi;
 use rushmem_transport::mem;

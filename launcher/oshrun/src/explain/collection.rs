@@ -14,7 +14,7 @@ use super::stacks;
 use super::survey::{Inquiry, SurveyResult, is_outside, now};
 
 /// Time for the reports of all PEs.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// How long a PE must have waited when another one failed, so that the end of the job is explained.
 const LONG: Duration = Duration::from_secs(10);
@@ -126,8 +126,9 @@ impl Explainer {
                 }
                 if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
                     for report in reports {
-                        open.awaited.remove(&report.pe);
-                        open.reports.insert(report.pe, report);
+                        if open.awaited.remove(&report.pe) {
+                            open.reports.insert(report.pe, report);
+                        }
                     }
                 }
             }
@@ -195,6 +196,14 @@ impl Explainer {
         }
     }
 
+    /// The number of the inquiry, if reports are missing although the time is over. Those on PEs of
+    /// this process are then made at once: its thread may only have waited for a CPU.
+    pub fn overtime(&self) -> Option<u32> {
+        let open = self.collection.as_ref()?;
+        let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();
+        is_late.then_some(self.number)
+    }
+
     /// The explanation, when all reports have arrived or the time is over; empty if there is
     /// nothing to say.
     pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
@@ -223,7 +232,9 @@ impl Explainer {
         let has_long =
             |(id, age): (&WaitId, &Duration)| is_long(age) && !self.explained.contains(id);
         let is_wanted = match open.purpose {
-            Purpose::Overdue | Purpose::Loss => current.iter().any(has_long),
+            Purpose::Loss => current.iter().any(has_long),
+            // The wait may be one of a PE that has not reported.
+            Purpose::Overdue => !open.awaited.is_empty() || current.iter().any(has_long),
             // A job that has ended meanwhile has nothing to explain.
             Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
             Purpose::Timeout => true,
@@ -244,16 +255,15 @@ impl Explainer {
             }
             if report.status.is_none() {
                 let (pid, stage) = server.progress(pe);
-                let (waits, held_locks) = (Vec::new(), Vec::new());
-                let (pid_namespace, in_flight, finalizing) = (0, None, None);
                 report.status = Some(Status {
                     pid,
-                    pid_namespace,
+                    pid_namespace: 0,
                     stage,
-                    waits,
-                    held_locks,
-                    in_flight,
-                    finalizing,
+                    waits: Vec::new(),
+                    further_waits: Vec::new(),
+                    held_locks: Vec::new(),
+                    in_flight: None,
+                    finalizing: None,
                 });
             }
             is_any_outside |= is_outside(report);

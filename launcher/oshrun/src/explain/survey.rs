@@ -96,7 +96,7 @@ struct FirstLook {
 impl FirstLook {
     fn at(pe: RunningPe, status: Option<&Status>) -> FirstLook {
         let pid = process(pe, status);
-        FirstLook { pe, pid, process: process_state::look(pid) }
+        FirstLook { pe, pid, process: process_state::look(pid, status) }
     }
 }
 
@@ -140,8 +140,8 @@ impl Survey {
 
     /// The report on a PE after a first look.
     fn second(&self, first: &FirstLook) -> PeReport {
-        let look = process_state::look(first.pid);
         let status = self.status(first.pe.local);
+        let look = process_state::look(first.pid, status.as_ref());
         let (before, now) = (first.process.as_ref(), look.as_ref());
         let state = process_state::between(before, now);
         let other_threads = process_state::other_threads(first.pid, status.as_ref(), before, now);

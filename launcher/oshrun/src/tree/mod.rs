@@ -31,7 +31,7 @@ use self::branches::{Branches, Daemons};
 use self::orders::{HostPes, JobSpec, TreeConfig};
 use self::wire::{Down, Up};
 use crate::explain::overdue::Watch;
-use crate::explain::survey::{Inquiry, RunningPe, Survey};
+use crate::explain::survey::{Inquiry, RunningPe, Survey, SurveyResult};
 use crate::local_pes::LocalPes;
 use crate::output::Output;
 use crate::processes::{Child, Processes};
@@ -213,20 +213,30 @@ impl Subtree {
     /// Requests reports on all PEs, which follow as events.
     pub fn explain(&mut self, inquiry: Inquiry) {
         self.branches.broadcast(&Down::Explain(inquiry));
-        let survey = Survey {
-            pes: self.running_pes(),
-            statuses: inquiry.statuses.and_then(|places| self.local_pes.statuses(places)),
-            mark: self.processes.mark().value().to_os_string(),
-        };
         if inquiry.at_once {
-            self.events.extend(survey.at_once(inquiry.number).into_iter().map(Up::Found));
+            let results = self.reports(inquiry.number, inquiry.statuses);
+            self.events.extend(results.into_iter().map(Up::Found));
             return;
         }
+        let survey = self.survey(inquiry.statuses);
         let explain = self.explain.clone();
         // The receiver lives as long as this process.
         let send = move |result| drop(explain.send(Up::Found(result)));
         // Without a thread, the reports are missing.
         let _ = std::thread::Builder::new().spawn(move || survey.make(&inquiry, send));
+    }
+
+    /// The reports on PEs of this process, made without waiting for anything.
+    pub fn reports(&self, number: u32, statuses: Option<Statuses>) -> Vec<SurveyResult> {
+        self.survey(statuses).at_once(number)
+    }
+
+    fn survey(&self, statuses: Option<Statuses>) -> Survey {
+        Survey {
+            pes: self.running_pes(),
+            statuses: statuses.and_then(|places| self.local_pes.statuses(places)),
+            mark: self.processes.mark().value().to_os_string(),
+        }
     }
 
     /// Looks for waits that last longer than `limit`, once per second; each is an event.

@@ -84,7 +84,9 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
             let polled = poll(ep, &[Said::Failed(context, error)], |end| {
                 came.push(match end {
                     ReceiveEnd::Whole(_) => "a message".to_owned(),
-                    ReceiveEnd::Cut { start, nbytes } => format!("{} of {nbytes} bytes", start.len()),
+                    ReceiveEnd::Cut { start, nbytes } => {
+                        format!("{} of {nbytes} bytes", start.len())
+                    }
                     ReceiveEnd::Failed { why, .. } => why,
                 });
             });

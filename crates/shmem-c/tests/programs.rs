@@ -49,6 +49,7 @@ const ELSEWHERE: &[&str] = &[
     "lingers.c",
     "listeners.c",
     "long_waits.c",
+    "many_waits.c",
     "members.h",
     "misuse.c",
     "mixed_levels.c",
@@ -461,6 +462,7 @@ const HERE: &[&str] = &[
     "over_nodes.c",
     "paths.c",
     "pointers.c",
+    "polls.c",
     "progress.c",
     "reductions.c",
     "rma.c",
@@ -605,6 +607,14 @@ fn the_fortran_programs_call_every_routine() {
     assert!(missing.is_empty(), "no program calls {missing:?}");
 }
 
+/// Without yields each turn of a word lasts as long as the scheduler lets a PE poll: minutes.
+fn a_pe_that_polls_leaves_the_cpu_to_others() {
+    let program = program!("polls.c");
+    let first = "cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')";
+    let command = format!("{first}; exec taskset -c $cpu {} 1000", program.display());
+    Job::new("/bin/sh").n(4).arg("-c").arg(command).run().assert_ok(4);
+}
+
 fn no_program_is_forgotten() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let present: BTreeSet<String> = std::fs::read_dir(folder)
@@ -659,6 +669,10 @@ fn main() -> ExitCode {
         Test::new(
             "the_fortran_programs_call_every_routine",
             the_fortran_programs_call_every_routine,
+        ),
+        Test::new(
+            "a_pe_that_polls_leaves_the_cpu_to_others",
+            a_pe_that_polls_leaves_the_cpu_to_others,
         ),
         Test::new("no_program_is_forgotten", no_program_is_forgotten),
     ]);

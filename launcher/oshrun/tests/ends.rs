@@ -75,8 +75,12 @@ fn pes_that_all_exit_before_finalize_are_warned() {
 #[test]
 fn a_crash_after_a_refusal_names_it() {
     let steps = ["init", "1?refused:8 bytes", "barrier", "1?kill:11", "barrier"];
-    let message = format!("{PE_1} was killed by SIGSEGV; before that it was refused 8 bytes\n");
+    let message = format!(
+        "{PE_1} was killed by SIGSEGV; if it used a null pointer, that may be because it was refused 8 bytes\n"
+    );
     Job::steps(3, &steps).run().expect(139, &message);
+    let steps = ["init", "1?refused:8 bytes", "finalize", "1?kill:11", "sleep:300"];
+    Job::steps(2, &steps).run().expect(139, &format!("{PE_1} was killed by SIGSEGV\n"));
     Job::steps(2, &["init", "refused:8 bytes", "finalize"]).run().expect(0, "");
 }
 

@@ -4,7 +4,6 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`acks`] | how targets acknowledge requests, most often on messages that are sent anyway |
-//! | [`alone`] | exclusion of one user, without a lock, and threads that claim what it uses |
 //! | [`attempts`] | attempts to reach a PE that were refused, and when the next is to be made |
 //! | [`backoff`] | how a waiter spins, yields and sleeps; how long the service thread backs off |
 //! | [`batch`] | small operations that travel in one message, as bytes |
@@ -41,7 +40,6 @@
 //! provider supplies.
 
 pub mod acks;
-pub mod alone;
 pub mod attempts;
 pub mod backoff;
 pub mod batch;

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THREAD_MULTIPLE};
+use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_THREAD_MULTIPLE};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
 use crate::base::thread::{self, Caller};
@@ -313,18 +313,6 @@ pub(crate) fn add(
         let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
         Some(handle)
-    })
-}
-
-/// Whether no two threads use a context at once: it is private or serialized, or threads are not in
-/// the library at once.
-pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
-    if !are_threads_at_once() {
-        return true;
-    }
-    let alone = SHMEM_CTX_PRIVATE | SHMEM_CTX_SERIALIZED;
-    with_registry(|registry| {
-        registry.alive.get(&ctx).is_some_and(|entry| entry.options & alone != 0)
     })
 }
 

@@ -1,20 +1,8 @@
 //! The endpoints of contexts, found by the places of the contexts, and the one of the library.
 //!
-//! An endpoint serves one thread at a time. What ensures that depends on the context, and is
-//! decided when the context gets its endpoint:
-//!
-//! - A context that several threads may use at once takes the lock of its place. Only threads that
-//!   use the same context at once wait for it, or a context that shares its endpoint. The library's
-//!   own endpoint always has a lock.
-//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE`
-//!   every context has. The user takes no lock. Other threads of the PE may complete what was
-//!   issued on the context (`shmemx_local_complete`, the drop of an array in Rust) or end it
-//!   (`shmem_finalize`, `shmem_team_destroy`, the exit of the process) while the user goes on. They
-//!   take the lock of the place and claim the endpoint from its user, who finds it claimed and
-//!   waits for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no two threads are in the
-//!   library at once, so nothing is claimed. Where the system call that a claim needs is missing,
-//!   such a context takes the lock. A private context that shares the endpoint of another place
-//!   takes the lock of that place.
+//! An endpoint serves one thread at a time. Whoever uses it takes the lock of its place, with one
+//! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
+//! that has an endpoint to itself uses it without the lock ([`used`]).
 //!
 //! A place and its lock exist for the life of the process, so the user of a context that was
 //! destroyed, or of a network that was closed, finds no endpoint there and gets a message.
@@ -26,32 +14,26 @@ use crate::base::{process, thread};
 use crate::net::calling;
 use crate::net::contexts::{self, MOST};
 use crate::net::network;
-use rushmem_transport::kit::alone::Alone;
 use rushmem_transport::{Endpoint, Error, Pe};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
 
-/// Where the endpoint of a context is: a cache line, since its user writes `alone` in each
-/// operation.
+/// Where the endpoint of a context is.
 #[repr(align(64))]
 struct ContextEndpoint {
     /// The handle of the context if it has an endpoint to itself and no two threads are in the
     /// library at once, or else 0.
     sole: AtomicUsize,
-    /// Knows the context by its handle if it has an endpoint to itself and one user at a time,
-    /// while other threads may be in the library.
-    alone: Alone,
     /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
     context: AtomicUsize,
     /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
-    /// Used by the only thread, by the user that has entered `alone`, or by a thread that has the
-    /// lock and has claimed it.
+    /// Used by the only thread in the library, or by a thread that has the lock.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
@@ -69,7 +51,6 @@ const LIBRARY: usize = MOST + 1;
 static PLACES: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
         sole: AtomicUsize::new(0),
-        alone: Alone::of(AtomicUsize::new(0), AtomicBool::new(false)),
         context: AtomicUsize::new(0),
         uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
@@ -80,27 +61,8 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
 /// The use of an endpoint by one thread, until it is dropped.
 struct EndpointUse {
     endpoint: &'static mut dyn Endpoint,
-    /// Dropped last.
-    _exclusion: Exclusion,
-}
-
-/// What keeps other threads from an endpoint.
-#[expect(dead_code, reason = "held until it is dropped")]
-enum Exclusion {
-    /// There are none in the library.
-    Sole,
-    User(EndpointUser),
-    Locked(MutexGuard<'static, ()>),
-}
-
-/// The stay of a user inside, which a panic ends too.
-struct EndpointUser(&'static Alone);
-
-impl Drop for EndpointUser {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.0.leave();
-    }
+    /// `None` if no other thread is in the library. Dropped last.
+    _guard: Option<MutexGuard<'static, ()>>,
 }
 
 impl Deref for EndpointUse {
@@ -116,21 +78,6 @@ impl DerefMut for EndpointUse {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut (dyn Endpoint + 'static) {
         self.endpoint
-    }
-}
-
-/// The use of an endpoint by a thread that need not be its user, to whom it goes back in the end.
-struct Claimed {
-    alone: &'static Alone,
-    user: usize,
-    endpoint: &'static mut Option<Box<dyn Endpoint>>,
-    /// Dropped last.
-    _guard: MutexGuard<'static, ()>,
-}
-
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        self.alone.give(self.user);
     }
 }
 
@@ -162,16 +109,12 @@ fn used(call: Call, ctx: ContextHandle) -> Option<EndpointUse> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of the thread that made the endpoint.
-    let (place, exclusion) = if place.sole.load(Ordering::Acquire) == ctx.0 {
+    if place.sole.load(Ordering::Acquire) == ctx.0 {
         calling::note(call);
-        (place, Exclusion::Sole)
-    } else if place.alone.enter(ctx.0) {
-        (place, Exclusion::User(EndpointUser(&place.alone)))
-    } else {
-        let (place, guard) = place.lock_for(ctx)?;
-        (place, Exclusion::Locked(guard))
-    };
-    place.endpoint(exclusion)
+        // SAFETY: the calling thread is the only one in the library.
+        return unsafe { place.endpoint(None) };
+    }
+    place.used_by_lock(ctx)
 }
 
 /// Does something with the endpoint of a context, unless nothing was ever issued on it; ends the
@@ -196,7 +139,7 @@ pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Er
 
 /// The library's own endpoint from now on.
 pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
-    *PLACES[LIBRARY].claimed().endpoint = Some(endpoint);
+    PLACES[LIBRARY].with_slot(|own| *own = Some(endpoint));
 }
 
 /// Makes the endpoint of a context that exists, unless another thread was faster. If the network
@@ -204,35 +147,30 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
 /// then it completes more than it must.
 fn make(ctx: ContextHandle, endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>) {
     let place = &PLACES[ctx.place()];
-    let mut own = place.claimed();
-    if place.is_used_by(ctx) {
-        return;
-    }
-    let default = &PLACES[0];
-    let mut has_own = false;
-    let endpoint = endpoint().inspect_err(|why| {
-        static REPORTED: Once = Once::new();
-        REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
-        rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
+    place.with_slot(|own| {
+        if place.is_used_by(ctx) {
+            return;
+        }
+        let default = &PLACES[0];
+        let endpoint = endpoint().inspect_err(|why| {
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| rushmem_log::info!("contexts share an endpoint: {why}"));
+            rushmem_log::debug!(context = ctx.place(), "it shares the endpoint of another one");
+        });
+        *own = endpoint.ok();
+        let uses = match own {
+            Some(_) => address(place),
+            None if default.is_used_by(ContextHandle::DEFAULT) => {
+                default.uses.load(Ordering::Relaxed)
+            }
+            None => address(&PLACES[LIBRARY]),
+        };
+        place.uses.store(uses, Ordering::Relaxed);
+        place.context.store(ctx.0, Ordering::Release);
+        if own.is_some() && !contexts::are_threads_at_once() {
+            place.sole.store(ctx.0, Ordering::Release);
+        }
     });
-    let uses = match endpoint {
-        Ok(made) => {
-            *own.endpoint = Some(made);
-            has_own = true;
-            address(place)
-        }
-        Err(_) if default.is_used_by(ContextHandle::DEFAULT) => {
-            default.uses.load(Ordering::Relaxed)
-        }
-        Err(_) => address(&PLACES[LIBRARY]),
-    };
-    place.uses.store(uses, Ordering::Relaxed);
-    place.context.store(ctx.0, Ordering::Release);
-    if has_own && !contexts::are_threads_at_once() {
-        place.sole.store(ctx.0, Ordering::Release);
-    } else if has_own && contexts::has_one_user(ctx) && Alone::can_be_claimed() {
-        own.user = ctx.0;
-    }
 }
 
 fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
@@ -255,49 +193,50 @@ impl ContextEndpoint {
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
-    /// The endpoint of this place, for the thread that `exclusion` admits.
+    /// The endpoint of this place.
+    ///
+    /// # Safety
+    /// `guard` is that of this place, or no other thread is in the library.
     #[inline(always)]
-    fn endpoint(&'static self, exclusion: Exclusion) -> Option<EndpointUse> {
-        // SAFETY: a thread that is admitted is alone (head of this file).
+    unsafe fn endpoint(
+        &'static self,
+        guard: Option<MutexGuard<'static, ()>>,
+    ) -> Option<EndpointUse> {
+        // SAFETY: no other thread uses it, by contract.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
-        Some(EndpointUse { endpoint, _exclusion: exclusion })
+        Some(EndpointUse { endpoint, _guard: guard })
     }
 
-    /// The endpoint of this place, which has no user, or whose user found it claimed.
+    /// The endpoint of this place, by its lock.
     fn locked(&'static self) -> Option<EndpointUse> {
-        self.endpoint(Exclusion::Locked(process::lock(&self.lock)))
+        let guard = process::lock(&self.lock);
+        // SAFETY: the lock of this place.
+        unsafe { self.endpoint(Some(guard)) }
     }
 
-    /// The place whose endpoint the context of this place uses by a lock, and the lock.
+    /// The endpoint that the context of this place uses, which may be that of another place.
     #[inline(never)]
-    fn lock_for(
-        &self,
-        ctx: ContextHandle,
-    ) -> Option<(&'static ContextEndpoint, MutexGuard<'static, ()>)> {
+    fn used_by_lock(&self, ctx: ContextHandle) -> Option<EndpointUse> {
         if !self.is_used_by(ctx) {
             return None;
         }
         // SAFETY: one of the places, since `context` was set after it.
-        let place = unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?;
-        Some((place, process::lock(&place.lock)))
+        unsafe { self.uses.load(Ordering::Relaxed).as_ref() }?.locked()
     }
 
-    /// The use of the endpoint of this place by any thread.
-    fn claimed(&'static self) -> Claimed {
-        let guard = process::lock(&self.lock);
-        let user = self.alone.claim(std::thread::yield_now);
-        // SAFETY: the lock keeps out all threads but the user, and the claim keeps out the user.
-        let endpoint = unsafe { &mut *self.endpoint.get() };
-        Claimed { alone: &self.alone, user, endpoint, _guard: guard }
+    /// Does something with the endpoint of this place, if there is one, or makes it.
+    fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
+        let _guard = process::lock(&self.lock);
+        // SAFETY: the lock keeps out other threads, and below `SHMEM_THREAD_MULTIPLE` there are none.
+        f(unsafe { &mut *self.endpoint.get() })
     }
 
-    fn clear(&'static self) {
-        let mut claimed = self.claimed();
-        claimed.user = 0;
-        self.sole.store(0, Ordering::Release);
-        self.context.store(0, Ordering::Release);
-        let forgotten = claimed.endpoint.take();
-        drop(claimed);
+    fn clear(&self) {
+        let forgotten = self.with_slot(|own| {
+            self.sole.store(0, Ordering::Release);
+            self.context.store(0, Ordering::Release);
+            own.take()
+        });
         // It completes its operations, which may take long.
         drop(forgotten);
     }
@@ -307,7 +246,7 @@ impl ContextEndpoint {
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
     calling::note(call);
-    // Fails when no endpoint is claimed any more: other threads may have a better reason.
+    // Fails without a lock held: other threads may have a better reason.
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
@@ -338,8 +277,8 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
 /// Does something with every endpoint, the library's last, until it fails.
 fn on_all(mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>) -> Result<(), Error> {
     for place in all() {
-        if let Some(endpoint) = place.claimed().endpoint.as_deref_mut() {
-            verb(endpoint)?;
+        if let Some(mut endpoint) = place.locked() {
+            verb(&mut *endpoint)?;
         }
     }
     Ok(())

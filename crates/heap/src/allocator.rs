@@ -20,7 +20,7 @@ use dlmalloc::Dlmalloc;
 use guard::GUARD;
 use marks::Marks;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// The allocator of one PE's symmetric heap.
 pub struct Allocator {
@@ -164,7 +164,7 @@ impl Allocator {
     ///
     /// # Errors
     /// When they do not.
-    pub fn hold(&self, address: usize, nbytes: usize) -> Result<(), Misplaced> {
+    pub fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         self.blocks.hold(address, nbytes)
     }
 

@@ -3,6 +3,7 @@
 use super::guard::GUARD;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
 
 /// How many freed blocks are remembered.
 const REMEMBERED: usize = 4096;
@@ -130,12 +131,12 @@ impl BlockList {
         self.freed.push_front((block, freed_by));
     }
 
-    /// Whether `nbytes` bytes, at least one, lie in one block.
-    pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<(), Misplaced> {
+    /// The addresses of the block in which `nbytes` bytes, at least one, lie.
+    pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<Range<usize>, Misplaced> {
         let before = self.up_to(address);
         if let Some(block) = before.filter(|block| block.has(address)) {
             return match nbytes - nbytes.min(block.end() - address) {
-                0 => Ok(()),
+                0 => Ok(block.start.addr()..block.end()),
                 too_many => Err(Misplaced::Beyond(block.clone(), too_many)),
             };
         }

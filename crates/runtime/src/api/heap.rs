@@ -99,6 +99,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let by = *call.0;
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
+    blocks::end();
     let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     match moved {
         Some(block) => {
@@ -125,7 +126,9 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
     barrier_all_with(call, &[at(call, job, ptr)]);
     require_intact(call, job, ptr);
-    match with_allocator(job, |a| a.free(call.0, ptr.cast())) {
+    let freed = with_allocator(job, |a| a.free(call.0, ptr.cast()));
+    blocks::end();
+    match freed {
         Ok(nbytes) => {
             races::block(call, ptr, nbytes, false);
             let block = ptr.addr()..ptr.addr() + nbytes;

@@ -9,10 +9,10 @@ use crate::base::process;
 use crate::base::signal_handler;
 use crate::base::thread;
 use crate::base::warning::warning;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Warn of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
@@ -22,12 +22,17 @@ pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     }
 }
 
-/// The thread that initialized the library.
-static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
+/// The number of threads that have initialized the library, one after the other.
+static INITIALIZERS: AtomicU32 = AtomicU32::new(0);
 
-/// Record that the calling thread has initialized the library.
+thread_local! {
+    /// Which of them this thread is; 0 if it is none.
+    static INITIALIZER: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Records that the calling thread has initialized the library.
 pub(crate) fn initialized_here() {
-    *process::lock(&MAIN) = Some(std::thread::current().id());
+    INITIALIZER.set(INITIALIZERS.fetch_add(1, Relaxed) + 1);
 }
 
 /// Ends the job with an error if a process calls that is not the PE, though no handler of `fork`
@@ -86,6 +91,5 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
 /// Whether the calling thread has initialized the library. Threads that the program numbers may
 /// move between those of the system, so that this is not known of them.
 fn is_main() -> bool {
-    thread::are_numbered()
-        || process::lock(&MAIN).is_none_or(|main| main == std::thread::current().id())
+    INITIALIZER.get() == INITIALIZERS.load(Relaxed) || thread::are_numbered()
 }

@@ -14,6 +14,7 @@ pub(crate) mod in_force;
 pub(crate) mod job;
 pub(crate) mod location;
 pub(crate) mod members;
+mod not_forked;
 pub(crate) mod observe;
 pub(crate) mod primitive;
 pub(crate) mod process;

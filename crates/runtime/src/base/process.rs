@@ -4,6 +4,7 @@
 //! Messages and the end of a job need this before the job is known, and in processes that have left
 //! it. It must know nothing else of the job.
 
+use super::not_forked;
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -59,13 +60,15 @@ pub(crate) fn decrement_inits() {
 /// Set the number of this PE and how it ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_log::identify(me.0);
+    not_forked::mark();
     // A second init of the process has the same one.
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
 /// Whether this process is the PE, and not a child of it, whose exit does not matter to the job.
 pub(crate) fn is_this_process() -> bool {
-    IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
+    not_forked::is_marked()
+        || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
 /// The handle that ends the job; none before the session is open, and none in a child process,

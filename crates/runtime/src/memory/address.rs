@@ -13,6 +13,7 @@ use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::job;
 use crate::base::refusal;
+use crate::memory::accessible;
 use crate::memory::blocks;
 use crate::memory::statics;
 use core::ffi::c_int;
@@ -308,7 +309,9 @@ pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     let addr = local.base.addr();
     if OBSERVED.heap.offset(addr, 1).is_some() {
         blocks::require(call, job, access.argument(), addr, local.nbytes);
-    } else if let Some(fault) = Fault::at_ends(access, local) {
+    } else if !accessible::is_known(access, local)
+        && let Some(fault) = Fault::at_ends(access, local)
+    {
         fail!(call, "{fault}");
     }
 }

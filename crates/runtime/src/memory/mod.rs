@@ -3,6 +3,7 @@
 //!
 //! It accesses only memory that is mapped here, and knows no network.
 
+mod accessible;
 pub(crate) mod address;
 pub(crate) mod areas;
 pub(crate) mod available;

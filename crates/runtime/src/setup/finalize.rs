@@ -13,8 +13,7 @@ use crate::base::stdio;
 use crate::base::time::nanoseconds;
 use crate::base::warning::warning;
 use crate::coll::{collective_call, collectives, requests};
-use crate::memory::address;
-use crate::memory::blocks;
+use crate::memory::{address, blocks};
 use crate::net::{endpoints, network};
 use crate::sync::{finalizing, status};
 use crate::teams::active_set;
@@ -89,6 +88,7 @@ pub(super) fn close(call: Call) {
     team::teams().clear();
     address::close();
     *job.allocator() = None;
+    blocks::end();
     rushmem_log::debug!("the library is closed");
     process::decrement_inits();
     status::enter(Stage::Finalized);

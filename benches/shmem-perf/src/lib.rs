@@ -35,6 +35,7 @@ mod rushmem;
 mod socket;
 pub mod statistics;
 mod text;
+mod tune;
 pub mod units;
 mod wire;
 mod world;

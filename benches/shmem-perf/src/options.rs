@@ -19,7 +19,8 @@ use crate::record::Measure;
     after_help = "Commands:\n  \
                   report   Make one page of HTML from records\n  \
                   compare  Say what differs beyond noise between runs before and after\n  \
-                  build    Build this program for another OpenSHMEM library\n\n\
+                  build    Build this program for another OpenSHMEM library\n  \
+                  tune     Measure algorithms of collectives, and write a file for SHMEM_COLL_TUNING\n\n\
                   Each command explains itself by --help. The transport and all else of the library are chosen as for any program, by \
                   variables of the environment, which the record names.\n\n\
                   Exit status:\n  \
@@ -30,7 +31,8 @@ use crate::record::Measure;
                   oshrun -n 2 shmem-perf                         What one wants to know, in 20 seconds\n  \
                   oshrun -n 2 shmem-perf -o before.json          The same, and a record of it\n  \
                   oshrun -H a,b shmem-perf --operations put,get  Two operations between two hosts\n  \
-                  oshrun -n 16 shmem-perf --matrix               Each PE with each other one"
+                  oshrun -n 16 shmem-perf --matrix               Each PE with each other one\n  \
+                  oshrun -n 8 shmem-perf tune -o FILE            Rows for jobs of up to 8 PEs"
 )]
 pub struct PerfOptions {
     /// Operations, by the names in the tables; all: every one; by default those that most programs

@@ -17,7 +17,7 @@ use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::Wire;
 use crate::world::BenchJob;
-use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text};
+use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text, tune};
 
 /// The exit statuses of a run whose record could not be written, and of wrong flags.
 const FAILED: u8 = 1;
@@ -50,6 +50,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         Some("build") => Some(compile::run),
         Some("compare") => Some(compare::run),
         Some("report") => Some(report::run),
+        Some("tune") => Some(tune::run),
         _ => None,
     };
     if let Some(subcommand) = subcommand {

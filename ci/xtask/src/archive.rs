@@ -9,9 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use spec::Exports;
 use workbench::process::run;
 
-use crate::codegen::exports::Exports;
 use crate::toolchain::Toolchain;
 
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).

@@ -52,27 +52,19 @@ pub struct CountsFlags {
 pub fn run(CountsFlags { pin }: CountsFlags) -> Result<()> {
     needs::ensure(&[&needs::C_COMPILER, &VALGRIND])?;
     let workspace = Workspace::open()?;
-    let prefix = workspace.target.join("test-prefix");
-    let release = release(&workspace)?;
-    install::place_all(&workspace, &release, &prefix)?;
     if pin {
-        let counts = counted(&workspace, &release, &prefix)?;
+        let counts = counted(&workspace)?;
         let file = workspace.root.join(PINNED);
         fs::write(&file, pinned_anew(&fs::read_to_string(&file)?, &counts))?;
         println!("Written to {PINNED}");
         return Ok(());
     }
-    check(&workspace, &release, &prefix)
+    check(&workspace)
 }
 
-/// The release, and what else is built for the counts.
-pub fn release(workspace: &Workspace) -> Result<Release> {
-    Release::build(workspace, &PACKAGES)
-}
-
-/// Counts with the library in `prefix`; an error when a routine takes more than is pinned.
-pub fn check(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<()> {
-    let counts = counted(workspace, release, prefix)?;
+/// Counts the instructions of the release; an error when a routine takes more than is pinned.
+pub fn check(workspace: &Workspace) -> Result<()> {
+    let counts = counted(workspace)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
     let mut complaints = decided(&pinned, &counts)?;
     complaints.extend(slower_in_rust(&counts));
@@ -82,8 +74,11 @@ pub fn check(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<
     bail!("{}", complaints.join("; "))
 }
 
-/// Instructions of one call of each routine.
-fn counted(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<Vec<(String, u64)>> {
+/// Instructions of one call of each routine of the release, which it builds and installs.
+fn counted(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
+    let (release, prefix) =
+        (Release::build(workspace, &PACKAGES)?, workspace.target.join("counts-prefix"));
+    install::place_all(workspace, &release, &prefix)?;
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))
@@ -102,9 +97,9 @@ fn counted(workspace: &Workspace, release: &Release, prefix: &Path) -> Result<Ve
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {
-            counts.extend(network::counted(workspace, (prefix, &provider), &program, routine)?);
+            counts.extend(network::counted(workspace, (&prefix, &provider), &program, routine)?);
         }
-        counts.push(network::in_threads(workspace, (prefix, &provider), &program)?);
+        counts.push(network::in_threads(workspace, (&prefix, &provider), &program)?);
     }
     for (routine, each) in &counts {
         println!("{routine:40} {each:4} instructions");

@@ -32,8 +32,8 @@ pub fn run() -> Result<()> {
     needs::c_compiler()?;
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("demo");
-    println!("Building the release and installing it in {} ...", prefix.display());
-    install::into(&workspace, &prefix)?;
+    println!("Building it and installing it in {} ...", prefix.display());
+    install::quickly_into(&workspace, &prefix)?;
 
     let programs = prefix.join("examples");
     fs::create_dir_all(&programs)?;

@@ -124,6 +124,7 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
         compiler: format!("python3 -m ziglang cc -lunwind -target {arch}-linux-gnu.{GLIBC}"),
         binutils: cross(format!("{arch}-linux-gnu-")),
         runner: cross(format!("qemu-{arch} -L /usr/{arch}-linux-gnu")),
+        keeps_debug_information: false,
         epoch: Some(epoch.to_owned()),
     };
     install::place_all_by(workspace, &release, prefix, &tools)?;

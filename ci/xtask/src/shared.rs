@@ -9,9 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use spec::Exports;
 use workbench::process::run;
-
-use crate::codegen::exports::Exports;
 
 /// The version of all symbols. It changes with the soname, when a program that was linked with an
 /// older library would no longer work; docs/installing.md has the policy.

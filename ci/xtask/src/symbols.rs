@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use spec::Exports;
 use workbench::process::capture;
 use workbench::workspace::Workspace;
 
 use crate::archive::WRAPPED;
-use crate::codegen::exports::Exports;
 use crate::shared::VERSION as ABI;
 
 #[derive(clap::Args)]

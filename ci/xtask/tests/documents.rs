@@ -10,7 +10,7 @@ use support::{is_here, needs, runs, succeed};
 use testkit::prefix;
 
 /// With options of their own, which shells complete.
-const PROGRAMS: [&str; 4] = ["oshrun", "shmem-info", "shmem-perf", "shmem-tune"];
+const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-perf"];
 const WRAPPERS: [&str; 5] = ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort"];
 
 fn commands() -> impl Iterator<Item = &'static str> {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
-const HEADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/include/shmem.h");
 
 /// A prefix with the wrappers, gone with this value.
 struct Prefix(PathBuf);
@@ -24,8 +23,7 @@ impl Prefix {
         for link in ["oshc++", "oshCC"] {
             symlink("oshcxx", path.join("bin").join(link)).unwrap();
         }
-        fs::create_dir(path.join("include")).unwrap();
-        fs::copy(HEADER, path.join("include/shmem.h")).unwrap();
+        spec::write_headers(&path.join("include")).unwrap();
         Self(path.canonicalize().unwrap())
     }
 

@@ -57,6 +57,23 @@ fn pkg_config_finds_the_moved_library() {
     }
 }
 
+fn debug_information_is_beside_what_is_installed() {
+    let sections = |file: &str| succeed(runs("readelf").args(["-SW"]).arg(moved().join(file)));
+    for (folder, name) in [
+        ("bin", "oshrun"),
+        ("bin", "shmem-info"),
+        ("bin", "shmem-perf"),
+        ("lib", "librushmem.so.1"),
+        ("lib", "librushmem-race.so.1"),
+    ] {
+        let own = sections(&format!("{folder}/{name}"));
+        assert!(own.contains(".gnu_debuglink"), "{own}");
+        assert!(!own.contains(".debug_") && !own.contains(".symtab"), "{own}");
+        let beside = sections(&format!("{folder}/.debug/{name}.debug"));
+        assert!(beside.contains(".symtab"), "{beside}");
+    }
+}
+
 fn cmake_finds_the_moved_library() {
     needs("cmake");
     let folder = temporary("cmake");
@@ -181,6 +198,7 @@ fn the_manifest_lists_every_file() {
 
 testkit::tests! {
     pkg_config_finds_the_moved_library,
+    debug_information_is_beside_what_is_installed,
     cmake_finds_the_moved_library,
     cmake_finds_the_library_by_way_of_a_link,
     cmake_knows_which_versions_will_do,

@@ -76,9 +76,12 @@ fn of_rust(type_name: &str) -> FunctionType {
 }
 
 fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
+    let folder = tempfile::tempdir().expect("a folder");
+    spec::write_headers(folder.path()).expect("the headers");
     let mut gcc = Command::new("gcc")
         .args(["-x", "c", "-fsyntax-only", "-aux-info", "/dev/stdout", "-"])
-        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg("-I")
+        .arg(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -148,14 +148,14 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }
 
-/// What `shmem-tune` writes is read again, and has rows for every team and the operations that have
-/// a choice.
+/// What `shmem-perf tune` writes is read again, and has rows for every team and the operations that
+/// have a choice.
 #[test]
 fn a_measured_file_is_used() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();
-    let program = prefix().join("bin/shmem-tune");
+    let program = prefix().join("bin/shmem-perf");
     for onnode in ["on", "off"] {
-        let words = ["-o", &file, "--max-bytes", "512", "--time", "0"];
+        let words = ["tune", "-o", &file, "--max-bytes", "512", "--time", "0"];
         let job = words.iter().fold(Job::new(&program).n(3), |job, word| job.arg(word));
         let outcome = job.env("SHMEM_ONNODE", onnode).run();
         assert!(outcome.status.success() && outcome.stderr.is_empty(), "{outcome}");
@@ -176,6 +176,7 @@ fn a_measured_file_is_used() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_an_error() {
-    let job = Job::new(prefix().join("bin/shmem-tune")).n(2).arg("-o").arg("/nowhere/tuning");
-    job.run().assert_fails(&["shmem-tune", "/nowhere/tuning", "cannot be written"]);
+    let job =
+        Job::new(prefix().join("bin/shmem-perf")).n(2).arg("tune").arg("-o").arg("/nowhere/tuning");
+    job.run().assert_fails(&["shmem-perf tune", "/nowhere/tuning", "cannot be written"]);
 }

@@ -1,18 +1,14 @@
 //! The headers alone: they compile in every language they are for, and the type-generic macros
 //! select the right function for every type. Nothing is linked or run.
 
-#[path = "../../../ci/xtask/src/codegen/table.rs"]
-#[allow(dead_code, reason = "each program needs another part of it")]
-mod table;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
-use table::{CFunction, SpecTable};
+use spec::table::{CFunction, SpecTable};
 
-const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pedantic-errors"];
 const HEADERS: [&str; 8] = [
     "shmem.h",
@@ -25,13 +21,23 @@ const HEADERS: [&str; 8] = [
     "mpp/pshmemx.h",
 ];
 
+/// The option that names the folder of the headers.
+fn include() -> &'static str {
+    static OPTION: OnceLock<String> = OnceLock::new();
+    OPTION.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers_include");
+        spec::write_headers(&folder).expect("the headers");
+        format!("-I{}", folder.display())
+    })
+}
+
 /// Compiles `source`, whose extension names its language, to an object file beside it.
 fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headers_{name}"));
     std::fs::write(&path, source).expect("the folder for tests can be written to");
     let object = path.with_extension(format!("{compiler}-{standard}.o"));
     let output = Command::new(compiler)
-        .args([INCLUDE, &format!("-std={standard}"), "-c", "-o"])
+        .args([include(), &format!("-std={standard}"), "-c", "-o"])
         .arg(&object)
         .args(WARNINGS)
         .arg(&path)
@@ -250,7 +256,7 @@ fn type_generic_macros_refuse_types_without_a_function() {
         )
         .expect("the folder for tests can be written to");
         let mut gcc = Command::new("gcc");
-        gcc.args([INCLUDE, "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
+        gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
         !gcc.output().expect("gcc is installed").status.success()
     };
     assert!(!refused("shmem_put(c, c, 1, 0)"));

@@ -3,14 +3,10 @@
 //!
 //! Each program is a job of one PE, started without a launcher.
 
-#[path = "../../../ci/xtask/src/codegen/table.rs"]
-#[allow(dead_code, reason = "each program needs another part of it")]
-mod table;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use table::SpecTable;
+use spec::table::SpecTable;
 
 #[derive(Clone, Copy)]
 enum Library {

@@ -13,14 +13,13 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 /// All man pages, with their sections.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 7] = [
     ("oshcc", "1"),
     ("oshcxx", "1"),
     ("oshfort", "1"),
     ("oshrun", "1"),
     ("shmem-info", "1"),
     ("shmem-perf", "1"),
-    ("shmem-tune", "1"),
     ("rushmem", "7"),
 ];
 

@@ -1,8 +1,8 @@
 //! `shmem-info`: prints the version, the settings, the transports that work here, and the placement
 //! of the PEs of a job.
 //!
-//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun.
-#![forbid(unsafe_code)]
+//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun. As
+//! a hidden command it is `shmem-perf tune`.
 
 mod args;
 mod doctor;
@@ -11,6 +11,7 @@ mod map;
 mod svg;
 mod text;
 mod trace;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,8 +33,14 @@ fn main() -> ExitCode {
     }
     let flags = InfoFlags::parse();
     let mut status = ExitCode::SUCCESS;
-    let shown = if let Some(InfoCommand::Trace { folder }) = &flags.command {
-        trace::show(folder)
+    let shown = if let Some(command) = &flags.command {
+        match command {
+            InfoCommand::Trace { folder } => trace::show(folder),
+            InfoCommand::Tune(flags) => {
+                tune::run(flags);
+                Ok(String::new())
+            }
+        }
     } else if flags.topology {
         topology(&flags)
     } else if flags.doctor {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use roff::{Inline, Roff, bold, italic, roman};
 
-use super::table::{CFunction, SpecTable};
+use spec::table::{CFunction, SpecTable};
 
 const TEXT: &str = include_str!("../../../spec/manual.txt");
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use workbench::process::{capture, run};
+use workbench::process::capture;
 
 use crate::toolchain::Toolchain;
 
@@ -20,12 +20,10 @@ const LIBRARIES: [&str; 8] = [
     "librushmem.so.1",
 ];
 
-/// Removes the debug information and private symbols of all programs and shared libraries of a
-/// prefix, and checks what they need.
+/// Checks what all programs and shared libraries of a prefix need.
 pub fn all(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     for folder in ["bin", "lib"] {
         for file in files(&prefix.join(folder))? {
-            run(tools.binutil("strip").arg("--strip-unneeded").arg(&file))?;
             one(&file, glibc, tools)?;
         }
     }

@@ -19,10 +19,9 @@ const PREFIX: &str = "usr/lib/rushmem";
 /// The packages, and who they are in the names of files.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
 /// Commands that have a link in /usr/bin, and its name.
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 5] = [
     ("oshrun", "oshrun.rushmem"),
     ("shmem-info", "shmem-info"),
-    ("shmem-tune", "shmem-tune"),
     ("shmem-perf", "shmem-perf"),
     ("oshcc", "oshcc.rushmem"),
     ("oshfort", "oshfort.rushmem"),

@@ -2,6 +2,7 @@
 //!
 //! This file says what lies where; [`files`] puts it there.
 
+mod debug;
 mod documents;
 mod files;
 
@@ -25,7 +26,7 @@ const LIBRARY: &str = "librushmem";
 const DETECTOR: &str = "librushmem-race";
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
 /// The programs that come with it; each is its package's.
-const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-tune"];
+const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
 /// What measures any library: half of it is C, which the installed oshcc compiles.
 const PERF: &str = "shmem-perf";
 /// The two halves in the prefix, of which `shmem-perf build` makes the program for other libraries.
@@ -43,7 +44,6 @@ const OTHER_NAMES: [(&str, &str); 2] = [("oshc++", "oshcxx"), ("oshCC", "oshcxx"
 const OTHER_LIBRARIES: [&str; 3] = ["libsma", "libshmem", "liboshmem"];
 
 const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
-const HEADERS: &str = "crates/shmem-c/include";
 /// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
 const PACKAGES: &str = "crates/shmem-c/packages";
 
@@ -85,6 +85,11 @@ impl Release {
         Self::build_by(workspace, &["build", "--release"], others)
     }
 
+    /// Builds what is installed in less time, without optimization across crates.
+    fn build_quickly(workspace: &Workspace) -> Result<Self> {
+        Self::build_by(workspace, &["build", "--profile", "quick"], &[])
+    }
+
     /// The same by another command of cargo.
     pub fn build_by(workspace: &Workspace, build: &[&str], others: &[&str]) -> Result<Self> {
         let packages = packages().map(|name| -> &str { name }).chain(others.iter().copied());
@@ -101,6 +106,11 @@ impl Release {
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     place_all(workspace, &Release::build(workspace, &[])?, prefix)
+}
+
+/// The same for tests and demonstrations, which need not be as fast as the release.
+pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    place_all(workspace, &Release::build_quickly(workspace)?, prefix)
 }
 
 /// Installs a release that was built.
@@ -127,11 +137,14 @@ pub fn place_all_by(
     }
     for name in PROGRAMS {
         prefix.place(built(name)?, &format!("bin/{name}"))?;
+        debug::separate(&mut prefix, &format!("bin/{name}"), tools)?;
     }
     let library = prefix.add("lib/librushmem.so.1")?;
     shared::link(built("librushmem.a")?, &library, &tools.compiler)?;
+    debug::separate(&mut prefix, "lib/librushmem.so.1", tools)?;
     prefix.link("librushmem.so.1", "lib/librushmem.so")?;
     prefix.place(built(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
+    debug::separate(&mut prefix, "lib/librushmem-race.so.1", tools)?;
     prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
     let archive = prefix.add("lib/librushmem.a")?;
     archive::pack(built("librushmem.a")?, &archive, tools)?;
@@ -139,7 +152,9 @@ pub fn place_all_by(
         prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;
         prefix.link("librushmem.a", &format!("lib/{name}.a"))?;
     }
-    prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
+    for (name, text) in spec::headers()? {
+        prefix.write(&format!("include/{name}"), &text)?;
+    }
     fortran_module(&mut prefix)?;
 
     prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
@@ -153,10 +168,9 @@ pub fn place_all_by(
     prefix.finish()
 }
 
-/// The module of Fortran, and what gfortran and flang make of it where they are here; other
-/// compilers have formats of their own.
+/// What gfortran and flang make of the module of Fortran where they are here; other compilers have
+/// formats of their own.
 fn fortran_module(prefix: &mut Prefix) -> Result<()> {
-    prefix.write("include/shmem.f90", &codegen::fortran_module::text()?)?;
     let source = prefix.path("include/shmem.f90");
     let is_here = |name: &&str| process::on_path(name).is_some();
     for (names, folder) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
@@ -184,7 +198,8 @@ fn perf(prefix: &mut Prefix, tools: &Toolchain) -> Result<()> {
     command.arg("-I").arg(prefix.path("include")).arg("-L").arg(prefix.path("lib"));
     process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]))?;
     std::fs::rename(&new, &program)
-        .with_context(|| format!("could not place {}", program.display()))
+        .with_context(|| format!("could not place {}", program.display()))?;
+    debug::separate(prefix, &format!("bin/{PERF}"), tools)
 }
 
 /// What pkg-config and CMake read.
@@ -234,7 +249,7 @@ fn summary(prefix: &str) -> String {
     format!(
         r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:
 
-  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info, shmem-tune, shmem-perf
+  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info, shmem-perf
   include   headers for C, C++ and Fortran
   lib       the library, shared and static, and what pkg-config and CMake read
   share     man pages and completions for shells

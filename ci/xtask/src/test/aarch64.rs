@@ -28,6 +28,7 @@ pub fn programs(session: &TestSession) -> Result<StepOutcome> {
         compiler: compiler("gcc"),
         binutils: BINUTILS.to_owned(),
         runner: EMULATOR.to_owned(),
+        keeps_debug_information: false,
         epoch: None,
     };
     let prefix = session.workspace.target.join("aarch64-prefix");

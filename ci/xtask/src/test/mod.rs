@@ -63,7 +63,7 @@ const PROVIDERS: &[TestStep] = &[
     step("bindings", steps::bindings),
     step("miri", steps::miri),
     step("install", steps::install),
-    installed("counts", steps::counts),
+    step("counts", steps::counts),
     installed("faults-sample", steps::faults_sample),
     installed("tcp-sample", steps::tcp_sample),
     installed("launchers", steps::launchers),

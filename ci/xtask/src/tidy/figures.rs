@@ -6,8 +6,8 @@
 
 use super::tree::Tree;
 
-/// Where figures belong, and what programs write.
-const PLACES: &[&str] = &["docs/performance", "docs/scale", "docs/waiting.md"];
+/// Where figures belong.
+const PLACES: &[&str] = &["docs/performance", "docs/scale"];
 
 /// What follows the number of a figure.
 const UNITS: &[&str] = &[

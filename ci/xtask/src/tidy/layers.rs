@@ -58,16 +58,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "launcher/documents",
             "crates/runtime",
             "crates/providers",
+            "crates/collectives",
             "crates/heap",
             "crates/topology",
             "crates/trace",
             "crates/transport",
             "crates/shmem",
         ],
-    ),
-    (
-        "launcher/shmem-tune",
-        &["launcher/documents", "crates/runtime", "crates/providers", "crates/collectives"],
     ),
     ("benches/batches", &["crates/transport"]),
     ("benches/counts", &["crates/shmem"]),
@@ -79,18 +76,19 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("ci/workbench", &[]),
     ("ci/verbs", &["ci/workbench"]),
-    ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),
+    ("ci/spec", &[]),
+    ("ci/xtask", &["ci/spec", "ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),
     ("ci/testkit", &[]),
     ("ci/faults", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/strict-fabric", &["sys/libfabric-sys"]),
     ("ci/loom", &[]),
-    ("ci/interop", &["crates/shmem"]),
+    ("ci/interop", &["crates/shmem", "ci/spec"]),
 ];
 
 /// What tests of any crate may import besides: transports of their own are made of the boundary's.
 const TESTS_MAY_IMPORT: &[&str] =
-    &["ci/testkit", "ci/conformance", "ci/strict-fabric", "crates/transport"];
+    &["ci/testkit", "ci/spec", "ci/conformance", "ci/strict-fabric", "crates/transport"];
 
 /// Crates of others that only some folders may depend on, and why.
 const KEPT_APART: &[(&str, &[&str], &str)] =

@@ -1,7 +1,7 @@
 //! The values of the standard's constants and predefined handles (OpenSHMEM 1.6, sections 6 and 7).
 //!
-//! They are written down here alone: the library uses them, and `cargo xtask codegen` copies them,
-//! with their first line of documentation, into `shmem.h`. Therefore this file holds nothing but
+//! They are written down here alone: the library uses them, and an installation copies them, with
+//! their first line of documentation, into `shmem.h`. Therefore this file holds nothing but
 //! `pub const NAME: TYPE = LITERAL;`. Since programs have them compiled in, changing one breaks the
 //! ABI.
 

@@ -1,7 +1,7 @@
 //! The values of the constants and predefined handles that vendors add to the standard's.
 //!
-//! `cargo xtask codegen` copies them, with their first line of documentation, into `shmemx.h`; as
-//! in `constants`, this file holds nothing but `pub const NAME: TYPE = LITERAL;`, and changing one
+//! An installation copies them, with their first line of documentation, into `shmemx.h`; as in
+//! `constants`, this file holds nothing but `pub const NAME: TYPE = LITERAL;`, and changing one
 //! breaks the ABI.
 
 use core::ffi::{c_int, c_long};

@@ -1,5 +1,5 @@
-//! A word that the kernel sets to 0 in a child process, also in one that the bare system call `fork`
-//! makes: to ask which process this is takes a load instead of a system call.
+//! A word that the kernel sets to 0 in a child process, also in one that the bare system call
+//! `fork` makes: to find out which process this is takes a load instead of a system call.
 #![allow(unsafe_code)]
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};

@@ -1,8 +1,8 @@
-//! The pages of this process that a thread has found accessible, so that `SHMEM_CHECK` asks the
+//! The pages of this process that a thread has found accessible, so that `SHMEM_CHECK` queries the
 //! kernel once about a buffer that a loop passes again and again.
 //!
-//! A page that the program unmaps or protects later is not asked about again as long as it is among
-//! the last ones of the thread; an access to it is then a fault without a message.
+//! A page that the program unmaps or protects later is not queried again as long as it is among the
+//! last ones of the thread; an access to it is then a fault without a message.
 
 use rushmem_transport::{LocalAccess, LocalBuf};
 use std::cell::Cell;
@@ -17,8 +17,8 @@ thread_local! {
     static PAGES: [Cell<usize>; REMEMBERED] = const { [const { Cell::new(usize::MAX) }; REMEMBERED] };
 }
 
-/// Returns whether the bytes lie on one page that this thread has asked about already. Otherwise
-/// the page counts as found from now on: the caller asks about it, and ends the job if it is not
+/// Returns whether the bytes lie on one page that this thread has queried already. Otherwise the
+/// page counts as found from now on: the caller queries it, and ends the job if it is not
 /// accessible.
 pub(super) fn is_known(access: LocalAccess, local: LocalBuf) -> bool {
     let (first, last) = (local.base.addr(), local.base.addr().wrapping_add(local.nbytes - 1));

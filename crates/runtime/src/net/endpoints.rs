@@ -1,6 +1,6 @@
 //! The endpoints of contexts, found by the places of the contexts, and the one of the library.
 //!
-//! An endpoint serves one thread at a time. Whoever uses it takes the lock of its place, with one
+//! An endpoint serves one thread at a time. Every use takes the lock of its place, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at once, so a context
 //! that has an endpoint to itself uses it without the lock ([`used`]).
 //!
@@ -227,7 +227,7 @@ impl ContextEndpoint {
     /// Does something with the endpoint of this place, if there is one, or makes it.
     fn with_slot<R>(&self, f: impl FnOnce(&mut Option<Box<dyn Endpoint>>) -> R) -> R {
         let _guard = process::lock(&self.lock);
-        // SAFETY: the lock keeps out other threads, and below `SHMEM_THREAD_MULTIPLE` there are none.
+        // SAFETY: the lock keeps out other threads; below `SHMEM_THREAD_MULTIPLE` there are none.
         f(unsafe { &mut *self.endpoint.get() })
     }
 

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The largest file of rows, far more than `shmem-tune` writes.
+/// The largest file of rows, far more than `shmem-perf tune` writes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// What settings ask for.

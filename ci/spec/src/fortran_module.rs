@@ -3,20 +3,19 @@
 //!
 //! The interfaces bind to the C functions, so the module has no code. A routine by its own name
 //! takes arrays of any type and rank, as C does by pointers; the two directives say so to gfortran
-//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3. Its text is
-//! long, so that it is written where it is installed.
+//! and to flang. Generic names are for the types that Fortran has, of rank 0 to 3.
 
 use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::constants;
-use super::table::{CFunction, SpecTable};
+use crate::constants;
+use crate::table::{CFunction, SpecTable};
 
 const HEAD: &str = "\
 ! Rushmem, an OpenSHMEM 1.6 library: the module of Fortran.
 !
-! Written by `cargo xtask codegen`; do not edit. Free form.
+! Made from the tables of the standard. Free form.
 module shmem
   use, intrinsic :: iso_c_binding
   implicit none

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
-use super::table::{CFunction, SpecTable};
+use crate::table::{CFunction, SpecTable};
 
 /// Picks the arguments that decide.
 const PICKERS: &str = "\
@@ -63,7 +63,7 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
 
 /// The functions that a macro has to select from, without those that share a type with an earlier
 /// one.
-pub(super) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
+pub(crate) fn selected<'a>(functions: &'a [CFunction], name: &str) -> Vec<&'a CFunction> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
         functions.iter().filter(|function| function.generic == name).collect();
@@ -131,7 +131,7 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
 }
 
 /// The macro of a type table.
-pub(super) fn named(rule: &str) -> Result<&'static str> {
+pub(crate) fn named(rule: &str) -> Result<&'static str> {
     Ok(match rule {
         "stdrmatypes" => "RUSHMEM_RMA",
         "stdamotypes" => "RUSHMEM_STANDARD_AMO",

@@ -10,10 +10,10 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 
-use super::constants::{self, Constant};
-use super::table::records;
+use crate::constants::{self, Constant};
+use crate::table::records;
 
-const ROUTINES: &str = include_str!("../../../spec/fortran.csv");
+const ROUTINES: &str = include_str!("../fortran.csv");
 
 /// The last column that fixed form reads.
 const LAST_COLUMN: usize = 72;
@@ -28,7 +28,7 @@ const DECLARED: [(&str, &str); 3] = [
 const SHMEM: &str = "\
 ! Rushmem, an OpenSHMEM library: the constants of the Fortran routines.
 !
-! Written by `cargo xtask codegen`; do not edit. Fixed and free form.
+! Made from the tables of the standard. Fixed and free form.
 ! A program declares the functions that it calls, but for the three at
 ! the end.
 ";
@@ -36,7 +36,7 @@ const SHMEM: &str = "\
 const SHMEMX: &str = "\
 ! Rushmem, an OpenSHMEM library: the constants of the extensions.
 !
-! Written by `cargo xtask codegen`; do not edit. Fixed and free form.
+! Made from the tables of the standard. Fixed and free form.
 ! It stands beside shmem.fh, not in its place.
 ";
 

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::table::SpecTable;
+use crate::table::SpecTable;
 
-const SOURCE: &str = include_str!("../../../../crates/runtime/src/base/constants.rs");
-const EXTENSIONS: &str = include_str!("../../../../crates/runtime/src/base/extension_constants.rs");
+const SOURCE: &str = include_str!("../../../crates/runtime/src/base/constants.rs");
+const EXTENSIONS: &str = include_str!("../../../crates/runtime/src/base/extension_constants.rs");
 
 /// All constants, those of extensions last.
-pub(super) fn all() -> Result<Vec<Constant<'static>>> {
+pub(crate) fn all() -> Result<Vec<Constant<'static>>> {
     Ok([parse(SOURCE)?, parse(EXTENSIONS)?].concat())
 }
 
@@ -52,7 +52,7 @@ pub fn extensions() -> Result<String> {
 
 /// A constant as the runtime defines it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Constant<'a> {
+pub(crate) struct Constant<'a> {
     pub name: &'a str,
     pub kind: &'a str,
     pub value: &'a str,

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use super::table::{CFunction, SpecTable};
-use super::{constants, generics, overloads};
+use crate::table::{CFunction, SpecTable};
+use crate::{constants, generics, overloads};
 
 const WIDTH: usize = 100;
 
@@ -13,7 +13,7 @@ const NOTICE: &str = "\
 /*
  * Rushmem, an OpenSHMEM 1.6 library: @ABOUT@
  *
- * Written by `cargo xtask codegen`; do not edit.
+ * Made from the tables of the standard.
  */
 ";
 

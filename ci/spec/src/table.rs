@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
-const SYMBOLS: &str = include_str!("../../../spec/openshmem-1.6.csv");
-const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
-const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
+const SYMBOLS: &str = include_str!("../openshmem-1.6.csv");
+const FAMILIES: &str = include_str!("../families-1.6.csv");
+const EXTENSIONS: &str = include_str!("../shmemx.csv");
 
 /// What the standard defines, or did before it removed it.
 pub struct SpecTable {
@@ -26,7 +26,9 @@ pub struct SpecTable {
 /// A C function.
 #[derive(Clone)]
 pub struct CFunction {
+    /// Its name.
     pub symbol: String,
+    /// The functions that differ from it in their element types only, by a pattern of names.
     pub family: String,
     /// The section that describes it, or the vendor.
     pub section: String,
@@ -44,6 +46,7 @@ pub struct CFunction {
     pub c_type: String,
     /// Name of the table that the standard takes its types from, or nothing.
     pub type_rule: String,
+    /// The type of its result.
     pub returns: String,
     /// What all of its family return, and their parameters, in which TYPE is the element type.
     pub pattern: (String, String),
@@ -236,7 +239,7 @@ fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<C
 }
 
 /// The records of a table with a heading line, by column.
-pub(super) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
+pub(crate) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
     let records = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
     records.map(|record| record.expect("a table of this repository"))
 }

@@ -1,7 +1,7 @@
 //! Every symbol that the library exports, for C and for Fortran.
 
-use super::fortran::Fortran;
-use super::table::SpecTable;
+use crate::fortran::Fortran;
+use crate::table::SpecTable;
 
 /// What programs call, sorted.
 pub struct Exports {

@@ -1,50 +1,47 @@
-//! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs
-//! in, and writes a file for `SHMEM_COLL_TUNING`.
+//! `shmem-perf tune`: measures which algorithms of collectives are the fastest in the job that it
+//! runs in, and writes a file for `SHMEM_COLL_TUNING`.
+//!
+//! `shmem-perf` measures any OpenSHMEM library by its routines in C, and starts this program, which
+//! contains Rushmem, for what no routine of OpenSHMEM can do: to change the table of algorithms
+//! within a job.
 //!
 //! It measures on teams of the first 2, 4, 8, ... PEs and of all; the other PEs wait meanwhile. The
 //! algorithms of a size take turns, so that other load on the machine affects all of them.
 //!
-//! It does not use the loop of shmem-perf, because it changes the table of algorithms within a job,
-//! which no routine of OpenSHMEM can, and keeps only the best time, which needs no statistics.
+//! It keeps only the best time, which needs no statistics.
 
-mod args;
 mod measure;
 mod rows;
 
 use std::fs::File;
 use std::io::Write;
-use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
 
 use crate::args::TuneFlags;
-use crate::measure::{Arrays, CALL};
-use crate::rows::MeasuredRow;
+
+use measure::{Arrays, CALL};
+use rows::MeasuredRow;
 
 /// How often each algorithm is measured at a size; the best time counts.
 const PASSES: usize = 5;
 
-fn main() -> ExitCode {
-    if documents::printed(TuneFlags::command) {
-        return ExitCode::SUCCESS;
-    }
-    let flags = TuneFlags::parse();
+/// Is a PE of the job that measures.
+pub fn run(flags: &TuneFlags) {
     setup::init(CALL, rushmem_providers::ALL);
     let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);
     let outcome = match me {
-        0 => output(&flags).and_then(|mut file| {
-            let text = tuned(&flags, n)?;
+        0 => output(flags).and_then(|mut file| {
+            let text = tuned(flags, n)?;
             file.write_all(text.as_bytes()).map_err(|error| format!("it cannot write: {error}"))
         }),
-        _ => tuned(&flags, n).map(drop),
+        _ => tuned(flags, n).map(drop),
     };
     if let Err(sentence) = outcome {
         CALL.fail(format_args!("{sentence}"));
     }
     setup::finalize(CALL);
-    ExitCode::SUCCESS
 }
 
 /// Where the rows go.
@@ -63,7 +60,7 @@ fn tuned(flags: &TuneFlags, n: u32) -> Result<String, String> {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
     })?;
     let mut text = format!(
-        "# MeasuredRow by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
+        "# Measured by shmem-perf tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
          # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
         env!("CARGO_PKG_VERSION")
     );

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
-use super::generics::{named, selected};
-use super::table::{CFunction, SpecTable};
+use crate::generics::{named, selected};
+use crate::table::{CFunction, SpecTable};
 
 /// Overloads for the same types.
 struct OverloadSet<'a> {

@@ -1,6 +1,0 @@
-/*
- * Rushmem, an OpenSHMEM 1.6 library: the deprecated place of shmemx.h.
- *
- * Written by `cargo xtask codegen`; do not edit.
- */
-#include "../shmemx.h"

@@ -53,7 +53,7 @@ fn stat(of: &str) -> Option<Look> {
     parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
 }
 
-/// Looks at the process, and at [`MAX_THREADS`] of those threads that do not wait by the status.
+/// Looks at the process, and at `MAX_THREADS` of those threads that do not wait by the status.
 /// `None` if there is no such process.
 ///
 /// Where hundreds of threads poll, every other thread waits long for a CPU, so this reads little.

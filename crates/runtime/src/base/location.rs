@@ -16,8 +16,20 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 /// What the names of functions of the library begin with: the profiling names of what it exports,
 /// those of its crates, of which `shmem` is the Rust interface, and of those of Rust that it uses.
 /// A library without symbols has only the names that it exports.
-const OURS: [&str; 8] =
-    ["pshmem", "pstart_pes", "rushmem", "shmem::", "std::", "core::", "alloc::", "unknown>"];
+const OURS: [&str; 12] = [
+    "psh",
+    "pstart_pes",
+    "p_my_pe",
+    "p_num_pes",
+    "pmy_pe_",
+    "pnum_pes_",
+    "rushmem",
+    "shmem::",
+    "std::",
+    "core::",
+    "alloc::",
+    "unknown>",
+];
 /// The functions in which the C library calls a thread and `main`: the program is not behind them.
 const OUTERMOST: [&str; 2] = ["start_thread", "__libc_start_call_main"];
 /// Where the sources of Rust's own libraries are.

@@ -41,6 +41,16 @@ impl Outcome {
         sentence
     }
 
+    /// Asserts that a PE's own line says of a crash what is in `crash`, and that the one message of
+    /// the launcher behind it has all `words`.
+    #[track_caller]
+    pub fn assert_crashes(&self, crash: &str, words: &[&str]) {
+        let (first, rest) = self.stderr.split_once('\n').unwrap_or_default();
+        assert!(first.contains(crash), "the first line does not say {crash:?}\n{self}");
+        let rest = Outcome { stderr: rest.to_owned(), ..self.clone() };
+        rest.assert_fails(words);
+    }
+
     /// The one line on stderr. `oshrun` adds a table of what PEs did if one had waited for long, as
     /// it may on a busy machine.
     #[track_caller]

@@ -34,4 +34,4 @@ pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;
 pub use nodes::NodeMap;
 pub use records::{MAX_RECORD, Records};
-pub use session::{Aborter, JobSession, is_managed};
+pub use session::{Aborter, JobSession, aborter_without_session, is_managed};

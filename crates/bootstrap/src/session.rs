@@ -336,6 +336,18 @@ fn lookup(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// The handle that ends a job of `oshrun` before its session is open, for a PE that fails there: so
+/// a mistake of all PEs is one message. No session can be opened afterwards. `None` without
+/// `oshrun`, and once a session was opened.
+pub fn aborter_without_session() -> Option<Aborter> {
+    if OPENED.swap(true, Ordering::SeqCst) {
+        return None;
+    }
+    let link = Link::new(Inherited::take().ok()??.socket);
+    link.send(&FromPe::Hello { pid: std::process::id() }).ok()?;
+    Some(Aborter { by: EndedBy::Oshrun(link.sender().clone()) })
+}
+
 /// Ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {

@@ -12,12 +12,21 @@ fn death(how: &str, n: usize) -> Outcome {
 
 #[test]
 fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
-    for (how, n, signal, status) in
-        [("segv", 2, "SIGSEGV", 139), ("abort", 4, "SIGABRT", 134), ("kill", 12, "SIGKILL", 137)]
-    {
+    for (how, n, signal, place, status) in [
+        ("segv", 2, "SIGSEGV", "in crash (", 139),
+        ("overflow", 2, "SIGSEGV", "in overflow (", 139),
+        ("abort", 4, "SIGABRT", "in a call from end (", 134),
+        ("kill", 12, "SIGKILL", "", 137),
+    ] {
         for n in if every_size() { vec![2, 4, 12] } else { vec![n] } {
             let outcome = death(how, n);
-            outcome.assert_fails(&["PE 1", "pid ", "killed by", signal]);
+            let words = ["PE 1", "pid ", "killed by", signal];
+            if place.is_empty() {
+                outcome.assert_fails(&words);
+            } else {
+                outcome.assert_crashes(&format!("PE 1: {signal} {place}"), &words);
+                outcome.assert_crashes("death.c:", &words);
+            }
             assert_eq!(outcome.code(), status, "{outcome}");
         }
     }
@@ -101,19 +110,21 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
         Job::new(program!("death.c")).n(2).arg(how).env("SHMEM_SYMMETRIC_SIZE", "64m").run()
     };
     for (how, words) in [
-        ("write", "was killed by SIGSEGV; if it used a null pointer, that may be because it was "),
         ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
         ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
     ] {
         refused(how).assert_fails(&["PE ", words, REFUSED]);
     }
+    let killed = "was killed by SIGSEGV; if it used a null pointer, that may be because it was ";
+    refused("write").assert_crashes("SIGSEGV in ", &["PE ", killed, REFUSED]);
     for (how, status) in [("noticed0", 0), ("noticed5", 5)] {
         let outcome = refused(how);
         assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
     }
     // That program has noticed, too, and fails at its exit.
     let outcome = refused("crash");
-    assert!(outcome.one_message().ends_with("was killed by SIGSEGV"), "{outcome}");
+    outcome.assert_crashes("SIGSEGV in crash (", &["was killed by SIGSEGV"]);
+    assert!(outcome.stderr.ends_with("was killed by SIGSEGV\n"), "{outcome}");
     // Without oshrun, nothing can be reported later.
     let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();

@@ -78,13 +78,15 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 ) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    if job.settings.checks() {
-        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
-    }
     let _observed = observe::call(call, CallKind::Wait, || {
         [place::in_trace(ivar.addr()), size_of::<T>() as u64]
     });
-    let mut value = cmp_value;
+    // SAFETY: valid by contract, aligned as just checked.
+    let mut value = unsafe { T::load_acquire(ivar) };
+    if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
+        // No other PE could write it, so the wait would not end.
+        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    }
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
         (call, of_words(words, 0, true, cmp))
@@ -127,7 +129,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-    if job.settings.checks() {
+    if !is_seen || job.settings.checks() {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     if is_seen {

@@ -41,7 +41,8 @@ impl Call {
         let place = if self.starts() { String::new() } else { location::clause(why) };
         let message = format!("{}{}: {why}{place}", process::pe_for_messages(), self.0);
         stdio::flush();
-        match process::aborter() {
+        let aborter = process::aborter().cloned();
+        match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
             Some(aborter) => leave(aborter.abort(1, &message, lost_peer), 1),
             None => {
                 warning::print(format_args!("{message}"));

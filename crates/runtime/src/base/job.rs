@@ -79,8 +79,8 @@ pub(crate) fn require(call: Call) -> &'static Job {
 fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
-        // Cause: the first call is not an initialization. Remedy: call `shmem_init` first.
-        None => fail!(call, "called before shmem_init"),
+        // Cause: the first call is not an initialization.
+        None => fail!(call, "called before shmem_init; call shmem_init first"),
         // Cause: a call behind `shmem_finalize`, perhaps by an exit handler. Remedy: finalize last.
         Some(_) => fail!(call, "called after the last shmem_finalize"),
     }

@@ -65,6 +65,30 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     place.map_or_else(String::new, |place| format!(" (called at {place})"))
 }
 
+/// Where a signal has interrupted this thread: the innermost function of the program, with file and
+/// line. `address` is that of the interrupted frame.
+pub(crate) fn of_crash(address: usize) -> Option<String> {
+    let stack = Backtrace::force_capture();
+    interrupted(&format!("{stack:#}"), address)
+}
+
+/// The innermost function of the program, with file and line, among the frames of a backtrace from
+/// the one at `address` on. The C library has places without a folder of the machine.
+fn interrupted(stack: &str, address: usize) -> Option<String> {
+    let first = stack.find(&format!(" {address:#x} - "))?;
+    let frames = frames(&stack[first..]);
+    let is_source = |place: &str| {
+        let file = place.split(':').next().unwrap_or_default();
+        !place.starts_with(OF_RUST) && (place.starts_with('/') || Path::new(file).exists())
+    };
+    let is_program = |(name, place): &&(&str, Option<&str>)| {
+        place.is_some_and(is_source) && !OURS.iter().any(|start| name.starts_with(start))
+    };
+    let (name, place) = frames.iter().find(is_program)?;
+    let how = if frames[0].0 == *name { "in" } else { "in a call from" };
+    Some(format!("{how} {name} ({})", from_here(without_column(place.as_ref()?))))
+}
+
 /// The location of the innermost frame outside the library, in the text of a backtrace.
 fn first_outside(stack: &str) -> Option<String> {
     let frames = frames(stack);
@@ -150,6 +174,23 @@ mod tests {
 ";
         let place = "/a/crates/shmem/examples/ring.rs:30";
         assert_eq!(first_outside(in_rust).as_deref(), Some(place));
+    }
+
+    #[test]
+    fn a_crash_is_in_the_program_or_in_what_it_calls() {
+        let stack = "   0:     0x7f01 - of_crash
+             at /a/crates/runtime/src/base/location.rs:20:9
+   1:     0x7f02 - __restore_rt
+   2:     0x7f03 - memcpy
+             at ./string/absent.c:44:76
+   3:     0x7f04 - pshmem_int_put
+   4:     0x5501 - work
+             at /b/work.c:42:9
+";
+        let place = |address| interrupted(stack, address);
+        assert_eq!(place(0x7f03).as_deref(), Some("in a call from work (/b/work.c:42)"));
+        assert_eq!(place(0x5501).as_deref(), Some("in work (/b/work.c:42)"));
+        assert_eq!(place(0x1234), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Initialization: counting it, and what each first one does (OpenSHMEM 1.6, §9.1.1).
 #![allow(unsafe_code)]
 
-use super::{connect, finalize, join, leave, races, statistics, threads, trace, watchdog};
+use super::{connect, crash, finalize, join, leave, races, statistics, threads, trace, watchdog};
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
@@ -96,6 +96,7 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         None => {
             let job = job::set(join::join(call, providers, thread_level));
             watchdog::start(job);
+            crash::install(job);
             job
         }
     };

@@ -8,6 +8,7 @@ mod amos;
 mod child;
 mod connect;
 mod cpus;
+mod crash;
 mod diagnose;
 mod finalize;
 mod init;

@@ -152,6 +152,11 @@ impl FlagArea {
         is_last
     }
 
+    /// Counts this PE at a word of the mapped `pe`. Returns false if another one was there before.
+    pub(crate) fn is_first_at(&self, pe: Pe, at: usize) -> bool {
+        self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0
+    }
+
     /// Write a flag of the mapped `pe`, after everything that was written before; without waking
     /// a thread.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {

@@ -96,7 +96,6 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         None => {
             let job = job::set(join::join(call, providers, thread_level));
             watchdog::start(job);
-            crash::install(job);
             job
         }
     };
@@ -106,5 +105,7 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
     *job.allocator() = Some(if job.settings.checks() { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
+    // Behind the handlers of the libraries that transports have opened.
+    crash::install(job);
     job
 }

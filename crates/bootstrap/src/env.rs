@@ -15,9 +15,6 @@ pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
 /// Number of the PE on its node, for programs and wrappers; it stays in the environment.
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
-/// Which try of the job this is, from 1 on, for programs: see `oshrun --retries`.
-pub const TRY: &str = "SHMEM_TRY";
-
 /// Set if `oshrun` explains long waits, so that PEs record their last writes.
 pub const EXPLAINED: &str = "RUSHMEM_EXPLAINED";
 

@@ -91,8 +91,6 @@ pub enum FromPe {
         status: i32,
         /// What went wrong, printed once per job.
         message: String,
-        /// Whether the reason may be the loss of another PE, which the launcher may not know yet.
-        lost_peer: bool,
     },
     /// The PE called `shmem_global_exit`.
     GlobalExit {

@@ -51,8 +51,6 @@ pub enum Decision {
         status: i32,
         /// What to print on stderr, if anything; no newline at its end.
         message: Option<String>,
-        /// Whether a PE ends it and has perhaps lost another one.
-        lost_peer: bool,
     },
     /// Print this on stderr; the job goes on as if nothing were.
     Warn {
@@ -274,15 +272,6 @@ impl Server {
     /// The launcher itself ends the job, with a message of its own. `None` when the job is ending
     /// already.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
-        self.end_job(status, message, false)
-    }
-
-    fn end_job(
-        &mut self,
-        status: i32,
-        message: Option<String>,
-        lost_peer: bool,
-    ) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
         }
@@ -290,7 +279,7 @@ impl Server {
         if self.status == 0 && message.is_some() {
             self.status = 1;
         }
-        Some(Decision::EndJob { status: self.status, message, lost_peer })
+        Some(Decision::EndJob { status: self.status, message })
     }
 
     /// The job's exit status so far: what ended it, else the first failure of a PE, else 0.
@@ -343,8 +332,8 @@ impl Server {
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
         let index = pe as usize;
         match (self.pes[index].phase, message) {
-            (_, FromPe::Abort { status, message, lost_peer }) => {
-                decisions.extend(self.end_job(status, Some(message), lost_peer));
+            (_, FromPe::Abort { status, message }) => {
+                decisions.extend(self.end(status, Some(message)));
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
             (Phase::Silent, FromPe::Hello { pid }) => {

@@ -365,12 +365,12 @@ enum EndedBy {
 impl Aborter {
     /// Requests the launcher to end the job with `status` (0 counts as 1). `oshrun` prints
     /// `message`, unless another PE was first; where there is no `oshrun`, it is printed on stderr
-    /// here. `lost_peer`: the reason may be the loss of another PE.
+    /// here.
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
-    pub fn abort(&self, status: i32, message: &str, lost_peer: bool) -> bool {
+    pub fn abort(&self, status: i32, message: &str) -> bool {
         if let EndedBy::Oshrun(sender) = &self.by {
-            let abort = FromPe::Abort { status, message: cut(message), lost_peer };
+            let abort = FromPe::Abort { status, message: cut(message) };
             if sender.send(&abort).is_ok() {
                 return true;
             }

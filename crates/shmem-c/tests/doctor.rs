@@ -74,21 +74,6 @@ fn several_hosts_are_examined() {
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
-fn spare_hosts_are_examined() {
-    let agent =
-        agent("doctor-agent-of-spares", "[ \"$1\" != e ] || { echo no route >&2; exit 1; }");
-    let agent = agent.to_str().expect("a plain path");
-    let options = ["-H", "a,b", "--launch-agent", agent, "-n", "2", "--retries", "1", "--spare"];
-    let examined = |spare| doctor(&[&options[..], &[spare]].concat(), &[]);
-    let used = "use: oshrun -n 2 --retries 1 --spare c,d -H a,b --launch-agent ";
-    let words = ["host c", "host d", "a spare one", "ok      start: 2 PEs, ", used];
-    assert_lines(&examined("c,d"), 0, &words);
-    let outcome = examined("c,e");
-    assert_lines(&outcome, 1, &["verdict: not ok: repair first: oshrun: "]);
-    let verdict = outcome.stdout.lines().next_back().expect("a verdict");
-    assert!(verdict.contains(" e"), "{outcome}");
-}
-
 /// Four hosts in namespaces, of which the last one has another build of this program.
 fn hosts_of_different_builds_are_examined() {
     if !Job::direct("unshare").arg("-mu").arg("true").run().status.success() {
@@ -148,7 +133,6 @@ fn a_job_that_cannot_start_is_not_recommended() {
 testkit::tests! {
     a_job_of_this_machine_is_examined,
     several_hosts_are_examined,
-    spare_hosts_are_examined,
     hosts_of_different_builds_are_examined,
     a_host_that_cannot_be_reached_is_named,
     a_job_that_cannot_start_is_not_recommended,

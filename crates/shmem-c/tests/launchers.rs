@@ -560,19 +560,6 @@ mod slurm {
         job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
         let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
         outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
-
-        // In the first try the third PE kills the daemon that started it.
-        let second_try = program!("rma.c").display().to_string();
-        let script = format!(
-            "[ $SHMEM_TRY = 2 ] && exec {second_try}\n\
-             [ $SLURMD_NODENAME = n3 ] && kill -9 $PPID\n\
-             exec sleep 1000"
-        );
-        let words = [&salloc, "-Q", "-N4", "--no-kill", &oshrun, "--retries", "1", "--spare", "1"];
-        let outcome = Job::direct("sh").wrap(words).arg("-c").arg(&script).run();
-        let message = "oshrun: starting again with n4 instead of n3: try 2 of 2";
-        assert!(outcome.stderr.lines().any(|line| line == message), "{outcome}");
-        outcome.assert_ok(3);
     }
 }
 

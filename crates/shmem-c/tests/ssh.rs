@@ -188,31 +188,6 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
     hosts.assert_nothing_left();
 }
 
-fn over_ssh_jobs_start_again_without_a_lost_host() {
-    let hosts = Hosts::up("r");
-    let again = program!("rma.c");
-    let script = format!("[ $SHMEM_TRY = 1 ] && exec \"$0\"; exec {}", again.display());
-    let options = ["-H", "h1,h2,h3", "--retries", "1", "--spare", "h4", "sh", "-c", &script];
-    for trouble in ["a host that is away", "a killed daemon"] {
-        let mut running = hosts.job(&program!("endless.c"), &options).start();
-        running.wait_for(|lines| lines.contains(&"n_pes 3").then_some(()));
-        match trouble {
-            "a killed daemon" => kill(hosts.find("h3", is_daemon)),
-            _ => drop(hosts.script(&["away", "3"])),
-        }
-        let since = Instant::now();
-        let outcome = running.finish();
-        println!("{trouble}: the second try ended after {:.1} s", since.elapsed().as_secs_f64());
-        let message = "oshrun: starting again with h4 instead of h3: try 2 of 2";
-        assert!(outcome.stderr.lines().any(|line| line == message), "{trouble}: {outcome}");
-        let lines: Vec<&str> = outcome.lines().collect();
-        assert_eq!(lines, ["n_pes 3", "n_pes 3", "PASS"], "{trouble}: {outcome}");
-        assert!(outcome.status.success(), "{trouble}: {outcome}");
-        hosts.script(&["join"]);
-        hosts.assert_nothing_left();
-    }
-}
-
 fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     let hosts = Hosts::up("n");
     let program = program!("rma.c");
@@ -236,6 +211,5 @@ testkit::tests! {
     over_ssh_programs_run_on_four_hosts,
     over_ssh_what_dies_is_named_and_nothing_is_left,
     over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left,
-    over_ssh_jobs_start_again_without_a_lost_host,
     over_ssh_hosts_that_cannot_be_reached_are_named,
 }

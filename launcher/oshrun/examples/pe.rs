@@ -108,10 +108,9 @@ impl Pe {
                 }
             }
             "exit" => std::process::exit(number(rest) as i32),
-            "abort" | "abort_after_loss" => {
-                let lost_peer = verb == "abort_after_loss";
+            "abort" => {
                 let (status, message) = rest.split_once(':').expect("abort:STATUS:MESSAGE");
-                let is_sent = self.aborter().abort(number(status) as i32, message, lost_peer);
+                let is_sent = self.aborter().abort(number(status) as i32, message);
                 await_the_end(is_sent, number(status) as i32);
             }
             "global_exit" => {
@@ -121,7 +120,7 @@ impl Pe {
             // One thread aborts while the main thread waits in an exchange.
             "abort_from_thread" => {
                 let aborter = self.aborter().clone();
-                let thread = std::thread::spawn(move || aborter.abort(5, "from a thread", false));
+                let thread = std::thread::spawn(move || aborter.abort(5, "from a thread"));
                 self.aborting = Some(thread);
             }
             "join" => {

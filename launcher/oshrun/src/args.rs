@@ -67,15 +67,6 @@ struct Flags {
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
-    /// Start the job again, up to N times, when a host is lost or cannot start its PEs, without
-    /// that host; SHMEM_TRY is the number of the try for the PEs
-    #[arg(long, value_name = "N", default_value = "0", allow_hyphen_values = true)]
-    retries: u32,
-
-    /// Hosts that take the place of lost ones: the last N of the list, or others
-    #[arg(long, value_name = "N|HOST[:N],...", allow_hyphen_values = true)]
-    spare: Option<String>,
-
     /// Maximum number of hosts on which one process starts daemons
     #[arg(long, value_name = "N", default_value = "32", value_parser = n_pes, hide = true)]
     fan_out: u32,
@@ -166,13 +157,7 @@ impl Flags {
             ("--host-limit", self.host_limit.map(seconds)),
         ];
         hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
-        let retries = (self.retries > 0).then_some(self.retries);
-        let layout = vec![
-            ("-n", number(self.n_pes)),
-            ("--ppn", number(self.ppn)),
-            ("--retries", number(retries)),
-            ("--spare", self.spare.clone().map(OsString::from)),
-        ];
+        let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
         ExaminedHosts { hosts: options(hosts), layout: options(layout) }
     }
 }
@@ -188,8 +173,6 @@ pub struct Options {
     pub prefix: Option<PathBuf>,
     /// How long a host may be silent.
     pub host_limit: Duration,
-    /// How often the job may be started again.
-    pub retries: u32,
     /// Maximum number of hosts on which one process starts daemons.
     pub fan_out: u32,
     /// Maximum number of PEs that one process starts.
@@ -261,11 +244,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             return Err(StartFailure::usage(example.to_string()));
         }
     };
-    if flags.spare.is_some() && flags.retries == 0 {
-        // Cause: spare hosts without a number of retries. Remedy: add it.
-        let sentence = "--spare names hosts for another try; allow one with --retries N";
-        return Err(StartFailure::usage(sentence.to_string()));
-    }
     // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
@@ -275,7 +253,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     let hosts = HostOptions {
         list: flags.hosts,
         file: flags.hostfile,
-        spare: flags.spare,
         per_host: flags.ppn,
         agent: flags.launch_agent.map(|words| words.0),
     };
@@ -287,7 +264,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             Some(limit) => limit,
             None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
         },
-        retries: flags.retries,
         fan_out: flags.fan_out,
         pes_per_process: flags.pes_per_process,
         export,
@@ -482,8 +458,6 @@ mod tests {
             ("--timeout 0 p", "above 0"),
             ("--host-limit 0 p", "above 0"),
             ("--ppn 0 p", "at least 1"),
-            ("--retries -1 p", "invalid value '-1' for '--retries <N>'"),
-            ("--spare b p", "allow one with --retries N"),
             ("--timeout soon p", "above 0"),
             ("--timeout -1 p", "above 0"),
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),

@@ -44,7 +44,6 @@ const NOT_FORWARDED: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    "SHMEM_TRY",
     // The Slurm task.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",

@@ -17,11 +17,6 @@ impl StartFailure {
         StartFailure { status: 1, sentence }
     }
 
-    /// Whether another host may do better.
-    pub fn is_of_host(&self) -> bool {
-        self.status == 1
-    }
-
     /// An invalid command line; status 2, as in shells.
     pub fn usage(sentence: String) -> StartFailure {
         StartFailure { status: 2, sentence }

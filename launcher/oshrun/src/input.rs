@@ -1,17 +1,15 @@
 //! Forwards oshrun's stdin to PE 0.
 //!
 //! A file, pipe or socket is inherited. A terminal is read by oshrun, since the terminal would stop
-//! a PE, which is in a background process group. If a daemon starts PE 0, or if the job may have
-//! another try, oshrun reads its stdin and sends it in pieces.
+//! a PE, which is in a background process group. If a daemon starts PE 0, oshrun reads its stdin
+//! and sends it in pieces.
 #![allow(unsafe_code)]
 
-use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use tokio::io::AsyncWriteExt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -39,64 +37,40 @@ fn terminal_input() -> io::Result<Option<PipeReader>> {
     Ok(Some(read))
 }
 
-/// oshrun's stdin in pieces, for all tries of a job.
-#[derive(Debug, Default)]
+/// oshrun's stdin in pieces.
+#[derive(Debug)]
 pub struct JobInput {
+    /// `None` after the last piece.
     pieces: Option<mpsc::Receiver<Vec<u8>>>,
-    /// Whether the try has not received the last piece.
-    is_open: bool,
-    /// Whether each try receives the whole input.
-    is_file: bool,
-    /// Whether a try has received a part of it.
-    is_partly_read: bool,
 }
 
 impl JobInput {
-    /// Begins the input of a try: from where it was when oshrun was started if stdin is a file,
-    /// otherwise from where the input of the last try has ended.
-    pub fn begin(&mut self) -> io::Result<()> {
-        let file = reopened();
-        self.is_file = file.is_some();
-        if let Some(file) = file {
-            self.pieces = Some(pieces(file.into())?);
-        } else if self.pieces.is_none() {
-            self.pieces = Some(pieces(match terminal_input()? {
-                Some(pipe) => pipe.into(),
-                None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
-            })?);
-        }
-        self.is_open = true;
-        Ok(())
+    /// Input for a PE 0 that inherits its own.
+    pub fn none() -> JobInput {
+        JobInput { pieces: None }
+    }
+
+    /// Starts reading stdin.
+    pub fn begin() -> io::Result<JobInput> {
+        let source = match terminal_input()? {
+            Some(pipe) => pipe.into(),
+            None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
+        };
+        Ok(JobInput { pieces: Some(pieces(source)?) })
     }
 
     /// Waits for room in the window, then for a piece; an empty piece is the last. Cancel safe.
     pub async fn next(&mut self, window: &Semaphore) -> Vec<u8> {
-        let pieces = self.pieces.as_mut().filter(|_| self.is_open);
-        let (Some(pieces), Ok(room)) = (pieces, window.acquire().await) else {
+        let (Some(pieces), Ok(room)) = (&mut self.pieces, window.acquire().await) else {
             return std::future::pending().await;
         };
         let piece = pieces.recv().await.unwrap_or_default();
         room.forget();
-        self.is_open = !piece.is_empty();
-        self.is_partly_read |= self.is_open;
+        if piece.is_empty() {
+            self.pieces = None;
+        }
         piece
     }
-
-    /// Whether the next try receives only a rest.
-    pub fn is_used_up(&self) -> bool {
-        self.is_partly_read && !self.is_file
-    }
-}
-
-/// A second descriptor of stdin, at the same place, if it is a file that can be opened again.
-fn reopened() -> Option<File> {
-    let stdin = rustix::stdio::stdin();
-    if !FileType::from_raw_mode(fstat(stdin).ok()?.st_mode).is_file() {
-        return None;
-    }
-    let file = File::open("/proc/self/fd/0").ok()?;
-    seek(&file, SeekFrom::Start(seek(stdin, SeekFrom::Current(0)).ok()?)).ok()?;
-    Some(file)
 }
 
 /// The pieces of a file; an empty piece is the last. A thread reads one piece ahead.

@@ -3,14 +3,13 @@
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::server::{Decision, Server, Statuses};
-use rushmem_bootstrap::{Exit, env};
 use rustix::process::Signal;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
@@ -18,9 +17,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::args::Options;
 use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
-use crate::host_losses::HostLosses;
 use crate::host_starts::HostStarts;
-use crate::hosts::Hosts;
+use crate::hosts::{self, Hosts};
 use crate::input::JobInput;
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
@@ -28,7 +26,7 @@ use crate::progress_line::ProgressLine;
 use crate::signals::{SignalRequest, Signals};
 use crate::timings::Timings;
 use crate::tree::orders::{JobSpec, TreeConfig, n_children};
-use crate::tree::wire::{FailedHost, Up};
+use crate::tree::wire::Up;
 use crate::tree::{LaunchPlan, MAX_INPUT_PIECES, Subtree};
 use crate::watchdog::StartLimit;
 use crate::{dry_run, environment, limits, program};
@@ -49,64 +47,29 @@ const MAX_WITH_FILES: u32 = 128;
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
-/// What all tries of a job share.
-#[derive(Debug, Default)]
-pub struct Surroundings {
-    /// The signals, from the start of the first try on.
-    signals: Option<Signals>,
-    /// The standard input, if oshrun reads it.
-    pub input: JobInput,
-    /// When `--timeout` ends the job.
-    deadline: Option<Instant>,
-}
-
-/// How a try has ended.
-#[derive(Debug)]
-pub enum TryEnd {
-    /// The job has ended with this exit status.
-    Final(i32),
-    /// The job may be started again without the hosts that were lost.
-    HostsLost {
-        /// The exit status if it is not.
-        status: i32,
-        /// The names of the hosts.
-        hosts: BTreeSet<String>,
-    },
-}
-
-/// Runs the try `number` of a job, from 1 on.
-pub async fn run(
-    options: &Options,
-    hosts: Hosts,
-    number: u32,
-    mut timings: Timings,
-    surroundings: &mut Surroundings,
-) -> Result<TryEnd, StartFailure> {
+/// Runs a job and returns its exit status.
+pub async fn run(options: &Options) -> Result<i32, StartFailure> {
+    let mut timings = Timings::new();
+    let hosts = hosts::find(&options.hosts, options.n_pes)?;
     let nodes = hosts.nodes()?;
     let names = hosts.names();
     let has_other_hosts = hosts.parts.len() > usize::from(hosts.own.is_some());
-    let (spec, tree) = (job_spec(options, has_other_hosts, number)?, tree_config(options, &hosts)?);
+    let (spec, tree) = (job_spec(options, has_other_hosts)?, tree_config(options, &hosts)?);
     let plan = plan(hosts, &spec, &tree)?;
     if options.dry_run {
         let text = dry_run::describe(&plan, &spec, &tree);
         let printed = std::io::stdout().write_all(&text);
-        return printed.map(|()| TryEnd::Final(0)).map_err(|error| cannot("print", &error));
+        return printed.map(|()| 0).map_err(|error| cannot("print", &error));
     }
     let has_pe_0 = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
-    let Surroundings { signals, input, deadline } = surroundings;
-    let sends_input = !has_pe_0 || options.retries > 0;
-    if sends_input {
-        input.begin().map_err(|error| cannot("read the input", &error))?;
-    }
-    let signals = match signals {
-        Some(signals) => signals,
-        none => {
-            none.insert(Signals::listen().map_err(|error| cannot("listen to signals", &error))?)
-        }
+    let mut input = match has_pe_0 {
+        true => JobInput::none(),
+        false => JobInput::begin().map_err(|error| cannot("read the input", &error))?,
     };
+    let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit = StartLimit::of(nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
-    let subtree = Subtree::new(sends_input, tree.limit)
+    let subtree = Subtree::new(!has_pe_0, tree.limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(nodes.clone(), names.clone()),
@@ -126,7 +89,6 @@ pub async fn run(
         late: None,
         is_late_explained: false,
         interrupted: false,
-        losses: HostLosses::new(number <= options.retries, tree.limit),
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
     let notices = plan.own.as_ref().map(|(_, launch)| launch.placements.notices.join("\noshrun: "));
@@ -136,8 +98,7 @@ pub async fn run(
     job.subtree.start(&spec, &tree, plan, &mut job.output);
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
-    let limit =
-        options.timeout.map(|limit| *deadline.get_or_insert_with(|| Instant::now() + limit));
+    let limit = options.timeout.map(|limit| Instant::now() + limit);
     while !job.subtree.is_idle() && job.end != Termination::GivenUp {
         let is_late = job.late.is_some();
         let deadline = job.end.deadline().or(limit.filter(|_| !is_late));
@@ -165,27 +126,22 @@ pub async fn run(
     if job.is_late_explained {
         job.end_late();
     }
-    let end = job.finish(signals, limit).await;
+    let status = job.finish(&mut signals, limit).await;
     if options.timings {
         job.timings.mark("nothing left");
         complain(&job.timings.table());
     }
-    Ok(end)
+    Ok(status)
 }
 
 /// PEs on other hosts get the environment that local PEs inherit.
-fn job_spec(
-    options: &Options,
-    has_other_hosts: bool,
-    number: u32,
-) -> Result<JobSpec, StartFailure> {
-    let number_of_try = (env::TRY.into(), number.to_string().into());
+fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFailure> {
     let folder = has_other_hosts.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
     Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
-        exported: options.export.iter().cloned().chain([number_of_try]).collect(),
+        exported: options.export.clone(),
         forwarded: if has_other_hosts { environment::forwarded() } else { Vec::new() },
         folder,
         placement: options.placement,
@@ -278,7 +234,6 @@ struct Job {
     is_late_explained: bool,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
-    losses: HostLosses,
     /// Number of further pieces of input that may be sent to PE 0.
     input_window: Arc<Semaphore>,
 }
@@ -308,12 +263,8 @@ impl Job {
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Failed { status, sentence, host } => {
+            Up::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
-                if decision.is_some() && host.is_some() {
-                    self.losses.may_be_reason();
-                }
-                host.into_iter().for_each(|host| self.losses.add(host));
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
@@ -421,11 +372,7 @@ impl Job {
                     self.progress_line.clear();
                     self.output.message(&message);
                 }
-                Decision::EndJob { message, lost_peer, .. } => {
-                    // A PE may notice the loss of a host before oshrun does.
-                    if lost_peer {
-                        self.losses.may_be_reason();
-                    }
+                Decision::EndJob { message, .. } => {
                     self.progress_line.clear();
                     if let Some(message) = message {
                         self.output.message(&message);
@@ -462,7 +409,6 @@ impl Job {
                     self.ask(Purpose::Request);
                 }
                 if request.is_end() {
-                    self.losses.forbid();
                     let decision = self.server.interrupted(number);
                     self.execute(decision);
                 }
@@ -476,7 +422,6 @@ impl Job {
     /// Begins the explanation after which the job ends.
     fn time_out(&mut self, limit: Duration) {
         self.late = Some(limit);
-        self.losses.forbid();
         self.ask(Purpose::Timeout);
     }
 
@@ -487,13 +432,6 @@ impl Job {
             Termination::Killed(_) => {
                 self.end = Termination::GivenUp;
                 let (pes, hosts) = self.subtree.remains();
-                let own = pes.first().map(|pe| self.server.host(*pe).to_string());
-                // They are no reason for another try, but are not used in one.
-                if self.losses.is_repeated() {
-                    for name in hosts.iter().cloned().chain(own) {
-                        self.losses.add(FailedHost { name, may_run: true });
-                    }
-                }
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
@@ -512,50 +450,33 @@ impl Job {
         self.end = Termination::Killed(Instant::now() + KILL_LIMIT);
     }
 
-    /// Ends the remaining processes, forwards the remaining output, and waits until nothing is left
-    /// on lost hosts if the job may be started again.
-    async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> TryEnd {
+    /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
+    async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
         self.subtree
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
         let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
-        let cleared_at = self.losses.cleared_at();
         let lost = {
-            let mut written = std::pin::pin!(async {
-                let lost = self.output.finish().await;
-                if let Some(at) = cleared_at {
-                    sleep_until(at).await;
-                }
-                lost
-            });
+            let mut written = std::pin::pin!(self.output.finish());
             loop {
                 // This blocks only if the reader of the output has stopped.
                 tokio::select! {
                     // A daemon reports lost output before its own output ends.
                     biased;
-                    event = self.subtree.next() => if let Up::Failed { status, sentence, host } = event {
+                    event = self.subtree.next() => if let Up::Failed { status, sentence } = event {
                         fail_late(&mut self.server, status, &sentence);
-                        host.into_iter().for_each(|host| self.losses.add(host));
                     },
                     request = signals.request() => match request {
                         SignalRequest::Stop => stop(&self.subtree).await,
                         SignalRequest::Continue => self.subtree.resume(),
                         SignalRequest::Forward(number) if request.is_end() => {
-                            return TryEnd::Final(Exit::Signal(number).status());
+                            return Exit::Signal(number).status();
                         }
                         SignalRequest::Forward(_) | SignalRequest::Explain => {}
                     },
                     () = until(limit) => {
-                        if cleared_at.is_some() {
-                            // Cause: a PE of the failed try may still run on a lost host. Remedy:
-                            // a longer --timeout, or a shorter --host-limit.
-                            complain(
-                                "oshrun: the job is not started again: the time of --timeout has passed, and PEs may still \
-                                 run on the lost hosts",
-                            );
-                        }
                         let status = self.server.status();
-                        return TryEnd::Final(if status == 0 { TIMED_OUT } else { status });
+                        return if status == 0 { TIMED_OUT } else { status };
                     }
                     lost = &mut written => break lost,
                 }
@@ -569,11 +490,7 @@ impl Job {
             complain(&message);
         }
         self.subtree.dismiss(FINAL_LIMIT).await;
-        let status = self.server.status();
-        match self.losses.take() {
-            Some(hosts) => TryEnd::HostsLost { status, hosts },
-            None => TryEnd::Final(status),
-        }
+        self.server.status()
     }
 }
 

@@ -11,8 +11,7 @@
 //! - Examination of the hosts before a job: `doctor`.
 //! - Monitoring: `host_starts`, `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
 //! - What hangs: `explain`.
-//! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`; `retries` starts
-//!   it again after the loss of a host (`host_losses`).
+//! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
 //! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
 //! interpret the records that PEs exchange.
@@ -29,7 +28,6 @@ mod event_loop;
 mod explain;
 mod failure;
 mod guard;
-mod host_losses;
 mod host_starts;
 mod hosts;
 mod input;
@@ -47,7 +45,6 @@ mod prepare;
 mod processes;
 mod program;
 mod progress_line;
-mod retries;
 mod signals;
 mod spawn;
 mod timings;
@@ -84,5 +81,5 @@ fn start() -> Result<i32, StartFailure> {
     if let Some(examined) = &options.doctor {
         return Err(doctor::run(examined));
     }
-    event_loop::block_on(retries::run(&options))?
+    event_loop::block_on(job::run(&options))?
 }

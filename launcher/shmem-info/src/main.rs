@@ -106,8 +106,7 @@ fn markdown() -> String {
         only where the first one is not set. A value that a variable may not have ends the job with a message. PE 0 warns of\n\
         variables whose names are nearly those of settings, of interfaces and NICs that its host does not have, and of empty lists.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
-        on its node, `SHMEM_TRY` to that of the try (`--retries`) and, on a machine with several NICs,\n\
-        `SHMEM_NIC` unless it is set.\n\n\
+        on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in all_settings() {

@@ -17,9 +17,7 @@ fn message() -> impl Strategy<Value = FromPe> {
         Just(FromPe::Unfinalized),
         ".{0,40}".prop_map(|what| FromPe::Refused { what }),
         ".{0,40}".prop_map(|what| FromPe::Opening { what }),
-        (any::<i32>(), ".{0,40}", any::<bool>()).prop_map(|(status, message, lost_peer)| {
-            FromPe::Abort { status, message, lost_peer }
-        }),
+        (any::<i32>(), ".{0,40}").prop_map(|(status, message)| FromPe::Abort { status, message }),
         any::<i32>().prop_map(|status| FromPe::GlobalExit { status }),
     ]
 }

@@ -60,7 +60,7 @@ fn assert_ends<'a>(
     message: Option<&str>,
 ) {
     let message = message.map(str::to_string);
-    let end = Decision::EndJob { status, message, lost_peer: false };
+    let end = Decision::EndJob { status, message };
     assert_eq!(decisions.into_iter().collect::<Vec<_>>(), [&end]);
 }
 
@@ -286,7 +286,7 @@ fn nobody_waits_for_a_pe_that_has_left() {
 fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     let abort = |text: &str, status| {
         let message = text.to_string();
-        FromPe::Abort { status, message, lost_peer: false }
+        FromPe::Abort { status, message }
     };
     let mut server = running(2);
     assert_ends(&say(&mut server, 1, &abort("no heap", 6)), 6, Some("no heap"));
@@ -295,19 +295,6 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
     assert_ends(&say(&mut job(2), 0, &abort("no status", 256)), 1, Some("no status"));
-}
-
-#[test]
-fn only_an_abort_says_that_a_peer_may_be_lost() {
-    let lost = |of: &[Decision]| match of {
-        [Decision::EndJob { lost_peer, .. }] => *lost_peer,
-        other => panic!("{other:?}"),
-    };
-    for lost_peer in [true, false] {
-        let abort = FromPe::Abort { status: 1, message: String::new(), lost_peer };
-        assert_eq!(lost(&say(&mut running(2), 1, &abort)), lost_peer);
-    }
-    assert!(!lost(&say(&mut running(2), 1, &FromPe::Resumed)), "a violation");
 }
 
 #[test]
@@ -399,7 +386,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(FromPe::Unfinalized),
         1 => Just(FromPe::Refused { what: String::new() }),
         1 => Just(FromPe::Opening { what: String::new() }),
-        1 => Just(FromPe::Abort { status: 0, message: String::new(), lost_peer: true }),
+        1 => Just(FromPe::Abort { status: 0, message: String::new() }),
         1 => Just(FromPe::GlobalExit { status: 9 }),
     ];
     let exit = prop_oneof![(0_i32..3).prop_map(Exit::Status), Just(Exit::Signal(6))];

@@ -101,7 +101,7 @@ fn an_abort_passes_a_thread_that_waits_in_an_exchange() {
                 let aborter = session.aborter();
                 thread::scope(|scope| {
                     let waiting = scope.spawn(|| session.barrier());
-                    assert!(aborter.abort(3, &"é".repeat(MAX_MESSAGE), true));
+                    assert!(aborter.abort(3, &"é".repeat(MAX_MESSAGE)));
                     assert!(waiting.join().expect("no panic").is_err());
                 });
             }
@@ -111,7 +111,7 @@ fn an_abort_passes_a_thread_that_waits_in_an_exchange() {
         }
     });
     let message = Some("é".repeat(MAX_MESSAGE / 2));
-    assert_eq!(end, Some(Decision::EndJob { status: 3, message, lost_peer: true }));
+    assert_eq!(end, Some(Decision::EndJob { status: 3, message }));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_global_exit_ends_the_job_silently() {
         }
         assert!(session.barrier().is_err());
     });
-    assert_eq!(end, Some(Decision::EndJob { status: 0, message: None, lost_peer: false }));
+    assert_eq!(end, Some(Decision::EndJob { status: 0, message: None }));
 }
 
 #[test]

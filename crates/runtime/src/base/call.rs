@@ -25,13 +25,6 @@ impl Call {
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
-        self.end_job(why, false)
-    }
-
-    /// As [`Call::fail`]. `lost_peer`: the reason may be the loss of another PE.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_job(self, why: fmt::Arguments<'_>, lost_peer: bool) -> ! {
         static FAILS: AtomicBool = AtomicBool::new(false);
         if FAILS.swap(true, Ordering::AcqRel) {
             // The other one may look for the place of its call first.
@@ -43,7 +36,7 @@ impl Call {
         stdio::flush();
         let aborter = process::aborter().cloned();
         match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
-            Some(aborter) => leave(aborter.abort(1, &message, lost_peer), 1),
+            Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
                 warning::print(format_args!("{message}"));
                 leave(false, 1)

@@ -141,12 +141,11 @@ pub(crate) fn refuse(call: Call) -> ! {
 #[cold]
 #[inline(never)]
 fn fail_on(call: Call, error: &Error) -> ! {
-    let lost_peer = is_of_another(error, job::known().map(|job| job.me()));
-    if lost_peer {
+    if is_of_another(error, job::known().map(|job| job.me())) {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(launcher_grace(host_limit));
     }
-    call.end_job(format_args!("{error}"), lost_peer)
+    call.fail(format_args!("{error}"))
 }
 
 /// Whether the error is the loss of another PE than this one.
@@ -300,7 +299,7 @@ impl Host for ProcessHost {
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {
-                LIBRARY.end_job(format_args!("{error}"), lost_peer)
+                LIBRARY.fail(format_args!("{error}"))
             }
         };
         // Another thread, since that of the transport serves the other peers. If none can be
@@ -309,7 +308,7 @@ impl Host for ProcessHost {
     }
 
     fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
-        LIBRARY.end_job(format_args!("{error}; {why}"), is_of_another(error, Some(self.me)))
+        LIBRARY.fail(format_args!("{error}; {why}"))
     }
 }
 

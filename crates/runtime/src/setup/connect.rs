@@ -104,16 +104,12 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 report(job, &providers, provider, &passed_over);
                 return;
             }
-            // The test fails if the host of a peer is lost meanwhile.
             // Cause: the requested transport cannot start, for the reason in parentheses.
-            Err(why) if requested.is_some() => call.end_job(
-                format_args!(
-                    "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
-                     SHMEM_TRANSPORT to another transport or to auto",
-                    provider.name
-                ),
-                true,
-            ),
+            Err(why) if requested.is_some() => call.fail(format_args!(
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
+                 SHMEM_TRANSPORT to another transport or to auto",
+                provider.name
+            )),
             Err(why) => passed_over.push((place, why)),
         }
     }
@@ -121,13 +117,10 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let whys: Vec<String> = whys.collect();
     // Cause: each transport has failed, for the reasons listed. Remedy: `oshrun --doctor` examines
     // all hosts.
-    call.end_job(
-        format_args!(
-            "PEs that share no memory need a transport, and none works: {}",
-            whys.join("; ")
-        ),
-        true,
-    )
+    call.fail(format_args!(
+        "PEs that share no memory need a transport, and none works: {}",
+        whys.join("; ")
+    ))
 }
 
 /// Why a provider was chosen, given those that are preferred to it and why they were not.

@@ -82,7 +82,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         let me = job.me.0;
         let message = format!("PE {me}: exited with status {status} without shmem_finalize");
         stdio::flush();
-        aborter.abort(status, &message, false);
+        aborter.abort(status, &message);
     }
 }
 
@@ -138,7 +138,7 @@ fn give_up(job: &Job, status: c_int) {
     begin_exit();
     stdio::flush();
     if let Some(aborter) = process::aborter() {
-        aborter.abort(status, &message, false);
+        aborter.abort(status, &message);
     }
 }
 

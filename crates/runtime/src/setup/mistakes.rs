@@ -25,7 +25,7 @@ pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<
     let rows = || runtime.clone().chain(providers.iter().copied());
     let known: Vec<&str> = rows()
         .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
-        .chain([env::LOCAL_ID, env::TRY])
+        .chain([env::LOCAL_ID])
         .collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut warnings = misspelled(&known, set);

@@ -42,13 +42,10 @@ pub(super) fn limited(
             transport.lose(pe, &why);
             if sleeps(limit, &is_over) {
                 // Cause: the library of a network hangs during the test at the start.
-                call.end_job(
-                    format_args!(
-                        "{why}: this PE has given PE {pe} up, but its network library does not \
-                         return; choose another one by SHMEM_TRANSPORT"
-                    ),
-                    true,
-                );
+                call.fail(format_args!(
+                    "{why}: this PE has given PE {pe} up, but its network library does not \
+                     return; choose another one by SHMEM_TRANSPORT"
+                ));
             }
         }
     };

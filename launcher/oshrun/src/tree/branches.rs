@@ -14,7 +14,7 @@ use super::agent;
 use super::branch::{AgentStreams, Arrival, Arrivals, Branch, BranchStage};
 use super::heartbeat;
 use super::orders::{HostPes, JobSpec, Orders, TreeConfig, distribute};
-use super::wire::{Down, FailedHost, Up};
+use super::wire::{Down, Up};
 use crate::failure::{StartFailure, reason};
 use crate::output::Output;
 use crate::processes::{Child, Processes};
@@ -258,8 +258,6 @@ impl Branches {
             return None;
         }
         let had_started = branch.stage != BranchStage::Starting;
-        // An agent that has ended before the daemon has started leaves nothing behind.
-        let may_run = had_started || branch.exit.is_none();
         branch.give_up();
         processes.kill(Child::Daemon(number));
         let branch = &self.list[number];
@@ -283,8 +281,7 @@ impl Branches {
                 remedy(branch, tree)
             ),
         };
-        let host = Some(FailedHost { name: host.clone(), may_run });
-        Some(Up::Failed { status: 1, sentence, host })
+        Some(Up::failed(sentence))
     }
 }
 

@@ -130,9 +130,7 @@ impl Subtree {
         if let Err(failure) = started {
             self.events.push_back(match plan.host {
                 Some(host) => Up::not_started(&host, &failure),
-                None => {
-                    Up::Failed { status: failure.status, sentence: failure.sentence, host: None }
-                }
+                None => Up::Failed { status: failure.status, sentence: failure.sentence },
             });
         }
     }

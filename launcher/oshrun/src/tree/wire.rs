@@ -70,15 +70,6 @@ pub struct Printed {
     pub continues: bool,
 }
 
-/// A host that is lost, or on which something could not be started.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct FailedHost {
-    /// Its name, as the user wrote it.
-    pub name: String,
-    /// Whether PEs may still run there or on hosts behind it, at most for the host limit.
-    pub may_run: bool,
-}
-
 /// A message of a daemon to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
@@ -118,8 +109,6 @@ pub enum Up {
         status: i32,
         /// Why, without oshrun's name.
         sentence: String,
-        /// The host that has failed, if one has: the job can be started again without it.
-        host: Option<FailedHost>,
     },
     /// A message to print, without oshrun's name.
     Notice(String),
@@ -137,18 +126,16 @@ pub enum Up {
 }
 
 impl Up {
-    /// A failure that no other host would repair.
+    /// A failure of oshrun or of a daemon.
     pub fn failed(sentence: String) -> Up {
-        Up::Failed { status: 1, sentence, host: None }
+        Up::Failed { status: 1, sentence }
     }
 
     /// The daemon of this host cannot start what it has to.
     pub fn not_started(host: &str, failure: &StartFailure) -> Up {
-        let failed = || FailedHost { name: host.to_string(), may_run: false };
         Up::Failed {
             status: failure.status,
             sentence: format!("host {host}: {}", failure.sentence),
-            host: failure.is_of_host().then(failed),
         }
     }
 }

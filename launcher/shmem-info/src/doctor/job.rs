@@ -83,20 +83,14 @@ fn names_hosts(examined: &Examined) -> bool {
     examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list))
 }
 
-/// What every host of the job reports, after its name. It is printed, as is what spare hosts
-/// report. `None` after a verdict if one cannot run a PE.
+/// What every host of the job reports, after its name. It is printed. `None` after a verdict if one
+/// cannot run a PE.
 fn hosts(examined: &Examined) -> Result<Option<Vec<(String, HostReport)>>, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
-    let mut outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
+    let outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
     let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
-    let mut hosts: Vec<(String, HostReport)> =
+    let hosts: Vec<(String, HostReport)> =
         outcome.reports::<HostReport>().into_iter().map(named).collect();
-    let n_hosts = hosts.len();
-    if let Some(spare) = examined.spare_hosts().filter(|_| outcome.succeeded) {
-        outcome = spare.run(&one_each, "host", HOSTS_LIMIT, &[])?;
-        let spares = outcome.reports::<HostReport>().into_iter().map(named);
-        hosts.extend(spares.map(|(name, host)| (format!("{name}, a spare one"), host)));
-    }
     for (number, host) in hosts.iter().enumerate() {
         match number {
             0 => {
@@ -119,10 +113,7 @@ fn hosts(examined: &Examined) -> Result<Option<Vec<(String, HostReport)>>, Strin
         true => bad,
     };
     match first {
-        None => {
-            hosts.truncate(n_hosts);
-            Ok(Some(hosts))
-        }
+        None => Ok(Some(hosts)),
         Some(first) => {
             show(&format!("\nverdict: not ok: repair first: {first}\n"))?;
             Ok(None)
@@ -267,23 +258,6 @@ fn rate(of: f64) -> String {
 const LISTS: [&str; 2] = ["-H", "--hostfile"];
 
 impl Examined {
-    /// The same for the spare hosts, if they are listed. Otherwise they are the last of the job's
-    /// own list.
-    fn spare_hosts(&self) -> Option<Examined> {
-        let mut words = self.layout.iter().skip_while(|word| *word != "--spare").skip(1);
-        let spare = words.next().filter(|spare| spare.parse::<u32>().is_err())?;
-        let mut oshrun = Vec::new();
-        let mut words = self.oshrun.iter();
-        while let Some(word) = words.next() {
-            match LISTS.iter().any(|list| word == list) {
-                true => drop(words.next()),
-                false => oshrun.push(word.clone()),
-            }
-        }
-        oshrun.extend(["-H".into(), spare.into()]);
-        Some(Examined { oshrun, layout: Vec::new() })
-    }
-
     /// Runs the doctor's PEs in this role.
     fn run(
         &self,
@@ -369,19 +343,6 @@ mod tests {
     fn times_have_three_digits_or_so() {
         let shown = [2.0, 0.0123, 34e-6, 1.234e-6].map(seconds);
         assert_eq!(shown, ["2.0 s", "12.3 ms", "34 us", "1.23 us"]);
-    }
-
-    #[test]
-    fn spare_hosts_are_those_of_another_list() {
-        let words = ["oshrun", "--hostfile", "all", "--host-limit", "5", "-H", "a,b"];
-        let spares = |spare: &str| {
-            let layout = ["-n", "2", "--retries", "1", "--spare", spare].map(str::to_owned);
-            let oshrun = words.map(OsString::from).into();
-            Examined { oshrun, layout: layout.into() }.spare_hosts().map(|spares| spares.oshrun)
-        };
-        let expected = ["oshrun", "--host-limit", "5", "-H", "c:4,d"].map(OsString::from);
-        assert_eq!(spares("c:4,d"), Some(expected.into()));
-        assert_eq!(spares("1"), None);
     }
 
     #[test]

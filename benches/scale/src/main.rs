@@ -1,5 +1,4 @@
-//! Estimates the time of the collectives, and the messages of small operations and of the start, on
-//! machines that are larger than any test machine.
+//! Estimates the time of the collectives, and the messages of small operations, on machines that are larger than any test machine.
 //!
 //! It runs the plans that the library executes, of every member, under the LogGP model of a
 //! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without
@@ -10,7 +9,6 @@
 mod machine;
 mod operation;
 mod run;
-mod start;
 mod table;
 mod updates;
 
@@ -22,7 +20,7 @@ use std::path::PathBuf;
 /// Run the collectives' plans and count small operations under a model of a large machine.
 #[derive(Parser)]
 struct ScaleFlags {
-    /// Write collectives.md, updates.md, start.md and a chart of each collective as SVG into DIR
+    /// Write collectives.md, updates.md and a chart of each collective as SVG into DIR
     #[arg(long, value_name = "DIR")]
     doc: Option<PathBuf>,
     /// The largest team, a power of two
@@ -65,7 +63,6 @@ fn main() -> Result<()> {
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     write("updates.md", &updates)?;
-    write("start.md", &start::markdown())?;
     let mut page = format!("{PAGE}\n{}\n", table::markdown(&table::rows(max_pes)?));
     let note = "64 PEs to a node, 32 nodes to a group";
     for (name, title, curves, bound) in table::charts(max_pes)? {

@@ -556,7 +556,7 @@ mod slurm {
             Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
         };
         job(program!("rma.c"), &[]).run().assert_ok(4);
-        job(program!("split_2d.c"), &["-n", "8", "--fan-out", "1"]).run().assert_ok(8);
+        job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
         job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
         let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
         outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);

@@ -64,7 +64,7 @@ fn a_thousand_barriers_on_64_pes() {
     Job::new(program!("barriers.c")).n(64).run().assert_ok(64);
 }
 
-/// Without privileges, with 1,024 descriptors and 64 KiB of locked memory, from a copy that such a
+/// Without privileges, with a soft limit of 1,024 descriptors and 64 KiB of locked memory, from a copy that such a
 /// user can read.
 fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary folder");
@@ -75,7 +75,7 @@ fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     copy_all(program, &readable);
     let is_root = rustix::process::geteuid().is_root();
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    let limits = ["sh", "-c", "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"", "sh"];
+    let limits = ["sh", "-c", "ulimit -Sn 1024 && ulimit -l 64 && exec \"$@\"", "sh"];
     Job::new(&readable)
         .launcher(copy.join("bin/oshrun"))
         .n(n)

@@ -67,14 +67,6 @@ struct Flags {
     #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
-    /// Maximum number of hosts on which one process starts daemons
-    #[arg(long, value_name = "N", default_value = "32", value_parser = n_pes, hide = true)]
-    fan_out: u32,
-
-    /// Maximum number of PEs that one process starts
-    #[arg(long, value_name = "N", default_value = "256", value_parser = n_pes, hide = true)]
-    pes_per_process: u32,
-
     /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
     export: Vec<OsString>,
@@ -119,8 +111,8 @@ struct Flags {
     #[arg(long)]
     no_aslr: bool,
 
-    /// Print what would be started on which host, with which variables and bindings, and start
-    /// nothing
+    /// Print what would be started on which host, by which command and with which variables, and
+    /// start nothing; with --report-bindings, also the bindings on this host
     #[arg(long)]
     dry_run: bool,
 
@@ -173,10 +165,6 @@ pub struct Options {
     pub prefix: Option<PathBuf>,
     /// How long a host may be silent.
     pub host_limit: Duration,
-    /// Maximum number of hosts on which one process starts daemons.
-    pub fan_out: u32,
-    /// Maximum number of PEs that one process starts.
-    pub pes_per_process: u32,
     /// Variables to set for the PEs.
     pub export: Vec<(OsString, OsString)>,
     /// Whether lines of output start with the number of their PE.
@@ -264,8 +252,6 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             Some(limit) => limit,
             None => default_host_limit(std::env::var_os(host_limit::VARIABLE))?,
         },
-        fan_out: flags.fan_out,
-        pes_per_process: flags.pes_per_process,
         export,
         tag_output: flags.tag_output,
         output_files: flags.output_files,
@@ -279,7 +265,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         placement: PlacementRequest {
             map_by: flags.map_by,
             bind_to: flags.bind_to,
-            report: flags.report_bindings || flags.dry_run,
+            report: flags.report_bindings,
         },
         program,
         arguments: rest.collect(),
@@ -429,7 +415,7 @@ mod tests {
             assert_eq!((hosts.file, hosts.per_host), (Some("f".into()), Some(3)), "{line}");
         }
         let options = parsed("p").expect("options");
-        assert_eq!((options.hosts, options.fan_out), (HostOptions::default(), 32));
+        assert_eq!(options.hosts, HostOptions::default());
         let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
         let words = std::iter::once("oshrun".into()).chain(agent);
         let options = parse(words).expect("options").expect("neither help nor version");

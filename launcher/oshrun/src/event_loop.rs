@@ -1,12 +1,12 @@
 //! The event loop of oshrun and of its daemons.
 
+use crate::descriptors;
 use crate::failure::{StartFailure, cannot};
-use crate::limits;
 
 /// Runs a future on this thread.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
-    limits::make_room(0, 0, false)?;
+    descriptors::raise()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
     let output = runtime.block_on(future);

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,21 +16,23 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::Options;
+use crate::daemons::agent::DaemonCommand;
+use crate::daemons::messages::Event;
+use crate::daemons::orders::{HostPes, JobSpec};
 use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
 use crate::host_starts::HostStarts;
-use crate::hosts::{self, Hosts};
+use crate::hosts;
 use crate::input::JobInput;
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
 use crate::progress_line::ProgressLine;
 use crate::signals::{SignalRequest, Signals};
+use crate::spawn::PreparedStart;
+use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
 use crate::timings::Timings;
-use crate::tree::orders::{JobSpec, TreeConfig, n_children};
-use crate::tree::wire::Up;
-use crate::tree::{LaunchPlan, MAX_INPUT_PIECES, Subtree};
 use crate::watchdog::StartLimit;
-use crate::{dry_run, environment, limits, program};
+use crate::{descriptors, dry_run, environment, program};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
@@ -41,9 +44,6 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Additional time for processes that survive that limit, and for the reader of the output.
 const FINAL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Maximum number of PEs per process with `--output-files`, so that 1,024 descriptors suffice.
-const MAX_WITH_FILES: u32 = 128;
-
 /// Exit status if `--timeout` ends the job.
 const TIMED_OUT: i32 = 124;
 
@@ -53,15 +53,21 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let hosts = hosts::find(&options.hosts, options.n_pes)?;
     let nodes = hosts.nodes()?;
     let names = hosts.names();
-    let has_other_hosts = hosts.parts.len() > usize::from(hosts.own.is_some());
-    let (spec, tree) = (job_spec(options, has_other_hosts)?, tree_config(options, &hosts)?);
-    let plan = plan(hosts, &spec, &tree)?;
+    let mut others = hosts.parts;
+    let own = hosts.own.map(|own| others.remove(own));
+    let n_daemons = others.len() as u32;
+    let spec = job_spec(options, n_daemons > 0)?;
+    let command = DaemonCommand { agent: hosts.agent, oshrun: oshrun_elsewhere(options)? };
+    let launch = match &own {
+        Some(own) => Some(prepare(&spec, own.pes.clone(), n_daemons)?),
+        None => descriptors::check(0, n_daemons, false).map(|()| None)?,
+    };
     if options.dry_run {
-        let text = dry_run::describe(&plan, &spec, &tree);
+        let text = dry_run::describe(&spec, own.as_ref().zip(launch.as_ref()), &command, &others);
         let printed = std::io::stdout().write_all(&text);
         return printed.map(|()| 0).map_err(|error| cannot("print", &error));
     }
-    let has_pe_0 = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
+    let has_pe_0 = own.is_some_and(|own| own.pes.contains(&0));
     let mut input = match has_pe_0 {
         true => JobInput::none(),
         false => JobInput::begin().map_err(|error| cannot("read the input", &error))?,
@@ -69,7 +75,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit = StartLimit::of(nodes.n_pes());
     let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
-    let subtree = Subtree::new(!has_pe_0, tree.limit)
+    let supervisor = Supervisor::new(!has_pe_0, options.host_limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
         true => Tags::new(nodes.clone(), names.clone()),
@@ -81,7 +87,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         timings,
         host_starts: HostStarts::new(nodes.clone(), &names),
         server: Server::new(nodes, names),
-        subtree,
+        supervisor,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
         end: Termination::Open,
         explainer: Explainer::new(options.explain_after, has_gdb()),
@@ -91,24 +97,24 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
-    let notices = plan.own.as_ref().map(|(_, launch)| launch.placements.notices.join("\noshrun: "));
+    let notices = launch.as_ref().map(|launch| launch.placements.notices.join("\noshrun: "));
     if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
         job.output.message(&format!("oshrun: {notices}"));
     }
-    job.subtree.start(&spec, &tree, plan, &mut job.output);
+    job.start(command, &spec, others, launch.as_ref());
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
     let limit = options.timeout.map(|limit| Instant::now() + limit);
-    while !job.subtree.is_idle() && job.end != Termination::GivenUp {
+    while !job.supervisor.is_idle() && job.end != Termination::GivenUp {
         let is_late = job.late.is_some();
         let deadline = job.end.deadline().or(limit.filter(|_| !is_late));
         let explanation = job.explainer.deadline().filter(|_| job.end == Termination::Open);
         let window = job.input_window.clone();
         tokio::select! {
-            event = job.subtree.next() => job.handle(event),
-            sentence = job.output.lost() => job.handle(Up::failed(sentence)),
+            event = job.supervisor.next() => job.handle(event),
+            sentence = job.output.lost() => job.handle(Event::failed(sentence)),
             request = signals.request() => job.request(request).await,
-            piece = input.next(&window) => job.subtree.send_input(piece),
+            piece = input.next(&window) => job.supervisor.send_input(piece),
             () = job.progress_line.due(), if job.end == Termination::Open => {
                 job.progress_line.update(job.host_starts.waits_for().as_deref());
             }
@@ -150,42 +156,21 @@ fn job_spec(options: &Options, has_other_hosts: bool) -> Result<JobSpec, StartFa
         output_files: options.output_files.clone().filter(|_| !options.dry_run),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),
+        host_limit: options.host_limit,
     })
 }
 
-fn tree_config(options: &Options, hosts: &Hosts) -> Result<TreeConfig, StartFailure> {
-    let oshrun = match &options.prefix {
-        Some(prefix) => prefix.join("bin/oshrun"),
-        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
-    };
-    Ok(TreeConfig {
-        agent: hosts.agent.clone(),
-        oshrun,
-        fan_out: options.fan_out,
-        pes_per_process: match options.output_files {
-            Some(_) => options.pes_per_process.min(MAX_WITH_FILES),
-            None => options.pes_per_process,
-        },
-        limit: options.host_limit,
-    })
+/// The file of oshrun on other hosts.
+fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
+    match &options.prefix {
+        Some(prefix) => Ok(prefix.join("bin/oshrun")),
+        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error)),
+    }
 }
 
 /// Whether gdb is installed on this host.
 fn has_gdb() -> bool {
     program::find(OsStr::new("gdb"), std::env::var_os("PATH").as_deref()).is_ok()
-}
-
-/// Divides the job among this process and others. Detects errors on this host before any process
-/// is started.
-fn plan(hosts: Hosts, spec: &JobSpec, tree: &TreeConfig) -> Result<LaunchPlan, StartFailure> {
-    let mut others = hosts.parts;
-    let Some(own) = hosts.own.map(|own| others.remove(own)) else {
-        limits::make_room(0, n_children(&[], &others, tree.fan_out), false)?;
-        return Ok(LaunchPlan { others, ..LaunchPlan::default() });
-    };
-    let (own, pieces) = own.split(tree.pes_per_process);
-    let launch = prepare(spec, tree, &own, n_children(&pieces, &others, tree.fan_out), None)?;
-    Ok(LaunchPlan { host: None, own: Some((own, launch)), pieces, others })
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -222,7 +207,7 @@ struct Job {
     timings: Timings,
     host_starts: HostStarts,
     server: Server,
-    subtree: Subtree,
+    supervisor: Supervisor,
     output: Output,
     end: Termination,
     explainer: Explainer,
@@ -239,43 +224,61 @@ struct Job {
 }
 
 impl Job {
+    /// Starts daemons, which take longer, and then the PEs of this host. A failure is an event that
+    /// follows those of the PEs that were started.
+    fn start(
+        &mut self,
+        command: DaemonCommand,
+        spec: &JobSpec,
+        others: Vec<HostPes>,
+        launch: Option<&PreparedStart>,
+    ) {
+        let Job { supervisor, output, .. } = self;
+        let called = supervisor.start_daemons(command, spec, others, output);
+        let started =
+            called.and_then(|()| launch.map_or(Ok(()), |own| supervisor.start_pes(own, output)));
+        if let Err(StartFailure { status, sentence }) = started {
+            supervisor.report(Event::Failed { status, sentence });
+        }
+    }
+
     /// Passes an event to the rules.
-    fn handle(&mut self, event: Up) {
+    fn handle(&mut self, event: Event) {
         match event {
-            Up::Greeted { pe } => self.timings.mark_some(self.host_starts.greeted(pe)),
-            Up::Started { pe, pid } => {
+            Event::Greeted { pe } => self.timings.mark_some(self.host_starts.greeted(pe)),
+            Event::Started { pe, pid } => {
                 self.server.started(pe, pid);
                 self.progress_line.started();
                 self.timings.started();
                 self.timings.mark_some(self.host_starts.started(pe));
             }
-            Up::Frames { pe, bytes } if self.end == Termination::Open => {
+            Event::Frames { pe, bytes } if self.end == Termination::Open => {
                 self.timings.mark_some(self.host_starts.entered(pe));
                 let decisions = self.server.received(pe, &bytes);
                 self.timings.initialized(self.server.initialized());
                 self.execute(decisions);
                 self.watch();
             }
-            Up::Exited { pe, exit } => {
+            Event::Exited { pe, exit } => {
                 self.timings.exited();
                 let decision = self.server.exited(pe, exit);
                 self.explainer.ended(pe);
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Failed { status, sentence } => {
+            Event::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Up::Found(result) => self.explainer.add(result),
-            Up::Overdue(wait) => self.explainer.overdue(wait),
-            Up::Notice(notice) => {
+            Event::Found(result) => self.explainer.add(result),
+            Event::Overdue(wait) => self.explainer.overdue(wait),
+            Event::Notice(notice) => {
                 self.progress_line.clear();
                 self.output.message(&format!("oshrun: {notice}"));
             }
-            Up::InputConsumed => self.input_window.add_permits(1),
-            Up::Frames { .. } | Up::Printed(_) | Up::Idle | Up::Done | Up::Pong => {}
+            Event::InputConsumed => self.input_window.add_permits(1),
+            Event::Frames { .. } | Event::Printed(_) | Event::Idle | Event::Done | Event::Pong => {}
         }
     }
 
@@ -287,7 +290,7 @@ impl Job {
             && self.watched != statuses
         {
             self.watched = statuses;
-            self.subtree.watch(places, limit);
+            self.supervisor.watch(places, limit);
         }
     }
 
@@ -297,7 +300,7 @@ impl Job {
         if let Some(Decision::EndJob { .. }) = decision
             && let Some(inquiry) = self.explainer.begin(Purpose::Loss, &self.server)
         {
-            self.subtree.explain(inquiry);
+            self.supervisor.explain(inquiry);
         }
     }
 
@@ -306,14 +309,14 @@ impl Job {
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin(purpose, &self.server)
         {
-            self.subtree.explain(inquiry);
+            self.supervisor.explain(inquiry);
         }
     }
 
     /// Prints an explanation that is complete, and begins one that is due.
     fn explain(&mut self) {
         if let Some(number) = self.explainer.overtime() {
-            let results = self.subtree.reports(number, self.server.statuses());
+            let results = self.supervisor.reports(number, self.server.statuses());
             results.into_iter().for_each(|result| self.explainer.add(result));
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
@@ -331,7 +334,7 @@ impl Job {
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin_due(&self.server)
         {
-            self.subtree.explain(inquiry);
+            self.supervisor.explain(inquiry);
         }
     }
 
@@ -363,10 +366,10 @@ impl Job {
     fn execute(&mut self, decisions: impl IntoIterator<Item = Decision>) {
         for decision in decisions {
             match decision {
-                Decision::Send { pe, frame } => self.subtree.send(pe, frame),
+                Decision::Send { pe, frame } => self.supervisor.send(pe, frame),
                 Decision::SendAll { to, frame } => {
                     self.timings.exchanged();
-                    self.subtree.send_all(to, &frame);
+                    self.supervisor.send_all(to, &frame);
                 }
                 Decision::Warn { message } => {
                     self.progress_line.clear();
@@ -377,9 +380,9 @@ impl Job {
                     if let Some(message) = message {
                         self.output.message(&message);
                     }
-                    self.subtree.signal(Signal::TERM);
+                    self.supervisor.signal(Signal::TERM);
                     // A stopped process handles SIGTERM only after SIGCONT.
-                    self.subtree.signal(Signal::CONT);
+                    self.supervisor.signal(Signal::CONT);
                     self.end = Termination::Terminating(Instant::now() + GRACE_PERIOD);
                 }
             }
@@ -388,7 +391,7 @@ impl Job {
 
     async fn request(&mut self, request: SignalRequest) {
         // The effect of a signal may depend on which PEs have started.
-        for event in self.subtree.take_events() {
+        for event in self.supervisor.take_events() {
             self.handle(event);
         }
         match request {
@@ -403,7 +406,7 @@ impl Job {
             SignalRequest::Forward(number) => {
                 self.interrupted |= number == libc::SIGINT;
                 if let Some(signal) = Signal::from_named_raw(number) {
-                    self.subtree.signal(signal);
+                    self.supervisor.signal(signal);
                 }
                 if number == libc::SIGUSR1 {
                     self.ask(Purpose::Request);
@@ -414,8 +417,8 @@ impl Job {
                 }
             }
             SignalRequest::Explain => self.ask(Purpose::Request),
-            SignalRequest::Stop => stop(&self.subtree).await,
-            SignalRequest::Continue => self.subtree.resume(),
+            SignalRequest::Stop => stop(&self.supervisor).await,
+            SignalRequest::Continue => self.supervisor.resume(),
         }
     }
 
@@ -431,7 +434,7 @@ impl Job {
             Termination::Terminating(_) => self.kill(),
             Termination::Killed(_) => {
                 self.end = Termination::GivenUp;
-                let (pes, hosts) = self.subtree.remains();
+                let (pes, hosts) = self.supervisor.remains();
                 let pes = pes.into_iter().map(|pe| self.server.name(pe));
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
@@ -446,13 +449,13 @@ impl Job {
     }
 
     fn kill(&mut self) {
-        self.subtree.signal(Signal::KILL);
+        self.supervisor.signal(Signal::KILL);
         self.end = Termination::Killed(Instant::now() + KILL_LIMIT);
     }
 
     /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
     async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
-        self.subtree
+        self.supervisor
             .clear(if self.end == Termination::GivenUp { FINAL_LIMIT } else { KILL_LIMIT })
             .await;
         let limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
@@ -463,12 +466,12 @@ impl Job {
                 tokio::select! {
                     // A daemon reports lost output before its own output ends.
                     biased;
-                    event = self.subtree.next() => if let Up::Failed { status, sentence } = event {
+                    event = self.supervisor.next() => if let Event::Failed { status, sentence } = event {
                         fail_late(&mut self.server, status, &sentence);
                     },
                     request = signals.request() => match request {
-                        SignalRequest::Stop => stop(&self.subtree).await,
-                        SignalRequest::Continue => self.subtree.resume(),
+                        SignalRequest::Stop => stop(&self.supervisor).await,
+                        SignalRequest::Continue => self.supervisor.resume(),
                         SignalRequest::Forward(number) if request.is_end() => {
                             return Exit::Signal(number).status();
                         }
@@ -489,7 +492,7 @@ impl Job {
         {
             complain(&message);
         }
-        self.subtree.dismiss(FINAL_LIMIT).await;
+        self.supervisor.dismiss(FINAL_LIMIT).await;
         self.server.status()
     }
 }
@@ -506,9 +509,9 @@ fn fail_late(server: &mut Server, status: i32, sentence: &str) {
 }
 
 /// Stops the PEs, then oshrun.
-async fn stop(subtree: &Subtree) {
-    subtree.suspend();
-    subtree.flush().await;
+async fn stop(supervisor: &Supervisor) {
+    supervisor.suspend();
+    supervisor.flush().await;
     // A process can always stop itself.
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
 }

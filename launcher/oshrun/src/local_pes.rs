@@ -13,6 +13,7 @@ use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
+use crate::daemons::messages::Event;
 use crate::explain::memory::NodeStatuses;
 use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
@@ -21,7 +22,6 @@ use crate::output::Output;
 use crate::pe_socket::PeSocket;
 use crate::processes::{Child, Processes};
 use crate::spawn::PreparedStart;
-use crate::tree::wire::Up;
 
 /// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the
 /// PE continues to write.
@@ -36,7 +36,6 @@ pub struct LocalPes {
     readable: mpsc::UnboundedSender<u32>,
     /// Receives the input of PE 0 from the parent, if PE 0 is here.
     input: Option<InputPipe>,
-    first_of_node: u32,
     /// The shared memory of the node.
     memory: Option<Arc<OwnedFd>>,
     kills: MemoryKills,
@@ -50,7 +49,6 @@ impl LocalPes {
             sockets: Vec::new(),
             readable,
             input: None,
-            first_of_node: 0,
             memory: None,
             kills: MemoryKills::until_now(),
         }
@@ -61,20 +59,18 @@ impl LocalPes {
     pub fn start(
         &mut self,
         launch: &PreparedStart,
-        pes: std::ops::Range<u32>,
         consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
         output: &mut Output,
-        events: &mut VecDeque<Up>,
+        events: &mut VecDeque<Event>,
     ) -> Result<(), StartFailure> {
-        self.first = pes.start;
-        self.first_of_node = launch.first_of_node;
+        self.first = launch.pes.start;
         // Without it, statuses cannot be read.
         self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok().map(Arc::new);
-        for pe in pes {
+        for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
-            events.push_back(Up::Started { pe, pid });
+            events.push_back(Event::Started { pe, pid });
         }
         Ok(())
     }
@@ -117,7 +113,7 @@ impl LocalPes {
 
     /// The number on its node of a PE that was started here.
     pub fn local_number(&self, pe: u32) -> u32 {
-        pe - self.first_of_node
+        pe - self.first
     }
 
     /// The statuses of the PEs, which are at these places.
@@ -136,7 +132,7 @@ impl LocalPes {
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         let n_pes = match to {
             Receivers::All => self.sockets.len(),
-            Receivers::FirstOfNode => usize::from(self.first == self.first_of_node),
+            Receivers::FirstOfNode => 1,
         };
         self.sockets.iter().take(n_pes).flatten().for_each(|socket| socket.send(frame.clone()));
     }
@@ -152,7 +148,7 @@ impl LocalPes {
 
     /// Reads a part of what a PE has sent, or returns why the PE cannot be reached. Queues the PE
     /// again, since there may be more.
-    pub fn read(&self, pe: u32) -> Option<Up> {
+    pub fn read(&self, pe: u32) -> Option<Event> {
         let socket = self.socket(pe)?;
         if let Some(error) = socket.send_error() {
             return Some(unreachable(pe, "send to", error));
@@ -162,17 +158,19 @@ impl LocalPes {
             Ok(bytes) => {
                 // The receiver lives as long as this process.
                 let _ = self.readable.send(pe);
-                Some(Up::Frames { pe, bytes })
+                Some(Event::Frames { pe, bytes })
             }
             Err(error) => Some(unreachable(pe, "receive from", &error)),
         }
     }
 
     /// Adds the events of a PE whose process has ended: what it sent last, then its exit.
-    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<Up>) {
+    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<Event>) {
         for _ in 0..MAX_LAST_READS {
             match self.socket(pe).map(piece) {
-                Some(Ok(bytes)) if !bytes.is_empty() => events.push_back(Up::Frames { pe, bytes }),
+                Some(Ok(bytes)) if !bytes.is_empty() => {
+                    events.push_back(Event::Frames { pe, bytes })
+                }
                 Some(Err(error)) => {
                     events.push_back(unreachable(pe, "receive from", &error));
                     break;
@@ -190,9 +188,9 @@ impl LocalPes {
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
                  this job, or start fewer PEs"
             );
-            events.push_back(Up::Notice(why));
+            events.push_back(Event::Notice(why));
         }
-        events.push_back(Up::Exited { pe, exit });
+        events.push_back(Event::Exited { pe, exit });
     }
 }
 
@@ -204,8 +202,8 @@ fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
 }
 
 /// The event of a PE with which communication has failed. Without it, the PE would wait forever.
-fn unreachable(pe: u32, what: &str, error: &io::Error) -> Up {
-    Up::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
+fn unreachable(pe: u32, what: &str, error: &io::Error) -> Event {
+    Event::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
 /// Why a PE cannot be started, with the exit status that a shell would return.

@@ -2,10 +2,10 @@
 //! its processes is left.
 //!
 //! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
-//! - Checks before the start: `prepare`, `capacity`; what they report: `failure`. Start: `aslr`,
-//!   `limits`, `spawn`.
-//! - PEs of this process: `local_pes`, `processes`, `memory_kills`. Other processes and hosts:
-//!   `tree`.
+//! - Checks before the start: `prepare`, `capacity`, `descriptors`; what they report: `failure`.
+//!   Start: `aslr`, `spawn`.
+//! - PEs of this host: `local_pes`, `processes`, `memory_kills`. Other hosts: `daemons`. Both:
+//!   `supervisor`.
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
 //! - Examination of the hosts before a job: `doctor`.
@@ -13,14 +13,16 @@
 //! - What hangs: `explain`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
-//! The executable has three roles: the launcher, a daemon (`tree::daemon`) and a guard. It does not
+//! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard. It does not
 //! interpret the records that PEs exchange.
 
 mod args;
 mod aslr;
 mod capacity;
+mod daemons;
 mod debugger;
 mod descendants;
+mod descriptors;
 mod doctor;
 mod dry_run;
 mod environment;
@@ -33,7 +35,6 @@ mod hosts;
 mod input;
 mod job;
 mod leftovers;
-mod limits;
 mod liveness;
 mod local_pes;
 mod mark;
@@ -47,8 +48,8 @@ mod program;
 mod progress_line;
 mod signals;
 mod spawn;
+mod supervisor;
 mod timings;
-mod tree;
 mod watchdog;
 
 use std::process::ExitCode;
@@ -59,8 +60,8 @@ fn main() -> ExitCode {
     if guard::is_guard() {
         return guard::run();
     }
-    if tree::daemon::is_daemon() {
-        return tree::daemon::serve();
+    if daemons::daemon::is_daemon() {
+        return daemons::daemon::serve();
     }
     watchdog::report_panics();
     let status = start().unwrap_or_else(|failure| {

@@ -1,24 +1,21 @@
 //! Prepares the start of PEs, and detects errors on this host before the first one starts.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::ops::Range;
 
+use crate::daemons::orders::JobSpec;
 use crate::failure::{StartFailure, cannot};
 use crate::output::Files;
 use crate::spawn::PreparedStart;
-use crate::tree::orders::{HostPes, JobSpec, TreeConfig};
-use crate::{aslr, capacity, debugger, limits, placement, program, spawn};
+use crate::{aslr, capacity, debugger, descriptors, placement, program, spawn};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// Prepares the start of the PEs of `part` and of `n_daemons` daemons. If `memory` was inherited,
-/// the parent has checked the capacity of this host; otherwise the node's memory is created.
+/// Prepares the start of the PEs of this host, and of `n_daemons` daemons on others.
 pub fn prepare(
     spec: &JobSpec,
-    tree: &TreeConfig,
-    part: &HostPes,
+    pes: Range<u32>,
     n_daemons: u32,
-    memory: Option<OwnedFd>,
 ) -> Result<PreparedStart, StartFailure> {
     let variable = |name: &str| {
         let set = spec.forwarded.iter().chain(&spec.exported);
@@ -26,9 +23,9 @@ pub fn prepare(
         last.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let file = program::find(&spec.program, variable("PATH").as_deref())?;
-    if memory.is_none() {
-        capacity::check(part.node.len() as u32, tree.pes_per_process)?;
-    }
+    let n_pes = pes.len() as u32;
+    capacity::check(n_pes)?;
+    descriptors::check(n_pes, n_daemons, spec.output_files.is_some())?;
     let mut variables: Vec<(OsString, OsString)> =
         spec.forwarded.iter().chain(&spec.exported).cloned().collect();
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
@@ -43,24 +40,14 @@ pub fn prepare(
         }
         None => None,
     };
-    let mut placements =
-        placement::place(part.node.clone(), spec.placement, |name| variable(name).is_some())?;
-    if part.pes.start != part.node.start {
-        // The process that starts the first PE of this host prints them.
-        placements.notices.clear();
-    }
+    let placements =
+        placement::place(pes.clone(), spec.placement, |name| variable(name).is_some())?;
     if spec.no_aslr {
         aslr::disable()?;
     }
-    let limit = limits::make_room(part.pes.len() as u32, n_daemons, spec.output_files.is_some())?;
     let files = match &spec.output_files {
-        Some(folder) => Some(Files::create(folder, part.pes.clone())?),
+        Some(folder) => Some(Files::create(folder, pes.clone())?),
         None => None,
-    };
-    let memory = match memory {
-        Some(memory) => memory,
-        None => spawn::node_memory()
-            .map_err(|error| cannot("make the shared memory of the job", &error))?,
     };
     Ok(PreparedStart {
         file,
@@ -69,9 +56,9 @@ pub fn prepare(
         variables,
         files,
         debugged,
-        first_of_node: part.node.start,
-        memory,
-        limit,
+        pes,
+        memory: spawn::node_memory()
+            .map_err(|error| cannot("make the shared memory of the job", &error))?,
         placements,
     })
 }

@@ -3,7 +3,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -14,8 +15,8 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::debugger::Debugged;
+use crate::descriptors::{self, INHERITED_FROM};
 use crate::guard::{self, Guard, pid_of};
-use crate::limits::INHERITED_FROM;
 use crate::liveness::Liveness;
 use crate::mark::{self, JobMark};
 use crate::output::Files;
@@ -36,12 +37,10 @@ pub struct PreparedStart {
     pub files: Option<Files>,
     /// PEs that run under a debugger, and whether there is a display.
     pub debugged: Option<(Debugged, bool)>,
-    /// The first PE of this node.
-    pub first_of_node: u32,
+    /// The PEs of this host.
+    pub pes: Range<u32>,
     /// The shared memory of the node.
     pub memory: OwnedFd,
-    /// The original descriptor limit, if oshrun raised its own.
-    pub limit: Option<Rlimit>,
     /// The placements of all PEs of the node.
     pub placements: Placements,
 }
@@ -87,7 +86,7 @@ impl PreparedStart {
 
         let mut command = self.command(pe);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let local = pe - self.first_of_node;
+        let local = pe - self.pes.start;
         let place = self.placements.of(local);
         command.envs(place.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
@@ -101,7 +100,7 @@ impl PreparedStart {
         command.env(mark::VARIABLE, ties.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (raw(ties.guard.pipe()), self.limit);
+        let (guard, limit) = (raw(ties.guard.pipe()), descriptors::inherited());
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
@@ -130,23 +129,17 @@ impl PreparedStart {
     }
 }
 
-/// Starts the launch agent of a daemon with these standard streams. A daemon of this host inherits
-/// the node's memory.
+/// Starts the launch agent of a daemon with these standard streams.
 pub fn daemon(
     mut command: Command,
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
-    memory: Option<&OwnedFd>,
-    limit: Option<Rlimit>,
     guard: &Guard,
 ) -> io::Result<Pid> {
     command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-    let (guard, memory) = (raw(guard.pipe()), memory.map(raw));
+    let (guard, limit) = (raw(guard.pipe()), descriptors::inherited());
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         rustix::io::write(borrow(guard), &guard::agent_group(pid).to_ne_bytes())?;
-        if let Some(memory) = memory {
-            rustix::io::fcntl_setfd(borrow(memory), FdFlags::empty())?;
-        }
         if let Some(limit) = limit {
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
@@ -156,19 +149,6 @@ pub fn daemon(
     // between fork and exec.
     unsafe { command.pre_exec(before_exec) };
     Ok(pid_of(command.spawn()?.id()))
-}
-
-/// The node's memory, which this daemon inherited as descriptor `number`.
-pub fn inherited_memory(number: i32) -> io::Result<OwnedFd> {
-    if number < INHERITED_FROM {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // The daemon itself has opened no descriptor with so large a number.
-    rustix::fs::fcntl_get_seals(borrow(number))?;
-    rustix::io::fcntl_setfd(borrow(number), FdFlags::CLOEXEC)?;
-    // SAFETY: it is open, as checked above, and this function, which is called once, is its only
-    // owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 fn raw(fd: &impl AsFd) -> i32 {

@@ -55,9 +55,8 @@ fn at_the_limit_of_processes_a_job_ends_with_one_message() {
     let (agent, pe) = (Agent::new(""), pe());
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
     let here = ["-n", "4"];
-    let hosts = ["--launch-agent", agent.path(), "-H", "localhost:2,b:2", "--fan-out", "1"];
-    let pieces = ["-n", "4", "--pes-per-process", "1"];
-    for words in [&here[..], &hosts, &pieces] {
+    let hosts = ["--launch-agent", agent.path(), "-H", "localhost:2,b:2"];
+    for words in [&here[..], &hosts] {
         let mut n_failed = 0;
         for limit in 1..40 {
             let outcome = with_processes(limit, oshrun(), &[words, &steps].concat()).run();

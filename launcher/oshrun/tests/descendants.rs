@@ -70,29 +70,27 @@ fn programs_behind_setsid_end_at_the_time_limit() {
 
 fn programs_behind_setsid_end_on_all_hosts() {
     let agent = Agent::new("");
-    let start = |options| {
+    let start = || {
         let program = ["setsid", "-w", &pe(), "init", "barrier", "pid", "sleep:600000"];
-        let mut job = agent.job("localhost,b:2,c", options, &program).start();
+        let mut job = agent.job("localhost,b:2,c", "", &program).start();
         let pids = pids(&mut job.stdout(), 4);
         (job, pids)
     };
-    for options in ["--fan-out 1", "--pes-per-process 1"] {
-        let (job, _) = start(options);
-        let mark = job.mark();
-        job.signal(Signal::KILL);
-        assert_eq!(job.wait().status, 137);
-        eventually_nothing_left(&mark);
+    let (job, _) = start();
+    let mark = job.mark();
+    job.signal(Signal::KILL);
+    assert_eq!(job.wait().status, 137);
+    eventually_nothing_left(&mark);
 
-        let (job, pids) = start(options);
-        send(pids[3], Signal::KILL);
-        let outcome = job.wait();
-        assert_ne!(outcome.status, 0, "{outcome:?}");
-        outcome.expect_nothing_left();
+    let (job, pids) = start();
+    send(pids[3], Signal::KILL);
+    let outcome = job.wait();
+    assert_ne!(outcome.status, 0, "{outcome:?}");
+    outcome.expect_nothing_left();
 
-        let (job, _) = start(options);
-        job.signal(Signal::INT);
-        job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
-    }
+    let (job, _) = start();
+    job.signal(Signal::INT);
+    job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
 }
 
 fn what_runs_in_the_background_ends_with_the_job() {
@@ -243,7 +241,7 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
     let launcher = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let first = line.split(|&byte| byte == 0).next().unwrap_or_default();
-        [&b"oshrun"[..], b"oshrun-guard", b"oshrun-daemon"]
+        [&b"oshrun"[..], b"oshrun-guard"]
             .iter()
             .any(|name| first.rsplit(|&byte| byte == b'/').next() == Some(*name))
     };
@@ -252,8 +250,7 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
     let program = ["setsid", "-w", "sh", "-c", &wrapped];
     for (job, n_launchers) in [
         (Job::new(&[&["-n", "3"][..], &program].concat()), 2),
-        (Job::new(&[&["-n", "3", "--pes-per-process", "1"][..], &program].concat()), 6),
-        (agent.job("localhost,b,c", "--fan-out 1", &program), 6),
+        (agent.job("localhost,b,c", "", &program), 6),
     ] {
         let mut job = job.start();
         let pes = pids(&mut job.stdout(), 3);

@@ -78,13 +78,11 @@ fn a_request_is_answered_and_the_job_goes_on() {
 #[test]
 fn daemons_report_on_their_pes() {
     let agent = Agent::new("");
-    for (hosts, options, stopped) in [
-        ("a:2,b:2", "", "2 PEs (1, 3)"),
-        ("a:1,b:2,c:1", "--fan-out 1", "PE 2"),
-        ("a:1,localhost:3", "--pes-per-process 1", "PE 2"),
-    ] {
+    for (hosts, stopped) in
+        [("a:2,b:2", "2 PEs (1, 3)"), ("a:1,b:2,c:1", "PE 2"), ("a:1,localhost:3", "PE 2")]
+    {
         let steps = ["init", "pid", "barrier", "1?kill:19", "sleep:60000"];
-        let (job, pids, mut stderr) = start(agent.steps(hosts, options, &steps), 4);
+        let (job, pids, mut stderr) = start(agent.steps(hosts, "", &steps), 4);
         let n_stopped = if stopped == "PE 2" { 1 } else { 2 };
         eventually("they have stopped", || {
             pids.iter().filter(|&&pid| state(pid) == 'T').count() == n_stopped
@@ -140,7 +138,7 @@ fn mentions(stderr: &str) -> usize {
 fn a_long_wait_is_explained_once() {
     let run = |options: &[&str], sleep: &str| {
         let pe = support::pe();
-        let words = ["-n", "2", "--pes-per-process", "1", &pe];
+        let words = ["-n", "2", &pe];
         let steps = ["init", "waits:100", "barrier", "statuses", sleep, "finalize"];
         Job::new(&[options, &words, &steps].concat()).run().expect_nothing_left()
     };

@@ -4,17 +4,16 @@ mod support;
 
 use std::io::BufRead;
 
-use support::{Agent, Job, eventually_nothing_left, pe, tempfile};
+use support::{Agent, Job, eventually_nothing_left, tempfile};
 use testkit::eventually;
 
-/// Hosts, options that shape the tree, and the number of PEs of each host.
-const SHAPES: [(&str, &str, &[u32]); 6] = [
-    ("a:2,b:2", "", &[2, 2]),
-    ("a,b,c,d", "", &[1, 1, 1, 1]),
-    ("a:1,b:3,c:2,d:1", "--fan-out 1", &[1, 3, 2, 1]),
-    ("a:1,b:1,c:1,d:1,e:1,f:1,g:1", "--fan-out 2", &[1; 7]),
-    ("a:3,localhost:1,b:1,127.0.0.1:1", "--fan-out 1", &[3, 2, 1]),
-    ("a:5,localhost:4", "--pes-per-process 2", &[5, 4]),
+/// Hosts, and the number of PEs of each.
+const HOSTS: [(&str, &[u32]); 5] = [
+    ("a:2,b:2", &[2, 2]),
+    ("a,b,c,d", &[1, 1, 1, 1]),
+    ("a:1,b:3,c:2,d:1", &[1, 3, 2, 1]),
+    ("a:3,localhost:1,b:1,127.0.0.1:1", &[3, 2, 1]),
+    ("a:5,localhost:4", &[5, 4]),
 ];
 
 fn agent() -> Agent {
@@ -22,11 +21,11 @@ fn agent() -> Agent {
 }
 
 #[test]
-fn pes_know_their_place_and_exchange_over_every_tree() {
+fn pes_know_their_place_and_exchange_on_any_hosts() {
     let agent = agent();
-    for (hosts, options, sizes) in SHAPES {
+    for (hosts, sizes) in HOSTS {
         let steps = ["init", "who", "exchange:10", "memory", "finalize", "resume", "finalize"];
-        let outcome = agent.steps(hosts, options, &steps).run().expect(0, "");
+        let outcome = agent.steps(hosts, "", &steps).run().expect(0, "");
         let n_pes: u32 = sizes.iter().sum();
         let local = sizes.iter().flat_map(|size| 0..*size);
         let mut expected: Vec<_> = (0..n_pes)
@@ -34,42 +33,27 @@ fn pes_know_their_place_and_exchange_over_every_tree() {
             .map(|(pe, local)| format!("PE {pe} of {n_pes}, {local} of its node"))
             .collect();
         expected.sort_unstable();
-        assert_eq!(outcome.sorted(), expected, "{hosts} {options}");
+        assert_eq!(outcome.sorted(), expected, "{hosts}");
     }
-}
-
-#[test]
-fn many_pes_of_one_machine_are_held_by_several_processes() {
-    let run = |steps: &[&str]| {
-        let pe = pe();
-        let words = ["-n", "13", "--pes-per-process", "4", &pe];
-        Job::new(&[&words[..], steps].concat()).run()
-    };
-    run(&["init", "exchange:3", "memory", "finalize"]).expect(0, "");
-    let message = "oshrun: PE 11 (pid PID, host HOST) was killed by SIGKILL\n";
-    run(&["init", "barrier", "11?kill:9", "sleep:600000"]).expect(137, message);
 }
 
 #[test]
 fn lines_stay_whole_and_name_pe_and_host() {
     let agent = agent();
-    for options in ["--tag-output", "--tag-output --fan-out 1"] {
-        let outcome = agent.steps("a:1,b:2,c:1", options, &["lines:1500"]).run().expect(0, "");
-        let mut next = [0; 4];
-        // The step names PEs by their number on their host.
-        let places = ["[0@a] <0:", "[1@b] <0:", "[2@b] <1:", "[3@c] <0:"];
-        for line in outcome.stdout.lines() {
-            let pe = places.iter().position(|place| line.starts_with(place)).expect(line);
-            let rest = &line[places[pe].len()..];
-            let number: usize = rest.split(':').next().and_then(|n| n.parse().ok()).expect(line);
-            assert_eq!(number, next[pe], "{line}");
-            let body =
-                format!("{number}:{}>", format!("{number:05}-").repeat(1 + (number * 7) % 40));
-            assert_eq!(rest, body);
-            next[pe] += 1;
-        }
-        assert_eq!(next, [1500; 4]);
+    let outcome = agent.steps("a:1,b:2,c:1", "--tag-output", &["lines:1500"]).run().expect(0, "");
+    let mut next = [0; 4];
+    // The step names PEs by their number on their host.
+    let places = ["[0@a] <0:", "[1@b] <0:", "[2@b] <1:", "[3@c] <0:"];
+    for line in outcome.stdout.lines() {
+        let pe = places.iter().position(|place| line.starts_with(place)).expect(line);
+        let rest = &line[places[pe].len()..];
+        let number: usize = rest.split(':').next().and_then(|n| n.parse().ok()).expect(line);
+        assert_eq!(number, next[pe], "{line}");
+        let body = format!("{number}:{}>", format!("{number:05}-").repeat(1 + (number * 7) % 40));
+        assert_eq!(rest, body);
+        next[pe] += 1;
     }
+    assert_eq!(next, [1500; 4]);
     let outcome = agent.steps("a,b", "--tag-output", &["complain:oops"]).run();
     let mut lines: Vec<&str> = outcome.stderr.lines().collect();
     lines.sort_unstable();
@@ -79,7 +63,7 @@ fn lines_stay_whole_and_name_pe_and_host() {
 #[test]
 fn giant_lines_stay_whole() {
     let agent = agent();
-    let outcome = agent.steps("a:2,b:1,c:1", "--fan-out 1", &["giant:500000"]).run().expect(0, "");
+    let outcome = agent.steps("a:2,b:1,c:1", "", &["giant:500000"]).run().expect(0, "");
     let mut lines = outcome.sorted();
     let line = |pe: u32| format!("<{}>", pe.to_string().repeat(500_000));
     assert_eq!(lines.pop(), Some(line(1).as_str()));
@@ -104,9 +88,9 @@ fn environment_and_folder_are_carried_but_not_the_session() {
 fn input_reaches_the_first_pe_wherever_it_is() {
     let text: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
     let agent = agent();
-    for (hosts, options) in [("a,b", ""), ("a,b,c", "--fan-out 1"), ("localhost,a", "")] {
+    for hosts in ["a,b", "a,b,c", "localhost,a"] {
         let file = tempfile(&text);
-        let mut job = agent.steps(hosts, options, &["init", "0?cat", "finalize"]).start_with(
+        let mut job = agent.steps(hosts, "", &["init", "0?cat", "finalize"]).start_with(
             file.into(),
             std::process::Stdio::piped(),
             std::process::Stdio::piped(),
@@ -125,12 +109,10 @@ fn input_reaches_the_first_pe_wherever_it_is() {
 #[test]
 fn pes_that_fail_are_named_with_their_host() {
     let agent = agent();
-    for options in ["", "--fan-out 1"] {
-        let kill = ["init", "barrier", "1?kill:11", "barrier"];
-        let outcome = agent.steps("a:1,b:2,c:1", options, &kill).run();
-        let message = "oshrun: PE 2 (pid PID, host b) was killed by SIGSEGV\n";
-        outcome.expect(139, message);
-    }
+    let kill = ["init", "barrier", "1?kill:11", "barrier"];
+    let outcome = agent.steps("a:1,b:2,c:1", "", &kill).run();
+    let message = "oshrun: PE 2 (pid PID, host b) was killed by SIGSEGV\n";
+    outcome.expect(139, message);
     let exit = ["init", "barrier", "2?exit:3", "barrier"];
     let message = "oshrun: PE 4 (pid PID, host b) exited with status 3 before shmem_finalize\n";
     agent.steps("a:2,b:3", "", &exit).run().expect(3, message);
@@ -149,7 +131,7 @@ fn a_reader_that_stops_makes_pes_wait_and_no_more() {
     let agent = agent();
     // More than all the windows on the way hold; then a PE fails, and its message passes.
     let script = "if read line; then kill -9 $$; fi; yes";
-    let mut job = agent.job("a:2,b:2", "--fan-out 1", &["sh", "-c", script]).input_later().start();
+    let mut job = agent.job("a:2,b:2", "", &["sh", "-c", script]).input_later().start();
     let reader = job.stdout();
     let waiting = || rustix::io::ioctl_fionread(reader.get_ref()).expect("a pipe");
     eventually("the pipe is nearly full", || waiting() > 32 * 1024);
@@ -165,7 +147,7 @@ fn a_reader_that_stops_makes_pes_wait_and_no_more() {
 #[test]
 fn a_reader_that_leaves_ends_the_writers() {
     let agent = agent();
-    let mut job = agent.job("a,b", "--fan-out 1", &["yes"]).start();
+    let mut job = agent.job("a,b", "", &["yes"]).start();
     let mut reader = job.stdout();
     reader.read_line(&mut String::new()).expect("stdout");
     drop(reader);
@@ -250,7 +232,7 @@ fn logins_may_print_before_the_daemon_greets() {
 fn nothing_listens() {
     let agent = agent();
     let steps = ["init", "barrier", "print:there", "0?cat", "finalize"];
-    let mut job = agent.steps("a:2,b:1,localhost:2,c:1", "--fan-out 1", &steps).input("").start();
+    let mut job = agent.steps("a:2,b:1,localhost:2,c:1", "", &steps).input("").start();
     let mut stdout = job.stdout();
     stdout.read_line(&mut String::new()).expect("stdout");
     let listening = listening_sockets();
@@ -290,7 +272,7 @@ fn listening_sockets() -> std::collections::HashSet<String> {
 #[test]
 fn a_time_limit_ends_all_hosts() {
     let agent = agent();
-    let job = agent.steps("a,b,c", "--fan-out 1 --timeout 1", &["init", "sleep:600000"]).start();
+    let job = agent.steps("a,b,c", "--timeout 1", &["init", "sleep:600000"]).start();
     let mark = job.mark();
     let outcome = job.wait();
     assert_eq!(outcome.status, 124);
@@ -303,6 +285,6 @@ fn a_time_limit_ends_all_hosts() {
 #[test]
 fn background_processes_end_with_the_job() {
     let agent = agent();
-    let job = agent.steps("a,b", "--fan-out 1", &["init", "background:sleep 600", "finalize"]);
+    let job = agent.steps("a,b", "", &["init", "background:sleep 600", "finalize"]);
     job.run().expect(0, "");
 }

@@ -97,10 +97,12 @@ fn a_low_soft_limit_is_raised_and_given_back() {
     assert_eq!(outcome.stdout, "64\n".repeat(30));
 }
 
-fn too_few_descriptors_are_named() {
-    let run = format!("ulimit -n 256; exec {} -n 128 true", oshrun());
-    let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256; raise it with ulimit -n 416, or \
-                    start fewer PEs\n";
+fn too_few_descriptors_are_named_with_the_pes_that_fit() {
+    let run = |n_pes: u32| format!("ulimit -n 256; exec {} -n {n_pes} true", oshrun());
+    Job::by("sh", &["-c", &run(74)]).run().expect(0, "");
+    let run = run(128);
+    let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256, which suffices for 74; raise it \
+                    with ulimit -n 416\n";
     Job::by("sh", &["-c", &run]).run().expect(1, sentence);
 }
 
@@ -112,9 +114,9 @@ fn a_limit_below_what_the_event_loop_needs_is_named_too() {
     }
     let hosts: Vec<String> = (0..60).map(|number| format!("host{number}")).collect();
     let hosts = hosts.join(",");
-    let run = format!("ulimit -n 150; exec {} --fan-out 60 -H {hosts} true", oshrun());
-    let sentence = "oshrun: a job that starts 60 daemons needs 212 descriptors and the limit is 150; raise it with ulimit -n \
-                    212, or lower --fan-out\n";
+    let run = format!("ulimit -n 150; exec {} -H {hosts} true", oshrun());
+    let sentence = "oshrun: a job on 60 other hosts needs 212 descriptors and the limit is 150, which suffices for 39 hosts; \
+                    raise it with ulimit -n 212\n";
     Job::by("sh", &["-c", &run]).run().expect(1, sentence);
     let run = format!("ulimit -Sn 8; exec {} -n 2 sh -c 'ulimit -Sn'", oshrun());
     assert_eq!(Job::by("sh", &["-c", &run]).run().expect(0, "").stdout, "8\n8\n");
@@ -214,7 +216,7 @@ testkit::tests! {
     pes_hold_no_descriptors_but_their_own,
     many_pes_fit_the_usual_descriptor_limit,
     a_low_soft_limit_is_raised_and_given_back,
-    too_few_descriptors_are_named,
+    too_few_descriptors_are_named_with_the_pes_that_fit,
     a_limit_below_what_the_event_loop_needs_is_named_too,
     oshrun_can_be_run_by_valgrind,
     what_cannot_be_started_is_named_once,

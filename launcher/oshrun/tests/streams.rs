@@ -196,7 +196,6 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
     let script = "printf result; sleep 600 & test $SHMEM_LOCAL_ID = 0 || exit 3";
     link("2.out");
     for _ in 0..20 {
-        let option = format!("{option} --fan-out 1");
         let outcome = agent.job("localhost,b,c", &option, &["sh", "-c", script]).run();
         let first = outcome.stderr.lines().next().unwrap_or_default();
         assert!(first.ends_with(": No space left on device"), "{outcome:?}");

@@ -18,12 +18,11 @@ fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("it is there");
 }
 
-/// Starts a job of one PE on each of three hosts; c is below b. Returns its PEs, in any order, and
+/// Starts a job of one PE on each of three hosts. Returns its PEs, in any order, and
 /// its stdout. `before` and `after` surround the PE in the script that each host runs.
 fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Vec<u32>, Stdout) {
     let script = format!("{before} {} init pid barrier sleep:600000 {after}", support::pe());
-    let options = format!("--fan-out 1 {options}");
-    let mut job = agent.job("localhost,b,c", &options, &["sh", "-c", &script]).start();
+    let mut job = agent.job("localhost,b,c", options, &["sh", "-c", &script]).start();
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
     (job, pes, stdout)
@@ -35,16 +34,22 @@ const PLAIN: [&str; 2] = ["exec", ""];
 /// oshrun starts each PE through a shell.
 const WRAPPED: [&str; 2] = ["", "; true"];
 
-/// The daemons of a job, each before those that it has started.
-fn daemons(job: &Running) -> Vec<u32> {
-    let is_daemon = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.ends_with(b"oshrun\0--daemon\0")
+/// An agent after whose start the environment names the host.
+fn agent() -> Agent {
+    Agent::new("export AT=$1")
+}
+
+/// The daemon on a host.
+fn daemon(job: &Running, host: &str) -> u32 {
+    let is_it = |pid: &u32| {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let at = format!("AT={host}");
+        read("cmdline").ends_with(b"oshrun\0--daemon\0")
+            && read("environ").split(|byte| *byte == 0).any(|set| set == at.as_bytes())
     };
-    let mut daemons: Vec<u32> = job.processes().into_iter().filter(is_daemon).collect();
-    daemons.sort_unstable_by_key(|pid| ancestors(*pid).count());
-    assert_eq!(daemons.len(), 2);
-    daemons
+    let daemons: Vec<u32> = job.processes().into_iter().filter(is_it).collect();
+    assert_eq!(daemons.len(), 1, "on host {host}");
+    daemons[0]
 }
 
 /// The process, its parent, and so on.
@@ -70,7 +75,7 @@ fn expect_lost(job: Running, status: i32, begin: &str) -> String {
 
 #[test]
 fn a_killed_pe_ends_the_job_on_all_hosts() {
-    let agent = Agent::new("");
+    let agent = agent();
     for number in 0..3 {
         let (job, pes, _stdout) = job(&agent, "", PLAIN);
         send(pes[number], Signal::KILL);
@@ -83,19 +88,17 @@ fn a_killed_pe_ends_the_job_on_all_hosts() {
 
 #[test]
 fn a_killed_daemon_ends_the_job() {
-    let agent = Agent::new("");
-    for (number, begin) in
-        [(0, "oshrun: host b (and 1 host behind it) was lost: "), (1, "oshrun: host c was lost: ")]
-    {
+    let agent = agent();
+    for host in ["b", "c"] {
         let (job, _, _stdout) = job(&agent, "", WRAPPED);
-        send(daemons(&job)[number], Signal::KILL);
-        expect_lost(job, 1, begin);
+        send(daemon(&job, host), Signal::KILL);
+        expect_lost(job, 1, &format!("oshrun: host {host} was lost: "));
     }
 }
 
 #[test]
 fn a_killed_oshrun_leaves_nothing_on_any_host() {
-    let agent = Agent::new("");
+    let agent = agent();
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
     let mark = job.mark();
     job.signal(Signal::KILL);
@@ -106,10 +109,10 @@ fn a_killed_oshrun_leaves_nothing_on_any_host() {
 #[test]
 #[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
-    let agent = Agent::new("");
+    let agent = agent();
     // oshrun, two daemons, their guards, and two processes of each PE.
     for n_processes in 0..20 {
-        let job = agent.job("a:3,b:3,c:3", "--fan-out 1", &["sh", "-c", "sleep 600; true"]).start();
+        let job = agent.job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"]).start();
         eventually("so much of the job is there", || job.processes().len() >= n_processes);
         job.signal(Signal::KILL);
         let mark = job.mark();
@@ -121,29 +124,29 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
 #[test]
 fn a_killed_agent_ends_the_job() {
     // As ssh does, it stays between oshrun and the daemon.
-    let agent = Agent::new("shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
+    let agent = Agent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
-    let way: Vec<u32> = ancestors(daemons(&job)[0]).take_while(|pid| *pid != oshrun).collect();
+    let way: Vec<u32> = ancestors(daemon(&job, "b")).take_while(|pid| *pid != oshrun).collect();
     assert!(way.len() > 1, "{way:?}");
     send(way[way.len() - 1], Signal::KILL);
-    expect_lost(job, 1, "oshrun: host b (and 1 host behind it) was lost: ");
+    expect_lost(job, 1, "oshrun: host b was lost: ");
 }
 
 #[test]
 fn a_silent_host_ends_the_job_within_the_limit() {
-    let agent = Agent::new("");
+    let agent = agent();
     let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
-    send(daemons(&job)[0], Signal::STOP);
-    let begin = "oshrun: host b (and 1 host behind it) was lost: it has been silent for 3 s\n";
+    send(daemon(&job, "b"), Signal::STOP);
+    let begin = "oshrun: host b was lost: it has been silent for 3 s\n";
     expect_lost(job, 1, begin);
 }
 
 #[test]
 fn a_silent_oshrun_ends_the_job_on_other_hosts() {
-    let agent = Agent::new("");
+    let agent = agent();
     let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
-    let (mark, daemons) = (job.mark(), daemons(&job));
+    let (mark, daemons) = (job.mark(), ["b", "c"].map(|host| daemon(&job, host)));
     job.signal(Signal::STOP);
     eventually("its daemons have ended", || {
         daemons.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
@@ -152,16 +155,16 @@ fn a_silent_oshrun_ends_the_job_on_other_hosts() {
     let outcome = job.wait();
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
     let end = ": the host that started this daemon does not answer\n";
-    assert!(outcome.stderr.starts_with("oshrun: host b "), "{outcome:?}");
+    assert!(outcome.stderr.starts_with("oshrun: host "), "{outcome:?}");
     assert!(outcome.stderr.ends_with(end), "{outcome:?}");
     eventually_nothing_left(&mark);
 }
 
 #[test]
 fn a_suspended_job_is_not_lost() {
-    let agent = Agent::new("");
+    let agent = agent();
     let steps = ["init", "pid", "barrier", "0?cat", "barrier", "print:on", "finalize"];
-    let mut job = agent.steps("a,b,c", "--fan-out 1 --host-limit 5", &steps).input_later().start();
+    let mut job = agent.steps("a,b,c", "--host-limit 5", &steps).input_later().start();
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
     job.signal(Signal::TSTP);
@@ -178,9 +181,9 @@ fn a_suspended_job_is_not_lost() {
 
 #[test]
 fn signals_reach_all_hosts() {
-    let agent = Agent::new("");
+    let agent = agent();
     let script = "trap 'echo caught; exit 0' USR2; echo ready; sleep 600 & wait";
-    let mut job = agent.job("a,b,c", "--fan-out 1", &["sh", "-c", script]).start();
+    let mut job = agent.job("a,b,c", "", &["sh", "-c", script]).start();
     let mut stdout = job.stdout();
     for _ in 0..3 {
         stdout.read_line(&mut String::new()).expect("stdout");

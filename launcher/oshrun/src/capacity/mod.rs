@@ -17,9 +17,9 @@ const MEMORY_OF_PE: u64 = 256 * 1024;
 /// Processes and threads of a process that starts PEs: itself, its writer threads, and its guard.
 const TASKS_OF_LAUNCHER: u64 = 4;
 
-/// Checks that `n_pes` PEs can run on this host; each process starts `pes_per_process` of them.
-pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), StartFailure> {
-    let needed = needed(n_pes, pes_per_process);
+/// Checks that `n_pes` PEs can run on this host.
+pub fn check(n_pes: u32) -> Result<(), StartFailure> {
+    let needed = needed(n_pes);
     match refusal(n_pes, needed, &bounds::find(needed.0)) {
         Some(sentence) => Err(StartFailure::general(sentence)),
         None => Ok(()),
@@ -27,10 +27,9 @@ pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), StartFailure> {
 }
 
 /// The number of further processes and threads, and of bytes of memory.
-fn needed(n_pes: u32, pes_per_process: u32) -> (u64, u64) {
-    let n_launchers = u64::from(n_pes.div_ceil(pes_per_process.max(1)));
+fn needed(n_pes: u32) -> (u64, u64) {
     let n_pes = u64::from(n_pes);
-    (n_pes + n_launchers * TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
+    (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
 }
 
 /// The message about the bound that covers the smallest part of what is needed, if any is too low.

@@ -4,7 +4,7 @@
 //! first hosts get one more.
 
 use super::host::HostSlots;
-use crate::tree::orders::HostPes;
+use crate::daemons::orders::HostPes;
 
 /// The PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host without a
 /// number has one slot. `is_strict`: the slots come from the user, not from Slurm.
@@ -37,7 +37,7 @@ pub fn distribute(
     let mut parts = Vec::new();
     for (node, count) in nodes.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
         let end = first.checked_add(count).ok_or("a job has fewer than 2^32 PEs")?;
-        parts.push(HostPes { host: node.name, node: first..end, pes: first..end });
+        parts.push(HostPes { host: node.name, pes: first..end });
         first = end;
     }
     Ok(parts)

@@ -16,9 +16,9 @@ use rushmem_bootstrap::NodeMap;
 
 use self::distribute::distribute;
 use self::host::HostSlots;
+use crate::daemons::agent::Agent;
+use crate::daemons::orders::HostPes;
 use crate::failure::{StartFailure, cannot};
-use crate::tree::agent::Agent;
-use crate::tree::orders::HostPes;
 
 /// The options of the command line about hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

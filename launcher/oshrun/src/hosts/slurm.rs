@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use super::host::HostSlots;
+use crate::daemons::agent::Agent;
 use crate::failure::{StartFailure, reason};
-use crate::tree::agent::Agent;
 
 /// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
 /// to each.

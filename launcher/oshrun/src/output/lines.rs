@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tree::wire::StdStream;
+use crate::daemons::messages::StdStream;
 
 /// Maximum pause within a long line while others wait.
 pub const MAX_PAUSE: Duration = Duration::from_secs(1);

@@ -33,8 +33,8 @@ use self::relay::{Relay, relay};
 use self::sink::{OutputStream, ParentDaemon, Sink};
 pub use self::tags::Tags;
 use self::writer::{OutputSink, Writer};
-use crate::tree::senders::{DownSender, UpSender};
-use crate::tree::wire::{Printed, StdStream};
+use crate::daemons::messages::{Printed, StdStream};
+use crate::daemons::queues::{EventSender, OrderSender};
 
 /// The output of the PEs below this process.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Output {
 
     /// Output to the parent of a daemon, limited by these windows. `prompts`: PE 0 may prompt at
     /// oshrun's terminal.
-    pub fn to_parent(up: &UpSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
+    pub fn to_parent(up: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
             Arc::new(Mutex::new(Sink::Parent(ParentDaemon::new(window.clone(), up.clone()))))
         };
@@ -165,7 +165,7 @@ impl Output {
 
     /// Starts forwarding the output of a child daemon, until the returned queues are dropped.
     /// Reports to the daemon what was written.
-    pub fn relay(&mut self, child: &DownSender) -> RelayQueues {
+    pub fn relay(&mut self, child: &OrderSender) -> RelayQueues {
         [(StdStream::Out, self.stdout.clone()), (StdStream::Err, self.stderr.clone())].map(
             |(stream, sink)| {
                 let (queue, arrivals) = mpsc::unbounded_channel();

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::lines::{MAX_PAUSE, TextSource};
 use super::sink::{Sink, room_for};
 use super::tags::Tags;
-use crate::tree::senders::DownSender;
-use crate::tree::wire::{Down, Printed, StdStream};
+use crate::daemons::messages::{Order, Printed, StdStream};
+use crate::daemons::queues::OrderSender;
 
 /// A stream of a child.
 pub struct Relay {
@@ -20,7 +20,7 @@ pub struct Relay {
     pub stream: StdStream,
     pub tags: Arc<Tags>,
     /// Receives reports of what was written.
-    pub child: DownSender,
+    pub child: OrderSender,
 }
 
 /// Forwards text until the child has ended.
@@ -47,10 +47,10 @@ pub async fn relay(mut relay: Relay) {
         let nbytes = room_for(&text);
         let tag = relay.tags.of(pe);
         if !sink.write(TextSource::of(pe, stream), &tag, text, continues).await {
-            relay.child.send(&Down::OutputClosed { stream: relay.stream });
+            relay.child.send(&Order::OutputClosed { stream: relay.stream });
             return;
         }
-        relay.child.send(&Down::OutputConsumed { stream, nbytes });
+        relay.child.send(&Order::OutputConsumed { stream, nbytes });
         held = continues.then_some(sink);
     }
 }

@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use super::lines::{LineMerger, TextSource};
 use super::writer::{OutputSink, Writer};
-use crate::tree::senders::{UpSender, WINDOW};
-use crate::tree::wire::{Printed, Up};
+use crate::daemons::messages::{Event, Printed};
+use crate::daemons::queues::{EventSender, WINDOW};
 
 /// A destination of output.
 #[derive(Debug)]
@@ -85,13 +85,13 @@ impl OutputStream {
 #[derive(Debug)]
 pub struct ParentDaemon {
     window: Arc<Semaphore>,
-    up: UpSender,
+    up: EventSender,
 }
 
 impl ParentDaemon {
     /// `window` gets permits when the parent has written output, and is closed if there is no
     /// reader.
-    pub fn new(window: Arc<Semaphore>, up: UpSender) -> ParentDaemon {
+    pub fn new(window: Arc<Semaphore>, up: EventSender) -> ParentDaemon {
         ParentDaemon { window, up }
     }
 
@@ -103,7 +103,7 @@ impl ParentDaemon {
             return false;
         };
         room.forget();
-        self.up.send(&Up::Printed(Printed { pe, stream, text, continues }));
+        self.up.send(&Event::Printed(Printed { pe, stream, text, continues }));
         true
     }
 }

@@ -1,6 +1,6 @@
-//! A child daemon: its launch agent, and the messages to and from it.
+//! The daemon of another host: its launch agent, and the messages to and from it.
 //!
-//! Tasks transfer bytes and report events as [`Arrival`]s, which `branches` handles.
+//! Tasks transfer bytes and report events as [`Arrival`]s, which `Daemons` handles.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::heartbeat::HostHeartbeat;
-use super::senders::{self, DownSender};
-use super::wire::{self, MAX_UP, Up, UpFrame};
+use super::messages::{self, Event, EventFrame, MAX_EVENT};
+use super::orders::HostPes;
+use super::queues::{self, OrderSender};
 use crate::output::RelayQueues;
 
 /// Maximum number of bytes that a login script may print before the greeting of the daemon.
@@ -27,13 +28,13 @@ const MAX_LOGIN_OUTPUT: usize = 64 * 1024;
 /// Maximum number of bytes that are read from the end of an agent's standard error.
 const MAX_AGENT_ERROR: u64 = 4 * 1024;
 
-/// An event of a child daemon or of its agent.
+/// An event of a daemon or of its agent.
 #[derive(Debug)]
 pub enum Arrival {
     /// The daemon has started, and has the same protocol version.
     Greeted,
     /// The daemon has sent a message.
-    Message(Up),
+    Message(Event),
     /// The daemon cannot be used, for this reason.
     Invalid(String),
     /// The output of the daemon has ended.
@@ -42,12 +43,12 @@ pub enum Arrival {
     Overdue,
 }
 
-/// Receives the events of all children, each with the child's number.
+/// Receives the events of all daemons, each with the daemon's number.
 pub type Arrivals = mpsc::UnboundedSender<(usize, Arrival)>;
 
-/// The stage of a child.
+/// The stage of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BranchStage {
+pub enum DaemonStage {
     /// The agent was started.
     Starting,
     /// The daemon has started.
@@ -60,23 +61,19 @@ pub enum BranchStage {
     Lost,
 }
 
-/// One child daemon.
+/// The daemon of another host.
 #[derive(Debug)]
-pub struct Branch {
+pub struct RemoteDaemon {
     /// Its host.
     pub host: String,
-    /// The number of hosts below it.
-    pub n_behind: usize,
-    /// The range of PEs that it and the daemons below it start.
+    /// Its PEs.
     pub pes: Range<u32>,
-    /// Whether it is on another host.
-    pub is_remote: bool,
     /// Its stage.
-    pub stage: BranchStage,
+    pub stage: DaemonStage,
     /// Its heartbeat.
     pub heartbeat: HostHeartbeat,
     /// Sends messages to it.
-    pub down: DownSender,
+    pub down: OrderSender,
     /// Whether its output has ended.
     pub closed: bool,
     /// How its agent ended.
@@ -86,29 +83,26 @@ pub struct Branch {
     tasks: [AbortHandle; 2],
 }
 
-impl Branch {
-    /// A child whose agent was started with these streams.
+impl RemoteDaemon {
+    /// A daemon whose agent was started with these streams.
     pub fn new(
         number: usize,
-        host: String,
-        pes: Range<u32>,
+        HostPes { host, pes }: HostPes,
         streams: AgentStreams,
-        relay: impl FnOnce(&DownSender) -> RelayQueues,
+        relay: impl FnOnce(&OrderSender) -> RelayQueues,
         arrivals: &Arrivals,
-    ) -> io::Result<Branch> {
-        let (down, queue) = DownSender::new();
+    ) -> io::Result<RemoteDaemon> {
+        let (down, queue) = OrderSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
-            tokio::spawn(senders::write(stdin, queue)).abort_handle(),
+            tokio::spawn(queues::write(stdin, queue)).abort_handle(),
             tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
         ];
-        Ok(Branch {
+        Ok(RemoteDaemon {
             host,
-            n_behind: 0,
             pes,
-            is_remote: true,
-            stage: BranchStage::Starting,
+            stage: DaemonStage::Starting,
             heartbeat: HostHeartbeat::default(),
             down,
             closed: false,
@@ -118,15 +112,15 @@ impl Branch {
         })
     }
 
-    /// Abandons the child: closes the connection and expects no more events.
+    /// Abandons the daemon: closes the connection and expects no more events.
     pub fn give_up(&mut self) {
-        self.stage = BranchStage::Lost;
+        self.stage = DaemonStage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 
     /// Whether all of its PEs have ended or are abandoned.
     pub fn is_idle(&self) -> bool {
-        matches!(self.stage, BranchStage::Idle | BranchStage::Done | BranchStage::Lost)
+        matches!(self.stage, DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost)
     }
 
     /// The last line of the agent's standard error.
@@ -151,7 +145,7 @@ impl Branch {
     }
 }
 
-/// The parent's ends of an agent's streams.
+/// oshrun's ends of an agent's streams.
 #[derive(Debug)]
 pub struct AgentStreams {
     /// To the daemon.
@@ -183,15 +177,15 @@ async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {
-        match wire::find_greeting(&bytes) {
-            Some((version, end)) if version == wire::version() => {
+        match messages::find_greeting(&bytes) {
+            Some((version, end)) if version == messages::version() => {
                 return Ok(Some(bytes.split_off(end)));
             }
             Some((version, _)) => {
                 return Err(format!(
                     "its oshrun has version {version} and this one {}: install the same on all hosts, or name its \
                      folder by --prefix",
-                    wire::version()
+                    messages::version()
                 ));
             }
             None if bytes.len() > MAX_LOGIN_OUTPUT => {
@@ -210,18 +204,18 @@ async fn messages(
     output: &RelayQueues,
     report: impl Fn(Arrival) -> bool,
 ) -> Option<String> {
-    let mut decoder = Decoder::new(MAX_UP);
+    let mut decoder = Decoder::new(MAX_EVENT);
     decoder.push(&first);
     let mut bytes = vec![0; 64 * 1024];
     loop {
         loop {
-            match decoder.take::<UpFrame>() {
-                Ok(Some((Up::Printed(printed), _))) => {
-                    // If the reader is gone, the child has been informed.
+            match decoder.take::<EventFrame>() {
+                Ok(Some((Event::Printed(printed), _))) => {
+                    // If the reader is gone, the daemon has been informed.
                     let _ = output[printed.stream as usize].send(printed);
                 }
-                Ok(Some((Up::Done, _))) => {
-                    report(Arrival::Message(Up::Done));
+                Ok(Some((Event::Done, _))) => {
+                    report(Arrival::Message(Event::Done));
                     return None;
                 }
                 Ok(Some((message, _))) => {

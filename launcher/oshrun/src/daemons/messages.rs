@@ -1,4 +1,4 @@
-//! The messages between a daemon and its parent, and the greeting before them.
+//! The messages between a daemon and oshrun, and the greeting before them.
 //!
 //! They are frames of `rushmem_bootstrap::proto` over the daemon's standard input and output.
 //! Frames of PEs pass through uninterpreted.
@@ -10,16 +10,15 @@ use rushmem_bootstrap::proto::{self, Receivers};
 use rushmem_bootstrap::server::Statuses;
 use serde::{Deserialize, Serialize};
 
-use super::orders::Orders;
+use super::orders::HostJob;
 use crate::explain::overdue::WaitId;
 use crate::explain::survey::{Inquiry, SurveyResult};
-use crate::failure::StartFailure;
 
-/// Maximum size of a message to the parent: a piece of output or of frames, and a header.
-pub const MAX_UP: usize = 512 * 1024;
+/// Maximum size of a message to oshrun: a piece of output or of frames, and a header.
+pub const MAX_EVENT: usize = 512 * 1024;
 
 /// Maximum size of a message to a daemon: the records of all PEs, and a header.
-pub const MAX_DOWN: usize = proto::MAX_FROM_LAUNCHER + 64;
+pub const MAX_ORDER: usize = proto::MAX_FROM_LAUNCHER + 64;
 
 /// The start of the greeting of a daemon; the version of oshrun follows.
 const GREETING: &str = "oshrun-daemon ";
@@ -70,12 +69,12 @@ pub struct Printed {
     pub continues: bool,
 }
 
-/// A message of a daemon to its parent.
+/// An event of the job: a message of a daemon to oshrun, which also makes them for its own PEs.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Up {
-    /// The daemon that starts a PE has started.
+pub enum Event {
+    /// The daemon of a host has started.
     Greeted {
-        /// The first PE of the daemon.
+        /// The first PE of the host.
         pe: u32,
     },
     /// The process of a PE has been started.
@@ -112,39 +111,31 @@ pub enum Up {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// What is known of some PEs, in reply to [`Down::Explain`].
+    /// What is known of some PEs, in reply to [`Order::Explain`].
     Found(SurveyResult),
-    /// A wait has lasted longer than [`Down::Watch`] allows.
+    /// A wait has lasted longer than [`Order::Watch`] allows.
     Overdue(WaitId),
-    /// All PEs below this daemon have ended.
+    /// All PEs of this daemon have ended.
     Idle,
-    /// Reply to [`Down::Finish`], and the last message: all output has been sent, and no process is
+    /// Reply to [`Order::Finish`], and the last message: all output has been sent, and no process is
     /// left.
     Done,
-    /// Reply to [`Down::Ping`].
+    /// Reply to [`Order::Ping`].
     Pong,
 }
 
-impl Up {
+impl Event {
     /// A failure of oshrun or of a daemon.
-    pub fn failed(sentence: String) -> Up {
-        Up::Failed { status: 1, sentence }
-    }
-
-    /// The daemon of this host cannot start what it has to.
-    pub fn not_started(host: &str, failure: &StartFailure) -> Up {
-        Up::Failed {
-            status: failure.status,
-            sentence: format!("host {host}: {}", failure.sentence),
-        }
+    pub fn failed(sentence: String) -> Event {
+        Event::Failed { status: 1, sentence }
     }
 }
 
-/// A message of a parent to a daemon.
+/// A message of oshrun to a daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Down {
-    /// The orders; only the first message.
-    Orders(Box<Orders>),
+pub enum Order {
+    /// Start these PEs; only the first message.
+    Start(Box<HostJob>),
     /// A frame for a PE.
     Frame {
         /// The PE.
@@ -170,7 +161,7 @@ pub enum Down {
         /// How long a wait may last.
         limit: Duration,
     },
-    /// Stop all PEs. No heartbeats follow until [`Down::Resume`].
+    /// Stop all PEs. No heartbeats follow until [`Order::Resume`].
     Suspend,
     /// Continue all PEs.
     Resume,
@@ -194,14 +185,14 @@ pub enum Down {
     Finish,
 }
 
-/// Encodes a message to a parent. The frame ends with a newline, since srun holds back an
+/// Encodes a message to oshrun. The frame ends with a newline, since srun holds back an
 /// unfinished line.
-pub fn encode_up(message: &Up) -> Vec<u8> {
+pub fn encode_event(message: &Event) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
-/// What [`encode_up`] encodes.
-pub type UpFrame = (Up, u8);
+/// What [`encode_event`] encodes.
+pub type EventFrame = (Event, u8);
 
 #[cfg(test)]
 mod tests {
@@ -214,20 +205,21 @@ mod tests {
         assert_eq!(find_greeting(&bytes), None);
         bytes.extend(greeting().as_bytes());
         let end = bytes.len();
-        bytes.extend(encode_up(&Up::Idle));
+        bytes.extend(encode_event(&Event::Idle));
         assert_eq!(find_greeting(&bytes), Some((version(), end)));
         assert_eq!(find_greeting(&bytes[..end - 1]), None, "its line has not ended");
     }
 
     #[test]
-    fn messages_to_a_parent_end_their_line() {
+    fn messages_to_oshrun_end_their_line() {
         let exit = Exit::Signal(9);
-        for message in [Up::Idle, Up::Exited { pe: 3, exit }, Up::Notice("a".to_string())] {
-            let frame = encode_up(&message);
+        for message in [Event::Idle, Event::Exited { pe: 3, exit }, Event::Notice("a".to_string())]
+        {
+            let frame = encode_event(&message);
             assert_eq!(frame.last(), Some(&b'\n'));
-            let mut decoder = Decoder::new(MAX_UP);
+            let mut decoder = Decoder::new(MAX_EVENT);
             decoder.push(&frame);
-            let (decoded, _) = decoder.take::<UpFrame>().expect("a frame").expect("a whole one");
+            let (decoded, _) = decoder.take::<EventFrame>().expect("a frame").expect("a whole one");
             assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
         }
     }

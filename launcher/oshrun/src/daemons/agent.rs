@@ -1,26 +1,20 @@
-//! The commands that start a daemon: on another host through ssh, srun or a command that the user
-//! names; on this host directly.
+//! The commands that start a daemon on another host: through ssh, srun or a command that the user
+//! names.
 //!
 //! It constructs commands, and runs none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{mark, program};
+use crate::mark;
 
 /// The argument that selects the role of a daemon.
 pub const ROLE: &str = "--daemon";
 
-/// The name of a daemon on the same host.
-const NAME: &str = "oshrun-daemon";
-
 /// The command that starts daemons on other hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// These words, followed by the host and a command line for its shell.
     Remote(Vec<OsString>),
@@ -72,11 +66,13 @@ impl Agent {
     }
 }
 
-/// The command that starts a daemon on this host.
-pub fn local() -> Command {
-    let mut command = Command::new(program::own());
-    command.arg0(NAME).arg(ROLE);
-    command
+/// How daemons are started.
+#[derive(Clone, Debug)]
+pub struct DaemonCommand {
+    /// The launch agent.
+    pub agent: Agent,
+    /// The file of oshrun on other hosts.
+    pub oshrun: PathBuf,
 }
 
 /// The command line for the shell of the host, portable across shells.

@@ -1,4 +1,4 @@
-//! Queues of messages to the parent and to child daemons.
+//! Queues of messages to oshrun and to daemons.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 
-use super::wire::{self, Down, Up};
+use super::messages::{self, Event, Order};
 use crate::failure::{cannot, complain};
 
-/// Maximum number of bytes of one output stream in flight from a daemon to its parent.
+/// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
 pub const WINDOW: u32 = 256 * 1024;
 
-/// Queues messages to the parent.
+/// Queues messages of a daemon to oshrun.
 #[derive(Clone, Debug)]
-pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
+pub struct EventSender(mpsc::UnboundedSender<Vec<u8>>);
 
-impl UpSender {
+impl EventSender {
     /// Starts a thread that writes the greeting and then the queued messages to standard output. It
     /// ends when all senders are dropped. If it cannot write, the process exits immediately, and
-    /// the guard ends the rest: the parent would wait for what is missing.
-    pub fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
+    /// the guard ends the rest: oshrun would wait for what is missing.
+    pub fn to_stdout() -> io::Result<(EventSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
             let mut stdout = io::stdout().lock();
             let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
-            let mut written = write(wire::greeting().as_bytes());
+            let mut written = write(messages::greeting().as_bytes());
             while written.is_ok()
                 && let Some(frame) = queue.blocking_recv()
             {
                 written = write(&frame);
             }
-            // If the parent is gone, the end of the input shows it.
+            // If oshrun is gone, the end of the input shows it.
             if let Err(error) = written
                 && error.kind() != io::ErrorKind::BrokenPipe
             {
@@ -43,20 +43,20 @@ impl UpSender {
                 std::process::exit(1)
             }
         })?;
-        Ok((UpSender(sender), writer))
+        Ok((EventSender(sender), writer))
     }
 
     /// Queues a message.
-    pub fn send(&self, message: &Up) {
-        let _ = self.0.send(wire::encode_up(message));
+    pub fn send(&self, message: &Event) {
+        let _ = self.0.send(messages::encode_event(message));
     }
 }
 
-/// Queues messages to a child.
+/// Queues messages to a daemon.
 #[derive(Clone, Debug)]
-pub struct DownSender(mpsc::UnboundedSender<Queued>);
+pub struct OrderSender(mpsc::UnboundedSender<Queued>);
 
-/// An entry of the queue of messages to a child.
+/// An entry of the queue of messages to a daemon.
 #[derive(Debug)]
 pub enum Queued {
     /// A message.
@@ -65,19 +65,19 @@ pub enum Queued {
     Flushed(oneshot::Sender<()>),
 }
 
-impl DownSender {
+impl OrderSender {
     /// Returns the sender, and the queue for [`write()`].
-    pub fn new() -> (DownSender, mpsc::UnboundedReceiver<Queued>) {
+    pub fn new() -> (OrderSender, mpsc::UnboundedReceiver<Queued>) {
         let (sender, queue) = mpsc::unbounded_channel();
-        (DownSender(sender), queue)
+        (OrderSender(sender), queue)
     }
 
-    /// Queues a message. Messages to a child that is gone are dropped.
-    pub fn send(&self, message: &Down) {
+    /// Queues a message. Messages to a daemon that is gone are dropped.
+    pub fn send(&self, message: &Order) {
         self.send_frame(proto::encode(message).into());
     }
 
-    /// Queues a message for several children.
+    /// Queues a message for several daemons.
     pub fn send_frame(&self, frame: Arc<[u8]>) {
         let _ = self.0.send(Queued::Frame(frame));
     }
@@ -92,7 +92,7 @@ impl DownSender {
     }
 }
 
-/// Writes the queued messages until the child closes its input.
+/// Writes the queued messages until the daemon closes its input.
 pub async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
     while let Some(item) = queue.recv().await {
         match item {

@@ -1,0 +1,265 @@
+//! The daemon: oshrun on another host.
+//!
+//! It reads orders of oshrun from standard input and writes events to standard output. When its
+//! input ends, or heartbeats stop, it exits, and its guard ends what it started.
+
+use std::io::{self, Read};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rushmem_bootstrap::proto::{Decoder, FrameError};
+use rustix::process::Signal;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Interval;
+
+use super::agent;
+use super::heartbeat::{self, HostHeartbeat};
+use super::messages::{Event, MAX_ORDER, Order, StdStream};
+use super::orders::HostJob;
+use super::queues::{EventSender, WINDOW};
+use crate::event_loop;
+use crate::failure::{StartFailure, cannot, complain};
+use crate::output::Output;
+use crate::prepare::prepare;
+use crate::supervisor::Supervisor;
+
+/// Time for killed processes to disappear; less than the parent waits for this daemon.
+const KILL_LIMIT: Duration = Duration::from_secs(4);
+
+/// Whether this process was started as a daemon.
+pub fn is_daemon() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
+}
+
+/// Runs the daemon.
+pub fn serve() -> ExitCode {
+    match start_and_run() {
+        Ok(writer) => {
+            // Waits until the last messages have been sent.
+            let _ = writer.join();
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            complain(&format!("oshrun: {why}"));
+            // Exits immediately; the guard ends the rest.
+            std::process::exit(1)
+        }
+    }
+}
+
+/// Returns the thread that writes to oshrun.
+fn start_and_run() -> Result<JoinHandle<()>, String> {
+    let no_thread = |error| cannot("start a thread", &error).sentence;
+    let (up, writer) = EventSender::to_stdout().map_err(no_thread)?;
+    let parent = orders_from_stdin().map_err(no_thread)?;
+    event_loop::block_on(run(parent, up)).map_err(|failure| failure.sentence)??;
+    Ok(writer)
+}
+
+/// Starts a thread that reads the messages of oshrun. The channel closes when the input ends.
+fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Order, FrameError>>> {
+    let (sender, parent) = mpsc::unbounded_channel();
+    std::thread::Builder::new().spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut decoder = Decoder::new(MAX_ORDER);
+        let mut bytes = vec![0; 64 * 1024];
+        loop {
+            match stdin.read(&mut bytes) {
+                Ok(nbytes @ 1..) => decoder.push(&bytes[..nbytes]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+            }
+            loop {
+                match decoder.take() {
+                    Ok(Some(message)) => {
+                        if sender.send(Ok(message)).is_err() {
+                            return;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => return drop(sender.send(Err(error))),
+                }
+            }
+        }
+    })?;
+    Ok(parent)
+}
+
+async fn run(
+    mut parent: mpsc::UnboundedReceiver<Result<Order, FrameError>>,
+    up: EventSender,
+) -> Result<(), String> {
+    let Order::Start(job) = received(parent.recv().await)? else {
+        return Err("a daemon is started by oshrun itself".to_string());
+    };
+    let (limit, host) = (job.spec.host_limit, job.own.host.clone());
+    let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
+    let mut output = Output::to_parent(&up, &windows, job.spec.prompts);
+    let mut supervisor = Supervisor::new(true, limit)
+        .map_err(|error| cannot("start the guard process", &error).sentence)?;
+    if let Err(failure) = start(*job, &mut supervisor, &mut output, &up) {
+        let sentence = format!("host {host}: {}", failure.sentence);
+        supervisor.report(Event::Failed { status: failure.status, sentence });
+    }
+
+    let mut daemon = Daemon {
+        host,
+        parent,
+        ticks: heartbeat::ticks(heartbeat::period(limit)),
+        heartbeat: HostHeartbeat::default(),
+        windows,
+        up,
+        is_suspended: false,
+        is_finishing: false,
+    };
+    let served = daemon.work(&mut supervisor, &mut output).await;
+    match served {
+        Ok(()) => {
+            supervisor.dismiss(KILL_LIMIT).await;
+            daemon.up.send(&Event::Done);
+        }
+        // The guard does this too, but finds processes outside their groups only by their mark.
+        Err(_) => supervisor.clear(KILL_LIMIT).await,
+    }
+    served
+}
+
+/// Unwraps a received message. Errors go to standard error, which the launch agent forwards.
+fn received(order: Option<Result<Order, FrameError>>) -> Result<Order, String> {
+    match order {
+        Some(Ok(order)) => Ok(order),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the process that started this daemon is gone".to_string()),
+    }
+}
+
+/// Starts the PEs of this host.
+fn start(
+    HostJob { spec, own }: HostJob,
+    supervisor: &mut Supervisor,
+    output: &mut Output,
+    up: &EventSender,
+) -> Result<(), StartFailure> {
+    if let Some(folder) = &spec.folder {
+        let what = format!("enter the folder {}", folder.display());
+        std::env::set_current_dir(folder).map_err(|error| cannot(&what, &error))?;
+    }
+    let launch = prepare(&spec, own.pes, 0)?;
+    for notice in &launch.placements.notices {
+        up.send(&Event::Notice(format!("host {}: {notice}", own.host)));
+    }
+    supervisor.start_pes(&launch, output)
+}
+
+/// The state of a running daemon.
+struct Daemon {
+    /// The name of this host.
+    host: String,
+    parent: mpsc::UnboundedReceiver<Result<Order, FrameError>>,
+    ticks: Interval,
+    heartbeat: HostHeartbeat,
+    windows: [Arc<Semaphore>; 2],
+    up: EventSender,
+    /// Whether oshrun may send no heartbeats.
+    is_suspended: bool,
+    is_finishing: bool,
+}
+
+impl Daemon {
+    /// Runs until the PEs have ended and their output has been sent.
+    ///
+    /// # Errors
+    /// If oshrun is lost.
+    async fn work(
+        &mut self,
+        supervisor: &mut Supervisor,
+        output: &mut Output,
+    ) -> Result<(), String> {
+        let mut was_idle = false;
+        while !self.is_finishing {
+            if !was_idle && supervisor.is_idle() {
+                was_idle = true;
+                self.up.send(&Event::Idle);
+            }
+            tokio::select! {
+                served = self.serve(supervisor) => served?,
+                sentence = output.lost() => self.report_loss(&sentence),
+            }
+        }
+        supervisor.clear(KILL_LIMIT).await;
+        let mut finished = std::pin::pin!(output.finish());
+        loop {
+            tokio::select! {
+                served = self.serve(supervisor) => served?,
+                lost = &mut finished => {
+                    lost.iter().for_each(|sentence| self.report_loss(sentence));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits for one event and handles it. Cancel safe.
+    ///
+    /// # Errors
+    /// If oshrun is lost.
+    async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
+        let is_suspended = self.is_suspended;
+        tokio::select! {
+            event = supervisor.next() => if !matches!(event, Event::Pong) {
+                self.up.send(&event);
+            },
+            order = self.parent.recv() => {
+                self.heartbeat.received();
+                self.execute(received(order)?, supervisor);
+            }
+            _ = self.ticks.tick(), if !is_suspended => if self.heartbeat.tick() {
+                return Err("the host that started this daemon does not answer".to_string());
+            },
+        }
+        Ok(())
+    }
+
+    /// Reports that output of a PE was lost.
+    fn report_loss(&self, sentence: &str) {
+        let sentence = format!("host {}: {sentence}", self.host);
+        self.up.send(&Event::failed(sentence));
+    }
+
+    fn execute(&mut self, order: Order, supervisor: &mut Supervisor) {
+        match order {
+            Order::Frame { pe, frame } => supervisor.send(pe, frame.into()),
+            Order::FrameToAll { to, frame } => supervisor.send_all(to, &frame.into()),
+            Order::Signal(number) => {
+                if let Some(signal) = Signal::from_named_raw(number) {
+                    supervisor.signal(signal);
+                }
+            }
+            Order::Explain(inquiry) => supervisor.explain(inquiry),
+            Order::Watch { statuses, limit } => supervisor.watch(statuses, limit),
+            Order::Suspend => {
+                self.is_suspended = true;
+                supervisor.suspend();
+            }
+            Order::Resume => {
+                self.is_suspended = false;
+                supervisor.resume();
+            }
+            Order::Input(bytes) => supervisor.send_input(bytes),
+            Order::OutputConsumed { stream, nbytes } => {
+                self.window(stream).add_permits(nbytes as usize)
+            }
+            Order::OutputClosed { stream } => self.window(stream).close(),
+            Order::Ping => self.up.send(&Event::Pong),
+            Order::Finish => self.is_finishing = true,
+            // Only the first message starts PEs.
+            Order::Start(_) => {}
+        }
+    }
+
+    fn window(&self, stream: StdStream) -> &Semaphore {
+        &self.windows[stream as usize]
+    }
+}

@@ -1,0 +1,288 @@
+//! The daemons on other hosts: starts them, sends them messages, and detects losses.
+//!
+//! oshrun starts one daemon on each other host, which starts the PEs there (`daemon`). It
+//! communicates with oshrun over its standard input and output, so it needs neither a port nor a
+//! secret.
+
+pub mod agent;
+pub mod daemon;
+pub mod heartbeat;
+pub mod messages;
+pub mod orders;
+pub mod queues;
+mod remote;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rushmem_bootstrap::{Exit, proto};
+use rustix::fs::MemfdFlags;
+use tokio::time::{Instant, timeout};
+
+use self::agent::DaemonCommand;
+use self::messages::{Event, Order};
+use self::orders::{HostJob, HostPes, JobSpec};
+pub use self::remote::Arrival;
+use self::remote::{AgentStreams, Arrivals, DaemonStage, RemoteDaemon};
+use crate::failure::{StartFailure, reason};
+use crate::output::Output;
+use crate::processes::{Child, Processes};
+use crate::spawn;
+
+/// Maximum time for sending messages before oshrun stops itself.
+const FLUSH_LIMIT: Duration = Duration::from_millis(200);
+
+/// Time within which all daemons must have started.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// The daemons on other hosts.
+#[derive(Debug)]
+pub struct Daemons {
+    list: Vec<RemoteDaemon>,
+    /// How they were started.
+    command: Option<DaemonCommand>,
+    /// How long a host may be silent.
+    limit: Duration,
+    arrivals: Arrivals,
+    /// When the first of them was started.
+    since: Instant,
+}
+
+impl Daemons {
+    /// No daemons yet. `arrivals` receives their events.
+    pub fn new(limit: Duration, arrivals: Arrivals) -> Daemons {
+        Daemons { list: Vec::new(), command: None, limit, arrivals, since: Instant::now() }
+    }
+
+    /// Starts a daemon for the PEs of each of these hosts.
+    pub fn start(
+        &mut self,
+        command: DaemonCommand,
+        spec: &JobSpec,
+        hosts: Vec<HostPes>,
+        processes: &mut Processes,
+        output: &mut Output,
+    ) -> Result<(), StartFailure> {
+        self.since = Instant::now();
+        let started = hosts.into_iter().try_for_each(|own| {
+            let host = own.host.clone();
+            let job = HostJob { spec: spec.clone(), own };
+            self.start_one(&command, job, processes, output).map_err(|error| {
+                let (name, reason) = (command.agent.name(), reason(&error));
+                let remedy = match error.kind() {
+                    io::ErrorKind::NotFound => "; name another command with --launch-agent",
+                    _ => "",
+                };
+                // Cause: the command of `--launch-agent` cannot be run. Remedy: name another one.
+                let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
+                StartFailure::general(sentence)
+            })
+        });
+        self.command = Some(command);
+        started
+    }
+
+    fn start_one(
+        &mut self,
+        command: &DaemonCommand,
+        job: HostJob,
+        processes: &mut Processes,
+        output: &mut Output,
+    ) -> io::Result<()> {
+        let number = self.list.len();
+        let (theirs, stdin) = io::pipe()?;
+        let (stdout, out) = io::pipe()?;
+        let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
+        let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
+        let agent = command.agent.command(&job.own.host, &command.oshrun);
+        let theirs = (theirs.into(), out.into(), err);
+        let pid = spawn::daemon(agent, theirs, processes.guard())?;
+        processes.add(Child::Daemon(number), pid);
+        let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
+        let relay = |down: &_| output.relay(down);
+        let daemon = RemoteDaemon::new(number, job.own.clone(), streams, relay, &self.arrivals)?;
+        daemon.down.send(&Order::Start(Box::new(job)));
+        self.list.push(daemon);
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether all of their PEs have ended.
+    pub fn are_idle(&self) -> bool {
+        self.list.iter().all(RemoteDaemon::is_idle)
+    }
+
+    /// The hosts whose PEs have not ended.
+    pub fn busy(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().filter(|daemon| !daemon.is_idle()).map(|daemon| daemon.host.as_str())
+    }
+
+    /// Sends a message to the daemon of `pe`.
+    pub fn send_toward(&self, pe: u32, message: &Order) {
+        if let Some(daemon) = self.list.iter().find(|daemon| daemon.pes.contains(&pe)) {
+            daemon.down.send(message);
+        }
+    }
+
+    /// Sends a message to all of them.
+    pub fn broadcast(&self, message: &Order) {
+        if !self.list.is_empty() {
+            let frame: Arc<[u8]> = proto::encode(message).into();
+            self.list.iter().for_each(|daemon| daemon.down.send_frame(frame.clone()));
+        }
+    }
+
+    /// Waits until all messages have been sent, or until the limit.
+    pub async fn flush(&self) {
+        for daemon in &self.list {
+            let _ = timeout(FLUSH_LIMIT, daemon.down.flush()).await;
+        }
+    }
+
+    /// Handles an event of a daemon. Returns an event for the job.
+    pub fn handle(
+        &mut self,
+        number: usize,
+        arrival: Arrival,
+        processes: &Processes,
+    ) -> Option<Event> {
+        let daemon = &mut self.list[number];
+        daemon.heartbeat.received();
+        match arrival {
+            Arrival::Greeted if daemon.stage == DaemonStage::Starting => {
+                daemon.stage = DaemonStage::Running;
+                return Some(Event::Greeted { pe: daemon.pes.start });
+            }
+            Arrival::Message(Event::Idle) if daemon.stage == DaemonStage::Running => {
+                daemon.stage = DaemonStage::Idle;
+            }
+            Arrival::Message(Event::Done) if daemon.stage != DaemonStage::Lost => {
+                daemon.stage = DaemonStage::Done
+            }
+            Arrival::Message(Event::Pong | Event::Idle | Event::Done) | Arrival::Greeted => {}
+            Arrival::Message(_) if daemon.stage == DaemonStage::Lost => {}
+            Arrival::Message(event) => return Some(event),
+            Arrival::Invalid(error) => return self.lose(number, Some(error), processes),
+            Arrival::Closed => {
+                daemon.closed = true;
+                return self.check_end(number, processes);
+            }
+            Arrival::Overdue => return self.lose(number, None, processes),
+        }
+        None
+    }
+
+    /// Records the exit of a daemon's agent.
+    pub fn exited(&mut self, number: usize, exit: Exit, processes: &Processes) -> Option<Event> {
+        // A daemon whose pipes could not be used has no entry, and the job ends for that.
+        self.list.get_mut(number)?.exit = Some(exit);
+        self.check_end(number, processes)
+    }
+
+    /// Sends heartbeats, and checks whether all daemons are alive.
+    pub fn tick(&mut self, processes: &Processes) -> Vec<Event> {
+        let mut events = Vec::new();
+        for number in 0..self.list.len() {
+            let daemon = &mut self.list[number];
+            match daemon.stage {
+                DaemonStage::Starting if self.since.elapsed() > START_LIMIT => {
+                    let reason = format!("it has not answered for {} s", START_LIMIT.as_secs());
+                    events.extend(self.lose(number, Some(reason), processes));
+                }
+                DaemonStage::Running | DaemonStage::Idle => {
+                    daemon.down.send(&Order::Ping);
+                    if daemon.heartbeat.tick() {
+                        let seconds = heartbeat::silence(self.limit).as_secs_f64();
+                        let reason = format!("it has been silent for {seconds} s");
+                        events.extend(self.lose(number, Some(reason), processes));
+                    }
+                }
+                _ => {}
+            }
+        }
+        events
+    }
+
+    /// Abandons daemons that have not started yet.
+    pub fn abandon(&mut self, processes: &Processes) {
+        for (number, daemon) in self.list.iter_mut().enumerate() {
+            if daemon.stage == DaemonStage::Starting {
+                daemon.give_up();
+                processes.kill(Child::Daemon(number));
+            }
+        }
+    }
+
+    /// Reports the loss of a daemon when both its agent and its output have ended.
+    fn check_end(&mut self, number: usize, processes: &Processes) -> Option<Event> {
+        let daemon = &self.list[number];
+        if daemon.closed && daemon.exit.is_some() {
+            return self.lose(number, None, processes);
+        }
+        daemon.start_end_timer(number, &self.arrivals);
+        None
+    }
+
+    /// Marks a daemon as lost, unless it has sent its last message.
+    fn lose(
+        &mut self,
+        number: usize,
+        reason: Option<String>,
+        processes: &Processes,
+    ) -> Option<Event> {
+        let daemon = &mut self.list[number];
+        if matches!(daemon.stage, DaemonStage::Done | DaemonStage::Lost) {
+            return None;
+        }
+        let had_started = daemon.stage != DaemonStage::Starting;
+        daemon.give_up();
+        processes.kill(Child::Daemon(number));
+        let daemon = &self.list[number];
+        let command = self.command.as_ref()?;
+        let host = &daemon.host;
+        let how = reason.unwrap_or_else(|| how(&command.agent.name(), daemon, had_started));
+        let sentence = match had_started {
+            // Cause: the host, its network or oshrun's daemon there has failed. Remedy: look at the
+            // host, or leave it out.
+            true => format!("host {host} was lost: {how}"),
+            // Cause: the agent, such as ssh, cannot start oshrun on the host. Remedy: the message
+            // ends with it; `oshrun --doctor` examines all hosts.
+            false => {
+                format!("cannot start the PEs of host {host}: {how}{}", remedy(daemon, command))
+            }
+        };
+        Some(Event::failed(sentence))
+    }
+}
+
+/// Describes how a daemon ended.
+fn how(agent: &str, daemon: &RemoteDaemon, had_started: bool) -> String {
+    let exit = match daemon.exit {
+        Some(exit) => format!("{agent} {exit}"),
+        None => format!("the connection through {agent} has ended"),
+    };
+    let start = if had_started { "its daemon has ended; " } else { "" };
+    match daemon.agent_error() {
+        Some(error) => format!("{start}{exit}: {error}"),
+        None => format!("{start}{exit}"),
+    }
+}
+
+/// Suggests a remedy if a daemon has not started.
+fn remedy(daemon: &RemoteDaemon, command: &DaemonCommand) -> String {
+    let oshrun = command.oshrun.display();
+    match daemon.exit {
+        Some(Exit::Status(126 | 127)) => {
+            format!("; {oshrun} must exist there: install it, or name its folder with --prefix")
+        }
+        Some(Exit::Status(255)) if command.agent.name() == "ssh" => {
+            format!("; check that ssh {} true works without asking a question", daemon.host)
+        }
+        _ => String::new(),
+    }
+}

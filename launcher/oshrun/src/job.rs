@@ -21,7 +21,6 @@ use crate::daemons::messages::Event;
 use crate::daemons::orders::{HostPes, JobSpec};
 use crate::explain::collection::{Explainer, Purpose};
 use crate::failure::{StartFailure, cannot, complain};
-use crate::host_starts::HostStarts;
 use crate::hosts;
 use crate::input::JobInput;
 use crate::output::{Output, Tags};
@@ -30,7 +29,7 @@ use crate::progress_line::ProgressLine;
 use crate::signals::{SignalRequest, Signals};
 use crate::spawn::PreparedStart;
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
-use crate::timings::Timings;
+use crate::timings::{Phase, Timings};
 use crate::watchdog::StartLimit;
 use crate::{descriptors, dry_run, environment, program};
 
@@ -83,9 +82,8 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     };
     timings.planned(nodes.n_pes());
     let mut job = Job {
-        progress_line: ProgressLine::new(nodes.n_pes()),
+        progress_line: ProgressLine::new(nodes.clone(), &names),
         timings,
-        host_starts: HostStarts::new(nodes.clone(), &names),
         server: Server::new(nodes, names),
         supervisor,
         output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
@@ -116,7 +114,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
             request = signals.request() => job.request(request).await,
             piece = input.next(&window) => job.supervisor.send_input(piece),
             () = job.progress_line.due(), if job.end == Termination::Open => {
-                job.progress_line.update(job.host_starts.waits_for().as_deref());
+                job.progress_line.update();
             }
             () = until(deadline) => match (job.end, options.timeout) {
                 (Termination::Open, Some(limit)) => job.time_out(limit),
@@ -205,7 +203,6 @@ impl Termination {
 struct Job {
     progress_line: ProgressLine,
     timings: Timings,
-    host_starts: HostStarts,
     server: Server,
     supervisor: Supervisor,
     output: Output,
@@ -245,22 +242,23 @@ impl Job {
     /// Passes an event to the rules.
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Greeted { pe } => self.timings.mark_some(self.host_starts.greeted(pe)),
+            Event::Greeted { pe } => self.progress_line.greeted(pe),
             Event::Started { pe, pid } => {
                 self.server.started(pe, pid);
-                self.progress_line.started();
-                self.timings.started();
-                self.timings.mark_some(self.host_starts.started(pe));
+                self.progress_line.started(pe);
+                self.timings.passed(Phase::Started, self.server.host(pe));
             }
             Event::Frames { pe, bytes } if self.end == Termination::Open => {
-                self.timings.mark_some(self.host_starts.entered(pe));
+                let n_initialized = self.server.initialized();
                 let decisions = self.server.received(pe, &bytes);
-                self.timings.initialized(self.server.initialized());
+                if self.server.initialized() > n_initialized {
+                    self.timings.passed(Phase::Initialized, self.server.host(pe));
+                }
                 self.execute(decisions);
                 self.watch();
             }
             Event::Exited { pe, exit } => {
-                self.timings.exited();
+                self.timings.passed(Phase::Ended, self.server.host(pe));
                 let decision = self.server.exited(pe, exit);
                 self.explainer.ended(pe);
                 self.ask_about_loss(decision.as_ref());

@@ -9,7 +9,7 @@
 //! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
 //! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
 //! - Examination of the hosts before a job: `doctor`.
-//! - Monitoring: `host_starts`, `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
+//! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
 //! - What hangs: `explain`.
 //! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
 //!
@@ -30,7 +30,6 @@ mod event_loop;
 mod explain;
 mod failure;
 mod guard;
-mod host_starts;
 mod hosts;
 mod input;
 mod job;

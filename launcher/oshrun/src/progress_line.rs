@@ -5,6 +5,8 @@
 
 use std::io::Write;
 use std::time::Duration;
+
+use rushmem_bootstrap::NodeMap;
 use tokio::time::{Instant, sleep_until};
 
 /// Delay before the line appears, and interval between updates.
@@ -13,42 +15,87 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// The progress line.
 #[derive(Debug)]
 pub struct ProgressLine {
-    n_pes: u32,
-    started: u32,
+    /// The nodes of the job, which are its hosts.
+    nodes: NodeMap,
+    hosts: Vec<HostStart>,
     shown: Instant,
     is_visible: bool,
     is_terminal: bool,
 }
 
+/// The start of one host.
+#[derive(Debug)]
+struct HostStart {
+    name: String,
+    n_pes: u32,
+    /// Whether its daemon has started.
+    greeted: bool,
+    started: u32,
+}
+
 impl ProgressLine {
-    /// For a job of `n_pes` PEs.
-    pub fn new(n_pes: u32) -> ProgressLine {
+    /// Nothing has started. `names` are those of the hosts.
+    pub fn new(nodes: NodeMap, names: &[String]) -> ProgressLine {
+        let host = |(node, name): (u32, &String)| HostStart {
+            name: name.clone(),
+            n_pes: nodes.size(node),
+            greeted: false,
+            started: 0,
+        };
+        let hosts = (0..).zip(names).map(host).collect();
         let is_terminal = rustix::termios::isatty(rustix::stdio::stderr());
-        ProgressLine { n_pes, started: 0, shown: Instant::now(), is_visible: false, is_terminal }
+        ProgressLine { nodes, hosts, shown: Instant::now(), is_visible: false, is_terminal }
+    }
+
+    fn host_of(&mut self, pe: u32) -> &mut HostStart {
+        &mut self.hosts[self.nodes.node_of(pe) as usize]
+    }
+
+    /// Records the start of the daemon that starts a PE.
+    pub fn greeted(&mut self, pe: u32) {
+        self.host_of(pe).greeted = true;
     }
 
     /// Records the start of a PE.
-    pub fn started(&mut self) {
-        self.started += 1;
-        if self.started == self.n_pes {
+    pub fn started(&mut self, pe: u32) {
+        self.host_of(pe).started += 1;
+        if self.n_started() == self.nodes.n_pes() {
             self.clear();
         }
     }
 
+    fn n_started(&self) -> u32 {
+        self.hosts.iter().map(|host| host.started).sum()
+    }
+
     /// Waits until the line should be shown or updated; forever if it should not. Cancel safe.
     pub async fn due(&self) {
-        match self.is_terminal && self.started < self.n_pes {
+        match self.is_terminal && self.n_started() < self.nodes.n_pes() {
             true => sleep_until(self.shown + INTERVAL).await,
             false => std::future::pending().await,
         }
     }
 
-    /// Shows the line, with what the job waits for.
-    pub fn update(&mut self, waits_for: Option<&str>) {
-        let (started, n_pes) = (self.started, self.n_pes);
-        let waits_for = waits_for.map_or_else(String::new, |waits_for| format!("; {waits_for}"));
-        self.show(&format!("\r\x1b[Koshrun: {started} of {n_pes} PEs have started{waits_for}"));
+    /// Shows the line.
+    pub fn update(&mut self) {
+        let text = self.text();
+        self.show(&format!("\r\x1b[Koshrun: {text}"));
         self.is_visible = true;
+    }
+
+    /// How many PEs have started, and the first host that is farthest behind.
+    fn text(&self) -> String {
+        let counts = format!("{} of {} PEs have started", self.n_started(), self.nodes.n_pes());
+        let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);
+        match behind.min_by_key(|host| (host.started, host.greeted)) {
+            Some(HostStart { name, greeted: false, started: 0, .. }) => {
+                format!("{counts}; host {name} has not answered yet")
+            }
+            Some(HostStart { name, n_pes, started, .. }) => {
+                format!("{counts}; host {name} has started {started} of {n_pes} PEs")
+            }
+            None => counts,
+        }
     }
 
     /// Erases the line before other output.
@@ -62,5 +109,24 @@ impl ProgressLine {
         self.shown = Instant::now();
         // Errors of a closed terminal do not matter.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_that_is_farthest_behind_is_named() {
+        let nodes = NodeMap::from_runs([(0, 1), (1, 2)]).expect("no empty node");
+        let mut line = ProgressLine::new(nodes, &["a".to_owned(), "b".to_owned()]);
+        line.started(0);
+        assert_eq!(line.text(), "1 of 3 PEs have started; host b has not answered yet");
+        line.greeted(1);
+        assert_eq!(line.text(), "1 of 3 PEs have started; host b has started 0 of 2 PEs");
+        line.started(2);
+        assert_eq!(line.text(), "2 of 3 PEs have started; host b has started 1 of 2 PEs");
+        line.started(1);
+        assert_eq!(line.text(), "3 of 3 PEs have started");
     }
 }

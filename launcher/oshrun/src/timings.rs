@@ -1,7 +1,28 @@
-//! The table of `--timings`: when each phase of a job completed, in seconds since the start of
-//! oshrun.
+//! The table of `--timings`: when each phase of a job was complete, in seconds since the start of
+//! oshrun. Its length depends neither on the number of PEs nor on that of hosts.
 
 use std::time::{Duration, Instant};
+
+/// A phase that each PE passes.
+#[derive(Clone, Copy, Debug)]
+pub enum Phase {
+    /// It is started.
+    Started,
+    /// It enters `shmem_init`.
+    Initialized,
+    /// Its process ends.
+    Ended,
+}
+
+impl Phase {
+    fn what(self) -> &'static str {
+        match self {
+            Phase::Started => "PE started",
+            Phase::Initialized => "shmem_init entered",
+            Phase::Ended => "PE ended",
+        }
+    }
+}
 
 /// The phases so far.
 #[derive(Debug)]
@@ -9,17 +30,16 @@ pub struct Timings {
     since: Instant,
     marks: Vec<(String, Duration)>,
     n_pes: u32,
-    started: u32,
-    inits: u32,
-    exchanges: u32,
-    exited: u32,
+    /// How many PEs have passed each phase.
+    counts: [u32; 3],
+    n_exchanges: u32,
 }
 
 impl Timings {
     /// Starts the clock.
     pub fn new() -> Timings {
         let (since, marks) = (Instant::now(), Vec::new());
-        Timings { since, marks, n_pes: 0, started: 0, inits: 0, exchanges: 0, exited: 0 }
+        Timings { since, marks, n_pes: 0, counts: [0; 3], n_exchanges: 0 }
     }
 
     /// Sets the number of PEs.
@@ -33,44 +53,27 @@ impl Timings {
         self.marks.push((phase.to_string(), self.since.elapsed()));
     }
 
-    /// The same for a phase that may not be complete.
-    pub fn mark_some(&mut self, phase: Option<String>) {
-        self.marks.extend(phase.map(|phase| (phase, self.since.elapsed())));
-    }
-
-    /// Records the start of a PE.
-    pub fn started(&mut self) {
-        self.started += 1;
-        self.mark_first_and_last(self.started, "PE started");
-    }
-
-    /// Records how many PEs have entered initialization.
-    pub fn initialized(&mut self, inits: u32) {
-        if inits > self.inits {
-            self.inits = inits;
-            self.mark_first_and_last(inits, "shmem_init entered");
+    /// Records that a PE of this host passes a phase: the first and the last one count.
+    pub fn passed(&mut self, phase: Phase, host: &str) {
+        let count = &mut self.counts[phase as usize];
+        *count += 1;
+        let (is_first, is_last) = (*count == 1, *count == self.n_pes);
+        if is_first {
+            self.mark(&format!("first {}", phase.what()));
+        }
+        if is_last {
+            self.mark(&format!("last {}, on host {host}", phase.what()));
         }
     }
 
-    /// Records the completion of an exchange among all PEs.
+    /// Records the completion of an exchange among all PEs: the first and the last one count.
     pub fn exchanged(&mut self) {
-        self.exchanges += 1;
-        self.mark(&format!("exchange {} complete", self.exchanges));
-    }
-
-    /// Records the end of a PE.
-    pub fn exited(&mut self) {
-        self.exited += 1;
-        self.mark_first_and_last(self.exited, "PE ended");
-    }
-
-    fn mark_first_and_last(&mut self, count: u32, what: &str) {
-        if count == 1 {
-            self.mark(&format!("first {what}"));
+        self.n_exchanges += 1;
+        if self.n_exchanges > 2 {
+            let before = format!("exchange {} complete", self.n_exchanges - 1);
+            self.marks.retain(|(phase, _)| *phase != before);
         }
-        if count == self.n_pes {
-            self.mark(&format!("last {what}"));
-        }
+        self.mark(&format!("exchange {} complete", self.n_exchanges));
     }
 
     /// Formats the table.
@@ -90,10 +93,10 @@ mod tests {
     fn the_first_and_the_last_count() {
         let mut timings = Timings::new();
         timings.planned(3);
-        (0..3).for_each(|_| timings.started());
-        [1, 1, 3].into_iter().for_each(|inits| timings.initialized(inits));
-        timings.exchanged();
-        timings.exited();
+        ["a", "b", "a"].iter().for_each(|host| timings.passed(Phase::Started, host));
+        ["b", "a"].iter().for_each(|host| timings.passed(Phase::Initialized, host));
+        (0..3).for_each(|_| timings.exchanged());
+        timings.passed(Phase::Ended, "a");
         let table = timings.table();
         let phases: Vec<&str> =
             table.lines().map(|line| line.split(" s  ").nth(1).expect("a phase")).collect();
@@ -102,10 +105,10 @@ mod tests {
             [
                 "hosts and program found",
                 "first PE started",
-                "last PE started",
+                "last PE started, on host a",
                 "first shmem_init entered",
-                "last shmem_init entered",
                 "exchange 1 complete",
+                "exchange 3 complete",
                 "first PE ended",
             ]
         );

@@ -1,4 +1,5 @@
-//! Estimates the time of the collectives, and the messages of small operations, on machines that are larger than any test machine.
+//! Estimates the time of the collectives, and the messages of small operations, on machines that
+//! are larger than any test machine.
 //!
 //! It runs the plans that the library executes, of every member, under the LogGP model of a
 //! machine. `--doc DIR` writes the table and the curves of `docs/scale.md` into a folder; without

@@ -64,8 +64,8 @@ fn a_thousand_barriers_on_64_pes() {
     Job::new(program!("barriers.c")).n(64).run().assert_ok(64);
 }
 
-/// Without privileges, with a soft limit of 1,024 descriptors and 64 KiB of locked memory, from a copy that such a
-/// user can read.
+/// Without privileges, with a soft limit of 1,024 descriptors and 64 KiB of locked memory, from a
+/// copy that such a user can read.
 fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary folder");
     open_to_all(place.path());

@@ -3,6 +3,9 @@
 //! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
 //! executes their decisions. It is single-threaded and handles what a PE has sent before its exit.
 
+pub mod event_loop;
+pub mod signals;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,23 +18,23 @@ use rustix::process::Signal;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::Options;
+use self::signals::{SignalRequest, Signals};
 use crate::daemons::agent::DaemonCommand;
 use crate::daemons::messages::Event;
 use crate::daemons::orders::{HostPes, JobSpec};
+use crate::ends::watchdog::StartLimit;
 use crate::explain::collection::{Explainer, Purpose};
-use crate::failure::{StartFailure, cannot, complain};
 use crate::hosts;
 use crate::input::JobInput;
+use crate::options::Options;
 use crate::output::{Output, Tags};
-use crate::prepare::prepare;
-use crate::progress_line::ProgressLine;
-use crate::signals::{SignalRequest, Signals};
-use crate::spawn::PreparedStart;
+use crate::report::dry_run;
+use crate::report::failure::{StartFailure, cannot, complain};
+use crate::report::progress_line::ProgressLine;
+use crate::report::timings::{Phase, Timings};
+use crate::spawn::prepare::prepare;
+use crate::spawn::{PreparedStart, descriptors, environment, program};
 use crate::supervisor::{MAX_INPUT_PIECES, Supervisor};
-use crate::timings::{Phase, Timings};
-use crate::watchdog::StartLimit;
-use crate::{descriptors, dry_run, environment, program};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);

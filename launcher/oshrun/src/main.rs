@@ -1,59 +1,36 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
 //! its processes is left.
 //!
-//! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
-//! - Checks before the start: `prepare`, `capacity`, `descriptors`; what they report: `failure`.
-//!   Start: `aslr`, `spawn`.
-//! - PEs of this host: `local_pes`, `processes`, `memory_kills`. Other hosts: `daemons`. Both:
-//!   `supervisor`.
-//! - Forwarding: `output` and `input` (streams), `pe_socket` (frames), `signals`.
-//! - Cleanup: `guard` (if oshrun is killed), `mark`, `descendants`, `liveness` and `leftovers`.
-//! - Examination of the hosts before a job: `doctor`.
-//! - Monitoring: `progress_line`, `timings`, `debugger`, `dry_run`, `watchdog`.
-//! - What hangs: `explain`.
-//! - `job`, on an `event_loop`, applies the rules of `rushmem_bootstrap::server`.
+//! - `options`: the command line. `hosts`: where PEs are started. `report`: what oshrun prints.
+//! - `spawn`: starts processes, after it has checked what they need and where they are placed.
+//! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
+//! - `output` and `input`: the streams of PEs.
+//! - `ends`: ends all processes of a job, also if oshrun itself is killed.
+//! - `explain`: what a job that hangs waits for.
+//! - `job`: applies the rules of `rushmem_bootstrap::server` to events and signals.
 //!
-//! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard. It does not
-//! interpret the records that PEs exchange.
+//! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
+//! (`ends::guard`). It does not interpret the records that PEs exchange.
 
-mod args;
-mod aslr;
-mod capacity;
 mod daemons;
-mod debugger;
-mod descendants;
-mod descriptors;
-mod doctor;
-mod dry_run;
-mod environment;
-mod event_loop;
+mod ends;
 mod explain;
-mod failure;
-mod guard;
 mod hosts;
 mod input;
 mod job;
-mod leftovers;
-mod liveness;
-mod local_pes;
-mod mark;
-mod memory_kills;
+mod options;
 mod output;
-mod pe_socket;
-mod placement;
-mod prepare;
-mod processes;
-mod program;
-mod progress_line;
-mod signals;
+mod pes;
+mod report;
 mod spawn;
 mod supervisor;
-mod timings;
-mod watchdog;
 
 use std::process::ExitCode;
 
-use failure::{StartFailure, complain};
+use ends::{guard, watchdog};
+use job::event_loop;
+use options::doctor;
+use report::failure::{StartFailure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -72,10 +49,10 @@ fn main() -> ExitCode {
 }
 
 fn start() -> Result<i32, StartFailure> {
-    if documents::printed(args::command) {
+    if documents::printed(options::command) {
         return Ok(0);
     }
-    let Some(options) = args::parse(std::env::args_os())? else {
+    let Some(options) = options::parse(std::env::args_os())? else {
         return Ok(0);
     };
     if let Some(examined) = &options.doctor {

@@ -1,6 +1,15 @@
 //! Starts the process of a PE or of a launch agent, with its descriptors, limits and process group.
 #![allow(unsafe_code)]
 
+pub mod aslr;
+pub mod capacity;
+pub mod debugger;
+pub mod descriptors;
+pub mod environment;
+pub mod placement;
+pub mod prepare;
+pub mod program;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;
@@ -14,13 +23,13 @@ use rushmem_bootstrap::env;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use crate::debugger::Debugged;
-use crate::descriptors::{self, INHERITED_FROM};
-use crate::guard::{self, Guard, pid_of};
-use crate::liveness::Liveness;
-use crate::mark::{self, JobMark};
+use self::debugger::Debugged;
+use self::descriptors::INHERITED_FROM;
+use self::placement::{Placement, Placements};
+use crate::ends::guard::{self, Guard, pid_of};
+use crate::ends::liveness::Liveness;
+use crate::ends::mark::{self, JobMark};
 use crate::output::Files;
-use crate::placement::{Placement, Placements};
 
 /// A prepared start: what is the same for all PEs that this process starts.
 #[derive(Debug)]

@@ -14,15 +14,15 @@ use tokio::sync::mpsc;
 use tokio::time::Interval;
 
 use crate::daemons::agent::DaemonCommand;
-use crate::daemons::messages::{Event, Order};
+use crate::daemons::messages::{DaemonOrder, Event};
 use crate::daemons::orders::{HostPes, JobSpec};
 use crate::daemons::{Arrival, Daemons, heartbeat};
+use crate::ends::processes::{Child, Processes};
 use crate::explain::overdue::Watch;
 use crate::explain::survey::{Inquiry, RunningPe, Survey, SurveyResult};
-use crate::failure::StartFailure;
-use crate::local_pes::LocalPes;
 use crate::output::Output;
-use crate::processes::{Child, Processes};
+use crate::pes::LocalPes;
+use crate::report::failure::StartFailure;
 use crate::spawn::PreparedStart;
 
 /// Maximum number of pieces of input in flight to PE 0.
@@ -55,8 +55,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Nothing is started yet. `sends_input`: the input of PE 0 comes from [`Supervisor::send_input`], even
-    /// if PE 0 is here.
+    /// Nothing is started yet. `sends_input`: the input of PE 0 comes from
+    /// [`Supervisor::send_input`], even if PE 0 is here.
     pub fn new(sends_input: bool, limit: Duration) -> io::Result<Supervisor> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
@@ -167,7 +167,7 @@ impl Supervisor {
         if self.local_pes.has(pe) {
             self.local_pes.send(pe, frame);
         } else if !self.daemons.is_empty() {
-            self.daemons.send_toward(pe, &Order::Frame { pe, frame: frame.to_vec() });
+            self.daemons.send_toward(pe, &DaemonOrder::Frame { pe, frame: frame.to_vec() });
         }
     }
 
@@ -175,13 +175,13 @@ impl Supervisor {
     pub fn send_all(&self, to: Receivers, frame: &Arc<[u8]>) {
         self.local_pes.send_all(to, frame);
         if !self.daemons.is_empty() {
-            self.daemons.broadcast(&Order::FrameToAll { to, frame: frame.to_vec() });
+            self.daemons.broadcast(&DaemonOrder::FrameToAll { to, frame: frame.to_vec() });
         }
     }
 
     /// Requests reports on all PEs, which follow as events.
     pub fn explain(&mut self, inquiry: Inquiry) {
-        self.daemons.broadcast(&Order::Explain(inquiry));
+        self.daemons.broadcast(&DaemonOrder::Explain(inquiry));
         if inquiry.at_once {
             let results = self.reports(inquiry.number, inquiry.statuses);
             self.events.extend(results.into_iter().map(Event::Found));
@@ -210,7 +210,7 @@ impl Supervisor {
 
     /// Looks for waits that last longer than `limit`, once per second; each is an event.
     pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
-        self.daemons.broadcast(&Order::Watch { statuses, limit });
+        self.daemons.broadcast(&DaemonOrder::Watch { statuses, limit });
         self.watch = self.local_pes.statuses(statuses).map(|statuses| Watch::new(statuses, limit));
     }
 
@@ -236,7 +236,7 @@ impl Supervisor {
         if self.local_pes.has(0) {
             self.local_pes.send_input(bytes);
         } else {
-            self.daemons.send_toward(0, &Order::Input(bytes));
+            self.daemons.send_toward(0, &DaemonOrder::Input(bytes));
         }
     }
 
@@ -248,7 +248,7 @@ impl Supervisor {
             Signal::USR1 => self.processes.signal_takers(signal),
             _ => self.processes.signal(signal),
         }
-        self.daemons.broadcast(&Order::Signal(signal.as_raw()));
+        self.daemons.broadcast(&DaemonOrder::Signal(signal.as_raw()));
         if signal == Signal::KILL {
             self.daemons.abandon(&self.processes);
         }
@@ -257,7 +257,7 @@ impl Supervisor {
     /// Stops all PEs. Daemons then expect no heartbeats from this process.
     pub fn suspend(&self) {
         self.processes.signal(Signal::STOP);
-        self.daemons.broadcast(&Order::Suspend);
+        self.daemons.broadcast(&DaemonOrder::Suspend);
     }
 
     /// Waits until messages to daemons have been sent.
@@ -268,7 +268,7 @@ impl Supervisor {
     /// Continues all PEs.
     pub fn resume(&self) {
         self.processes.signal(Signal::CONT);
-        self.daemons.broadcast(&Order::Resume);
+        self.daemons.broadcast(&DaemonOrder::Resume);
     }
 
     /// What has not ended: PEs of this host, and other hosts.
@@ -281,7 +281,7 @@ impl Supervisor {
 
     /// After the end of all PEs: kills the processes that they left on all hosts.
     pub async fn clear(&mut self, limit: Duration) {
-        self.daemons.broadcast(&Order::Finish);
+        self.daemons.broadcast(&DaemonOrder::Finish);
         let exits = self.processes.clear(limit).await;
         self.add_exits(exits);
     }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::mark;
+use crate::ends::mark;
 
 /// The argument that selects the role of a daemon.
 pub const ROLE: &str = "--daemon";

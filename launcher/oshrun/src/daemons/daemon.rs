@@ -16,13 +16,13 @@ use tokio::time::Interval;
 
 use super::agent;
 use super::heartbeat::{self, HostHeartbeat};
-use super::messages::{Event, MAX_ORDER, Order, StdStream};
+use super::messages::{DaemonOrder, Event, MAX_ORDER, StdStream};
 use super::orders::HostJob;
 use super::queues::{EventSender, WINDOW};
-use crate::event_loop;
-use crate::failure::{StartFailure, cannot, complain};
+use crate::job::event_loop;
 use crate::output::Output;
-use crate::prepare::prepare;
+use crate::report::failure::{StartFailure, cannot, complain};
+use crate::spawn::prepare::prepare;
 use crate::supervisor::Supervisor;
 
 /// Time for killed processes to disappear; less than the parent waits for this daemon.
@@ -59,7 +59,7 @@ fn start_and_run() -> Result<JoinHandle<()>, String> {
 }
 
 /// Starts a thread that reads the messages of oshrun. The channel closes when the input ends.
-fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Order, FrameError>>> {
+fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>> {
     let (sender, parent) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
@@ -88,10 +88,10 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Order, Frame
 }
 
 async fn run(
-    mut parent: mpsc::UnboundedReceiver<Result<Order, FrameError>>,
+    mut parent: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
     up: EventSender,
 ) -> Result<(), String> {
-    let Order::Start(job) = received(parent.recv().await)? else {
+    let DaemonOrder::Start(job) = received(parent.recv().await)? else {
         return Err("a daemon is started by oshrun itself".to_string());
     };
     let (limit, host) = (job.spec.host_limit, job.own.host.clone());
@@ -127,7 +127,7 @@ async fn run(
 }
 
 /// Unwraps a received message. Errors go to standard error, which the launch agent forwards.
-fn received(order: Option<Result<Order, FrameError>>) -> Result<Order, String> {
+fn received(order: Option<Result<DaemonOrder, FrameError>>) -> Result<DaemonOrder, String> {
     match order {
         Some(Ok(order)) => Ok(order),
         Some(Err(error)) => Err(error.to_string()),
@@ -157,7 +157,7 @@ fn start(
 struct Daemon {
     /// The name of this host.
     host: String,
-    parent: mpsc::UnboundedReceiver<Result<Order, FrameError>>,
+    parent: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
     ticks: Interval,
     heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
@@ -228,34 +228,34 @@ impl Daemon {
         self.up.send(&Event::failed(sentence));
     }
 
-    fn execute(&mut self, order: Order, supervisor: &mut Supervisor) {
+    fn execute(&mut self, order: DaemonOrder, supervisor: &mut Supervisor) {
         match order {
-            Order::Frame { pe, frame } => supervisor.send(pe, frame.into()),
-            Order::FrameToAll { to, frame } => supervisor.send_all(to, &frame.into()),
-            Order::Signal(number) => {
+            DaemonOrder::Frame { pe, frame } => supervisor.send(pe, frame.into()),
+            DaemonOrder::FrameToAll { to, frame } => supervisor.send_all(to, &frame.into()),
+            DaemonOrder::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     supervisor.signal(signal);
                 }
             }
-            Order::Explain(inquiry) => supervisor.explain(inquiry),
-            Order::Watch { statuses, limit } => supervisor.watch(statuses, limit),
-            Order::Suspend => {
+            DaemonOrder::Explain(inquiry) => supervisor.explain(inquiry),
+            DaemonOrder::Watch { statuses, limit } => supervisor.watch(statuses, limit),
+            DaemonOrder::Suspend => {
                 self.is_suspended = true;
                 supervisor.suspend();
             }
-            Order::Resume => {
+            DaemonOrder::Resume => {
                 self.is_suspended = false;
                 supervisor.resume();
             }
-            Order::Input(bytes) => supervisor.send_input(bytes),
-            Order::OutputConsumed { stream, nbytes } => {
+            DaemonOrder::Input(bytes) => supervisor.send_input(bytes),
+            DaemonOrder::OutputConsumed { stream, nbytes } => {
                 self.window(stream).add_permits(nbytes as usize)
             }
-            Order::OutputClosed { stream } => self.window(stream).close(),
-            Order::Ping => self.up.send(&Event::Pong),
-            Order::Finish => self.is_finishing = true,
+            DaemonOrder::OutputClosed { stream } => self.window(stream).close(),
+            DaemonOrder::Ping => self.up.send(&Event::Pong),
+            DaemonOrder::Finish => self.is_finishing = true,
             // Only the first message starts PEs.
-            Order::Start(_) => {}
+            DaemonOrder::Start(_) => {}
         }
     }
 

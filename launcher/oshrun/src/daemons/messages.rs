@@ -69,7 +69,7 @@ pub struct Printed {
     pub continues: bool,
 }
 
-/// An event of the job: a message of a daemon to oshrun, which also makes them for its own PEs.
+/// An event of a job: a message of a daemon to oshrun, which also has those of its own PEs.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Event {
     /// The daemon of a host has started.
@@ -111,16 +111,16 @@ pub enum Event {
     },
     /// A message to print, without oshrun's name.
     Notice(String),
-    /// What is known of some PEs, in reply to [`Order::Explain`].
+    /// What is known of some PEs, in reply to [`DaemonOrder::Explain`].
     Found(SurveyResult),
-    /// A wait has lasted longer than [`Order::Watch`] allows.
+    /// A wait has lasted longer than [`DaemonOrder::Watch`] allows.
     Overdue(WaitId),
     /// All PEs of this daemon have ended.
     Idle,
-    /// Reply to [`Order::Finish`], and the last message: all output has been sent, and no process is
-    /// left.
+    /// Reply to [`DaemonOrder::Finish`], and the last message: all output has been sent, and no
+    /// process is left.
     Done,
-    /// Reply to [`Order::Ping`].
+    /// Reply to [`DaemonOrder::Ping`].
     Pong,
 }
 
@@ -133,7 +133,7 @@ impl Event {
 
 /// A message of oshrun to a daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum DaemonOrder {
     /// Start these PEs; only the first message.
     Start(Box<HostJob>),
     /// A frame for a PE.
@@ -161,7 +161,7 @@ pub enum Order {
         /// How long a wait may last.
         limit: Duration,
     },
-    /// Stop all PEs. No heartbeats follow until [`Order::Resume`].
+    /// Stop all PEs. No heartbeats follow until [`DaemonOrder::Resume`].
     Suspend,
     /// Continue all PEs.
     Resume,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::debugger::Debugged;
-use crate::placement::PlacementRequest;
+use crate::spawn::debugger::Debugged;
+use crate::spawn::placement::PlacementRequest;
 
 /// What to start: the same on all hosts of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 
-use super::messages::{self, Event, Order};
-use crate::failure::{cannot, complain};
+use super::messages::{self, DaemonOrder, Event};
+use crate::report::failure::{cannot, complain};
 
 /// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
 pub const WINDOW: u32 = 256 * 1024;
@@ -73,7 +73,7 @@ impl OrderSender {
     }
 
     /// Queues a message. Messages to a daemon that is gone are dropped.
-    pub fn send(&self, message: &Order) {
+    pub fn send(&self, message: &DaemonOrder) {
         self.send_frame(proto::encode(message).into());
     }
 

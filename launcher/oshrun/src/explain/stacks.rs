@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
-use crate::guard::pid_of;
-use crate::mark;
+use crate::ends::guard::pid_of;
+use crate::ends::mark;
 
 /// Maximum number of PEs of this process.
 pub const MAX_PES: usize = 4;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::memory::NodeStatuses;
 use super::stacks;
 use super::symbols::{self, Variable};
-use crate::descendants;
+use crate::ends::descendants;
 
 /// Time between two looks at a process.
 const LOOK_TIME: Duration = Duration::from_millis(200);

@@ -3,7 +3,7 @@
 //! Slots that the user specifies are a limit. Without slots, PEs are distributed evenly, and the
 //! first hosts get one more.
 
-use super::host::HostSlots;
+use super::slots::HostSlots;
 use crate::daemons::orders::HostPes;
 
 /// The PEs of each host that gets any. Without `n_pes`, there is one PE per slot; a host without a

@@ -1,7 +1,7 @@
 //! Parses lists of hosts: `a:4,b:4` on the command line; in a file one host per line, `a`, `a:4` or
 //! `a slots=4`, with comments after `#`.
 
-use super::host::HostSlots;
+use super::slots::HostSlots;
 
 /// The hosts of an option, whose name appears in errors.
 pub fn of_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {

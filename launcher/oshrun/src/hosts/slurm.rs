@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use super::host::HostSlots;
+use super::slots::HostSlots;
 use crate::daemons::agent::Agent;
-use crate::failure::{StartFailure, reason};
+use crate::report::failure::{StartFailure, reason};
 
 /// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns
 /// to each.

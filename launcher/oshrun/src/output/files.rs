@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::OutputSink;
-use crate::failure::{StartFailure, reason};
+use crate::report::failure::{StartFailure, reason};
 
 /// The files of some PEs, open and empty.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::lines::{MAX_PAUSE, TextSource};
 use super::sink::{Sink, room_for};
 use super::tags::Tags;
-use crate::daemons::messages::{Order, Printed, StdStream};
+use crate::daemons::messages::{DaemonOrder, Printed, StdStream};
 use crate::daemons::queues::OrderSender;
 
 /// A stream of a child.
@@ -47,10 +47,10 @@ pub async fn relay(mut relay: Relay) {
         let nbytes = room_for(&text);
         let tag = relay.tags.of(pe);
         if !sink.write(TextSource::of(pe, stream), &tag, text, continues).await {
-            relay.child.send(&Order::OutputClosed { stream: relay.stream });
+            relay.child.send(&DaemonOrder::OutputClosed { stream: relay.stream });
             return;
         }
-        relay.child.send(&Order::OutputConsumed { stream, nbytes });
+        relay.child.send(&DaemonOrder::OutputConsumed { stream, nbytes });
         held = continues.then_some(sink);
     }
 }

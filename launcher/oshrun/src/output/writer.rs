@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::failure::reason;
+use crate::report::failure::reason;
 
 /// Capacity of a writer's queue in chunks. PEs wait while it is full.
 const QUEUE: usize = 8;

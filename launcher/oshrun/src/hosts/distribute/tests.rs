@@ -1,6 +1,6 @@
 //! Unit tests of `distribute`.
 
-use super::super::host;
+use super::super::slots;
 use super::*;
 
 fn distributed(
@@ -10,7 +10,7 @@ fn distributed(
     is_strict: bool,
 ) -> Result<String, String> {
     let hosts = super::super::list::of_option("-H", hosts).expect("hosts");
-    let parts = distribute(host::distinct(hosts), n_pes, per_host, is_strict)?;
+    let parts = distribute(slots::distinct(hosts), n_pes, per_host, is_strict)?;
     let shown = |part: &HostPes| format!("{}:{}-{}", part.host, part.pes.start, part.pes.end);
     Ok(parts.iter().map(shown).collect::<Vec<_>>().join(" "))
 }

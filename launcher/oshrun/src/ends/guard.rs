@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::mark::{self, JobMark};
-use crate::{descendants, leftovers, program};
+use crate::ends::mark::{self, JobMark};
+use crate::ends::{descendants, leftovers};
+use crate::spawn::program;
 
 /// The program name that selects the role of a guard.
 const NAME: &str = "oshrun-guard";

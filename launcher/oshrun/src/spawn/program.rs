@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use crate::failure::{StartFailure, reason};
+use crate::report::failure::{StartFailure, reason};
 
 /// The soname of the library.
 const LIBRARY: &str = "librushmem.so.1";

@@ -4,7 +4,7 @@ use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::failure::complain;
+use crate::report::failure::complain;
 
 /// Maximum time for starting one process, on a file system that hangs for a while.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -17,11 +17,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep};
 
-use crate::descendants;
-use crate::guard::Guard;
-use crate::leftovers;
-use crate::liveness::Liveness;
-use crate::mark::{self, JobMark};
+use crate::ends::descendants;
+use crate::ends::guard::Guard;
+use crate::ends::leftovers;
+use crate::ends::liveness::Liveness;
+use crate::ends::mark::{self, JobMark};
 use crate::spawn::Ties;
 
 /// A child process of oshrun.

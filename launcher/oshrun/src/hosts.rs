@@ -4,9 +4,9 @@
 //! machine.
 
 mod distribute;
-mod host;
 mod list;
 mod own;
+mod slots;
 mod slurm;
 
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use rushmem_bootstrap::NodeMap;
 
 use self::distribute::distribute;
-use self::host::HostSlots;
+use self::slots::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::daemons::orders::HostPes;
-use crate::failure::{StartFailure, cannot};
+use crate::report::failure::{StartFailure, cannot};
 
 /// The options of the command line about hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub fn find(options: &HostOptions, n_pes: Option<u32>) -> Result<Hosts, StartFai
             None => vec![HostSlots { name: own::name(), slots: None }],
         },
     };
-    let parts = distribute(host::distinct(hosts), n_pes, options.per_host, is_strict)
+    let parts = distribute(slots::distinct(hosts), n_pes, options.per_host, is_strict)
         .map_err(StartFailure::usage)?;
     let own = parts.iter().position(|part| own::is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })

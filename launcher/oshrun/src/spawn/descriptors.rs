@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::StartFailure;
+use crate::report::failure::StartFailure;
 
 /// The lowest number of an inherited descriptor, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;
@@ -68,7 +68,7 @@ fn refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<St
         }
         (n, _) => (format!("a job of {n} PEs"), format!(", which suffices for {}", left / per_pe)),
     };
-    // Cause: each PE takes some descriptors of oshrun, and the hard limit does not permit so many.
+    // Cause: each PE takes some descriptors of oshrun, and the hard limit is lower.
     Some(format!(
         "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
     ))

@@ -21,13 +21,13 @@ use rustix::fs::MemfdFlags;
 use tokio::time::{Instant, timeout};
 
 use self::agent::DaemonCommand;
-use self::messages::{Event, Order};
+use self::messages::{DaemonOrder, Event};
 use self::orders::{HostJob, HostPes, JobSpec};
 pub use self::remote::Arrival;
 use self::remote::{AgentStreams, Arrivals, DaemonStage, RemoteDaemon};
-use crate::failure::{StartFailure, reason};
+use crate::ends::processes::{Child, Processes};
 use crate::output::Output;
-use crate::processes::{Child, Processes};
+use crate::report::failure::{StartFailure, reason};
 use crate::spawn;
 
 /// Maximum time for sending messages before oshrun stops itself.
@@ -102,7 +102,7 @@ impl Daemons {
         let streams = AgentStreams { stdin, stdout, stderr: stderr.into() };
         let relay = |down: &_| output.relay(down);
         let daemon = RemoteDaemon::new(number, job.own.clone(), streams, relay, &self.arrivals)?;
-        daemon.down.send(&Order::Start(Box::new(job)));
+        daemon.down.send(&DaemonOrder::Start(Box::new(job)));
         self.list.push(daemon);
         Ok(())
     }
@@ -123,14 +123,14 @@ impl Daemons {
     }
 
     /// Sends a message to the daemon of `pe`.
-    pub fn send_toward(&self, pe: u32, message: &Order) {
+    pub fn send_toward(&self, pe: u32, message: &DaemonOrder) {
         if let Some(daemon) = self.list.iter().find(|daemon| daemon.pes.contains(&pe)) {
             daemon.down.send(message);
         }
     }
 
     /// Sends a message to all of them.
-    pub fn broadcast(&self, message: &Order) {
+    pub fn broadcast(&self, message: &DaemonOrder) {
         if !self.list.is_empty() {
             let frame: Arc<[u8]> = proto::encode(message).into();
             self.list.iter().for_each(|daemon| daemon.down.send_frame(frame.clone()));
@@ -195,7 +195,7 @@ impl Daemons {
                     events.extend(self.lose(number, Some(reason), processes));
                 }
                 DaemonStage::Running | DaemonStage::Idle => {
-                    daemon.down.send(&Order::Ping);
+                    daemon.down.send(&DaemonOrder::Ping);
                     if daemon.heartbeat.tick() {
                         let seconds = heartbeat::silence(self.limit).as_secs_f64();
                         let reason = format!("it has been silent for {seconds} s");

@@ -8,7 +8,7 @@ mod bound;
 mod bounds;
 mod groups;
 
-use crate::failure::StartFailure;
+use crate::report::failure::StartFailure;
 use bound::{Resource, ResourceLimit};
 
 /// Memory of the smallest PE: its own, in the kernel, and in the process that starts it.

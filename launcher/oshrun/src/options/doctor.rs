@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::failure::{StartFailure, cannot};
-use crate::program;
+use crate::report::failure::{StartFailure, cannot};
+use crate::spawn::program;
 
 /// The job that is examined.
 #[derive(Debug, Default, PartialEq, Eq)]

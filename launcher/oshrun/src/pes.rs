@@ -2,6 +2,9 @@
 //!
 //! It does not interpret frames. It reports what a PE has sent before the exit of that PE.
 
+pub mod memory_kills;
+pub mod socket;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,14 +16,14 @@ use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
+use self::memory_kills::MemoryKills;
+use self::socket::PeSocket;
 use crate::daemons::messages::Event;
+use crate::ends::processes::{Child, Processes};
 use crate::explain::memory::NodeStatuses;
-use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
-use crate::memory_kills::MemoryKills;
 use crate::output::Output;
-use crate::pe_socket::PeSocket;
-use crate::processes::{Child, Processes};
+use crate::report::failure::{StartFailure, reason};
 use crate::spawn::PreparedStart;
 
 /// Maximum number of reads when a PE exits. Enough for a full socket, and bounded if a child of the

@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
 use crate::daemons::orders::JobSpec;
-use crate::failure::{StartFailure, cannot};
 use crate::output::Files;
-use crate::spawn::PreparedStart;
-use crate::{aslr, capacity, debugger, descriptors, placement, program, spawn};
+use crate::report::failure::{StartFailure, cannot};
+use crate::spawn::{
+    self, PreparedStart, aslr, capacity, debugger, descriptors, placement, program,
+};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 

@@ -3,6 +3,8 @@
 //! It reads two things from the environment: the variables that `-x NAME` exports, and the default
 //! of `--host-limit`.
 
+pub mod doctor;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -13,11 +15,11 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
 use rushmem_bootstrap::{env, host_limit, time_limit};
 use rushmem_topology::{BindTo, MapBy};
 
-use crate::debugger::Debugged;
-use crate::doctor::ExaminedHosts;
-use crate::failure::StartFailure;
+use self::doctor::ExaminedHosts;
 use crate::hosts::HostOptions;
-use crate::placement::PlacementRequest;
+use crate::report::failure::StartFailure;
+use crate::spawn::debugger::Debugged;
+use crate::spawn::placement::PlacementRequest;
 
 /// Start a program as the PEs of one OpenSHMEM job, on this machine or on several hosts.
 #[derive(Debug, Parser)]

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::descriptors::INHERITED_FROM;
+use crate::spawn::descriptors::INHERITED_FROM;
 
 /// The write end.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::failure::{StartFailure, reason};
+use crate::report::failure::{StartFailure, reason};
 
 /// Disables ASLR for programs that this process executes from now on.
 pub fn disable() -> Result<(), StartFailure> {

@@ -1,7 +1,7 @@
 //! The event loop of oshrun and of its daemons.
 
-use crate::descriptors;
-use crate::failure::{StartFailure, cannot};
+use crate::report::failure::{StartFailure, cannot};
+use crate::spawn::descriptors;
 
 /// Runs a future on this thread.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {

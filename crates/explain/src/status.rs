@@ -197,6 +197,20 @@ pub enum Members {
 }
 
 impl Status {
+    /// The status of a PE that waits for nothing.
+    pub fn new(pid: u32, stage: Stage) -> Status {
+        Status {
+            pid,
+            pid_namespace: 0,
+            stage,
+            waits: Vec::new(),
+            further_waits: Vec::new(),
+            held_locks: Vec::new(),
+            in_flight: None,
+            finalizing: None,
+        }
+    }
+
     /// The threads that wait.
     pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())

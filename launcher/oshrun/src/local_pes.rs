@@ -13,7 +13,7 @@ use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
-use crate::explain::memory::NodeStatuses;
+use crate::explain::survey::{NodeCollector, NodeMemory};
 use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
 use crate::memory_kills::MemoryKills;
@@ -120,9 +120,11 @@ impl LocalPes {
         pe - self.first_of_node
     }
 
-    /// The statuses of the PEs, which are at these places.
-    pub fn statuses(&self, places: Statuses) -> Option<NodeStatuses> {
-        Some(NodeStatuses { memory: self.memory.clone()?, places })
+    /// Makes snapshots of the PEs, whose statuses are at these places.
+    pub fn collector(&self, places: Option<Statuses>) -> NodeCollector {
+        let memory = NodeMemory(places.and_then(|_| self.memory.clone()));
+        let (at, stride) = places.map_or((0, 0), |places| (places.at, places.stride));
+        NodeCollector { memory, at, stride }
     }
 
     /// Sends a frame to a PE that was started here.

@@ -1,7 +1,7 @@
 //! Constructed hangs: the conclusion names the PEs, the calls and the cause.
 
 use crate::jobs::{Job, team, world};
-use rushmem_explain::report::ProcessState;
+use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 
 /// Checks the hang in jobs of 4 and of 64 PEs. The sentences are those of 4 PEs; `{last}` stands
@@ -87,8 +87,8 @@ fn a_process_does_not_run() {
     let silent = ProcessState::HostSilent("n2".into());
     let cases = [
         (ProcessState::Sleeps, "PE 3 sleeps outside the library."),
-        (ProcessState::Stopped, "PE 3 is stopped by a signal: it continues after"),
-        (ProcessState::Traced, "PE 3 is stopped by a debugger: it continues after"),
+        (ProcessState::Stopped, "PE 3 is stopped by a signal. It continues after"),
+        (ProcessState::Traced, "PE 3 is stopped by a debugger. It continues after"),
         (ProcessState::WaitsForDisk, "PE 3 waits for a disk or for swapped memory."),
         (ProcessState::Ended("killed by signal 9".into()), "PE 3 has ended (killed by signal 9)."),
         (silent, "PE 3 is on host n2, which does not answer."),

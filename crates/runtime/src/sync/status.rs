@@ -12,11 +12,10 @@ use crate::base::time::nanoseconds;
 use crate::net::{calling, endpoints, network};
 use crate::sync::finalizing::{PERIOD, PeerLook};
 use crate::sync::flags;
-use rushmem_bootstrap::process_state;
-use rushmem_explain::place;
 use rushmem_explain::status::{
     Finalizing, InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait,
 };
+use rushmem_explain::{place, process as explained_process};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
@@ -58,7 +57,7 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
 /// that this PE holds.
 pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
     change(|written| {
-        written.pid_namespace = process_state::pid_namespace().unwrap_or(0);
+        written.pid_namespace = explained_process::pid_namespace().unwrap_or(0);
         written.held_locks = held_locks;
     });
 }

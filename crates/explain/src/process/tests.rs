@@ -1,7 +1,7 @@
 //! Texts of the kernel, and processes that end.
 
 use super::*;
-use rushmem_explain::status::{Stage, Subject, Wait};
+use crate::status::{Stage, Subject, Wait};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;

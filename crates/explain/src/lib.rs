@@ -30,13 +30,11 @@ use snapshot::PeSnapshot;
 /// on PEs without a snapshot, which are on other hosts.
 pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
     let job = Job::new(n_pes, snapshots);
-    let mut lines = table::table(&job);
-    lines.push(String::new());
-    lines.extend(rules::conclusion(&job));
-    lines.join("\n")
+    let text = [table::table(&job), vec![String::new()], rules::conclusion(&job)];
+    wording::wrapped(&text.concat())
 }
 
 /// The table alone.
 pub fn table(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
-    table::table(&Job::new(n_pes, snapshots)).join("\n")
+    wording::wrapped(&table::table(&Job::new(n_pes, snapshots)))
 }

@@ -95,10 +95,10 @@ pub enum Kind {
 pub fn conclusion(job: &Job) -> Vec<String> {
     let graph = Graph::new(job);
     let findings: Vec<Finding> = RULES.iter().flat_map(|find| find(&graph)).collect();
-    if findings.is_empty() {
-        return vec![without_cause(job)];
-    }
     let mut lines = Vec::new();
+    if findings.is_empty() {
+        lines.push(without_cause(job));
+    }
     for of_kind in findings.chunk_by(|one, other| one.kind == other.kind) {
         for (index, finding) in of_kind.iter().take(OF_A_KIND).enumerate() {
             let mut sentences = finding.sentences.clone();
@@ -108,12 +108,21 @@ pub fn conclusion(job: &Job) -> Vec<String> {
                 1 => sentences.push("There is one more case of this kind.".into()),
                 more => sentences.push(format!("There are {more} more cases of this kind.")),
             }
-            lines.push(sentences.join("\n  "));
+            let indented = |(n, sentence)| if n == 0 { sentence } else { format!("  {sentence}") };
+            lines.extend(sentences.into_iter().enumerate().map(indented));
         }
     }
+    lines.extend(stacks(job));
     lines.extend(deadlock::exception(&graph, &findings));
     lines.extend(writer::hint(job, &findings));
     lines
+}
+
+/// Where PEs are that are outside the library.
+fn stacks(job: &Job) -> Vec<String> {
+    let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
+    let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));
+    stacks.map(|(pe, stack)| format!("PE {pe} is in {stack}")).collect()
 }
 
 /// What there is to say when no PE waits long for another.

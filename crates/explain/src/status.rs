@@ -75,6 +75,8 @@ pub struct Wait {
     pub thread: u32,
     /// The function as the user called it, such as `shmem_long_wait_until`.
     pub call: String,
+    /// Where in the program the call is, such as `ring.c:12 in exchange`, once that is known.
+    pub called_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
     /// What the thread waits for.

@@ -1,7 +1,7 @@
 //! The names of static variables, from the symbol table of the program.
 
 use crate::snapshot::PeSnapshot;
-use crate::status::{Place, Status, Subject};
+use crate::status::{Place, Subject};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::{BTreeMap, HashMap};
@@ -10,6 +10,9 @@ use std::os::unix::fs::MetadataExt;
 
 /// The size of a lock.
 const LOCK_BYTES: u64 = 8;
+
+/// The size of most elements that PEs write.
+const WORD_BYTES: u64 = 8;
 
 /// Maximum length of a name in an explanation; those of C++ templates are longer.
 const MAX_NAME: usize = 100;
@@ -22,7 +25,7 @@ struct Variables(BTreeMap<u64, (u64, String)>);
 pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>) {
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
-        let places = static_places(snapshot.status.as_ref());
+        let places = static_places(snapshot);
         let Some(pid) = pid.filter(|_| !places.is_empty()) else { continue };
         let Ok(file) = File::open(format!("/proc/{pid}/exe")) else { continue };
         let Ok(id) = file.metadata().map(|file| (file.dev(), file.ino())) else { continue };
@@ -32,15 +35,15 @@ pub fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)
     }
 }
 
-/// The addresses of static variables that a status mentions, and the size of what is there.
-fn static_places(status: Option<&Status>) -> BTreeMap<u64, u64> {
+/// The addresses of static variables that a snapshot mentions, and the size of what is there.
+fn static_places(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
     let mut places = BTreeMap::new();
     let mut add = |place: &Place, nbytes: u64| {
         if let Place::Static { address } = place {
-            places.insert(*address, nbytes);
+            places.entry(*address).or_insert(nbytes);
         }
     };
-    if let Some(status) = status {
+    if let Some(status) = &snapshot.status {
         status.held_locks.iter().for_each(|lock| add(lock, LOCK_BYTES));
         status.waits.iter().for_each(|wait| match &wait.subject {
             Subject::Words(words) => {
@@ -49,6 +52,9 @@ fn static_places(status: Option<&Status>) -> BTreeMap<u64, u64> {
             Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
             _ => {}
         });
+    }
+    for write in snapshot.writes.iter().flatten() {
+        add(&write.place, write.nbytes.min(WORD_BYTES));
     }
     places
 }

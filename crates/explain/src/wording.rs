@@ -6,6 +6,9 @@ use crate::snapshot::PeSnapshot;
 use crate::status::{Collective, Place, Subject, Wait, Words};
 use crate::words::number;
 
+/// Maximum number of columns of a line, to which oshrun adds its name.
+const COLUMNS: usize = 100 - "oshrun: ".len();
+
 const SECOND: u64 = 1_000_000_000;
 
 impl Job<'_> {
@@ -15,11 +18,11 @@ impl Job<'_> {
     pub fn waits(&self, pe: u32, with_objects: bool) -> String {
         let of = &self.pes[pe as usize];
         let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
-            (Subject::Collective(of), _) => format!("in {}, {}", wait.call, collective(of)),
+            (Subject::Collective(of), _) => format!("in {}, {}", call(wait), collective(of)),
             (_, Some(snapshot)) if with_objects => {
-                format!("in {}{}", wait.call, self.object(snapshot, wait, values))
+                format!("in {}{}", call(wait), self.object(snapshot, wait, values))
             }
-            _ => format!("in {}", wait.call),
+            _ => format!("in {}", call(wait)),
         };
         match of.is_waiting() {
             true => enumerate_once(of.waits().map(text), of.further_waits()),
@@ -55,6 +58,11 @@ impl Job<'_> {
         let ages = || pes.iter().map(of_pe);
         durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
     }
+}
+
+/// `shmem_quiet (ring.c:12 in exchange)`.
+fn call(Wait { call, called_at, .. }: &Wait) -> String {
+    called_at.as_ref().map_or_else(|| call.clone(), |place| format!("{call} ({place})"))
 }
 
 /// `the 41st collective on SHMEM_TEAM_WORLD`.
@@ -102,6 +110,23 @@ pub fn place(snapshot: &PeSnapshot, place: &Place) -> String {
         Place::Heap { offset, block: None } => format!("heap offset {offset:#x}"),
         Place::Other { address } => format!("address {address:#x}"),
     }
+}
+
+/// The text with all lines wrapped. What is continued is indented further.
+pub fn wrapped(lines: &[String]) -> String {
+    let mut text = Vec::new();
+    for line in lines {
+        let indent = line.len() - line.trim_start().len();
+        let mut row = String::new();
+        for word in line.split_inclusive(' ') {
+            if !row.trim().is_empty() && row.len() + word.trim_end().len() > COLUMNS {
+                text.push(std::mem::replace(&mut row, " ".repeat(indent + 4)));
+            }
+            row += word;
+        }
+        text.push(row);
+    }
+    text.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// `1st`, `2nd`, `11th`.

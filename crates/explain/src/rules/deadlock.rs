@@ -136,7 +136,7 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
     }
     sentences.push(format!("{writer} is left to write {word}: {why}."));
     sentences.extend(in_flight::sentences(graph.job, pes));
-    sentences.extend(writer::sentence(graph.job, pes));
+    sentences.extend(writer::sentences(graph.job, pes));
     sentences
 }
 
@@ -169,12 +169,15 @@ pub fn exception(graph: &Graph, findings: &[Finding]) -> Option<String> {
         _ => false,
     });
     let threads = match other_threads(graph) {
-        (pes, what) if pes.is_empty() => format!("A thread {what}"),
-        (pes, what) => format!("A thread of {} {what}", ranges::pes(&pes)),
+        (pes, _) if pes.is_empty() => None,
+        (pes, what) => Some(format!("A thread of {} {what}", ranges::pes(&pes))),
     };
-    let operations = match in_flight::is_nothing(graph.job) {
-        true => "",
-        false => ", or an operation that is still in flight over a network,",
+    let operations = "n operation that is still in flight over a network";
+    let who = match (threads, in_flight::is_nothing(graph.job)) {
+        (None, true) => return None,
+        (None, false) => format!("A{operations}"),
+        (Some(threads), true) => threads,
+        (Some(threads), false) => format!("{threads}, or a{operations},"),
     };
-    holds.then(|| format!("{threads}{operations} could end such waits; nothing else can."))
+    holds.then(|| format!("{who} could end such waits; nothing else can."))
 }

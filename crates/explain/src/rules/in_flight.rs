@@ -48,7 +48,7 @@ fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
             let can = can.iter().filter(|(pes, _)| !pes.is_empty());
             let can = can.map(|(pes, verb)| format!("{} {verb} {word}.", ranges::pes(pes)));
             let can = can.chain(self::sentences(graph.job, pes));
-            can.chain(writer::sentence(graph.job, pes)).collect()
+            can.chain(writer::sentences(graph.job, pes)).collect()
         }
         End::YoungWord => vec!["This is too short for a conclusion.".to_owned()],
         End::SatisfiedWord => {

@@ -1,8 +1,8 @@
 //! The graph of who waits for whom, and which of its nodes can still continue.
 //!
-//! Its nodes are the PEs, then the steps of collectives, then further meetings. A PE can continue if
-//! one of its waits can end, a meeting if all PEs that have not come to it can continue. Since the
-//! members of a team meet in a step, there are about as many edges as PEs.
+//! Its nodes are the PEs, then the steps of collectives, then further meetings. A PE can continue
+//! if one of its waits can end, a meeting if all PEs that have not come to it can continue. Since
+//! the members of a team meet in a step, there are about as many edges as PEs.
 
 use crate::job::{Job, Pe, Situation};
 use crate::status::{Subject, Wait};
@@ -65,8 +65,8 @@ struct Meetings {
 impl<'a> Graph<'a> {
     pub fn new(job: &'a Job<'a>) -> Graph<'a> {
         let steps = steps(job);
-        // Threads that sleep outside the library are not known, so they are taken for blocked: those
-        // of OpenMP would hide most deadlocks.
+        // Threads that sleep outside the library are not known, so they are taken for blocked:
+        // those of OpenMP would hide most deadlocks.
         let rules = job.pes.iter().map(|of| match of.situation {
             situation if situation.is_gone() => Rule::Never,
             Situation::Waits(_) if !of.is_busy() => Rule::Any,

@@ -7,6 +7,7 @@
 //! so jobs of any size can be constructed in tests.
 #![forbid(unsafe_code)]
 
+mod cause;
 pub mod collect;
 mod graph;
 mod job;

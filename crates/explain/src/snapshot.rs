@@ -27,7 +27,7 @@ pub struct PeSnapshot {
     pub writes: Option<Vec<LastWrite>>,
     /// Its threads, except those that wait by the status and those of the library.
     pub other_threads: OtherThreads,
-    /// The innermost functions of each thread, where a debugger was asked.
+    /// The innermost functions of each thread, where gdb has shown them.
     pub stacks: Vec<String>,
 }
 

@@ -93,7 +93,7 @@ impl<'a> Step<'a> {
     fn enter(&mut self, pe: u32, call: &'a str) {
         // Fortran does not distinguish case.
         match self.calls.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(call)) {
-            // A thread that waits for a request and the one that carries it out are in the same call.
+            // A thread that waits for a request and the one that carries it out are in one call.
             Some((_, pes)) if pes.last() == Some(&pe) => {}
             Some((_, pes)) => pes.push(pe),
             None => self.calls.push((call, vec![pe])),

@@ -13,7 +13,7 @@ use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use tokio::sync::mpsc;
 
-use crate::explain::survey::{NodeCollector, NodeMemory};
+use crate::explain::survey::{NodeCollector, NodeMemfd};
 use crate::failure::{StartFailure, reason};
 use crate::input::{self, InputPipe};
 use crate::memory_kills::MemoryKills;
@@ -122,7 +122,7 @@ impl LocalPes {
 
     /// Makes snapshots of the PEs, whose statuses are at these places.
     pub fn collector(&self, places: Option<Statuses>) -> NodeCollector {
-        let memory = NodeMemory(places.and_then(|_| self.memory.clone()));
+        let memory = NodeMemfd(places.and_then(|_| self.memory.clone()));
         let (at, stride) = places.map_or((0, 0), |places| (places.at, places.stride));
         NodeCollector { memory, at, stride }
     }

@@ -1,10 +1,10 @@
 //! PEs that are outside the library while others wait for them.
 
-use super::{Finding, Kind, states};
+use crate::cause::{Cause, Kind, states};
 use crate::graph::Graph;
 use crate::job::{Pe, Situation};
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
+pub fn find(graph: &Graph) -> Vec<Cause> {
     use Situation::{Computes, Elsewhere, NoStatus, Sleeps, Starting, Uninitialized};
     let kind = |of: &Pe| match of.situation {
         NoStatus | Uninitialized | Starting => Some(Kind::NotStarted),

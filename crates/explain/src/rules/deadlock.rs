@@ -1,6 +1,7 @@
 //! Waits that cannot end: of PEs for each other, and for words that no PE is left to write.
 
-use super::{Finding, Kind, in_flight, writer};
+use super::{in_flight, writer};
+use crate::cause::{Cause, Kind, OF_A_KIND};
 use crate::graph::{End, Graph};
 use crate::job::Pe;
 use crate::ranges::{self, enumerate};
@@ -9,27 +10,26 @@ use crate::status::Subject;
 /// PEs of a cycle that are named.
 const NAMED: usize = 6;
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
+pub fn find(graph: &Graph) -> Vec<Cause> {
     let is_dead = |pe: &u32| !graph.can_continue[*pe as usize];
     let words = graph.ends.iter().filter(|(_, end)| *end == End::Word).map(|(pe, _)| *pe);
     let words = ranges::sorted(&words.filter(is_dead).collect::<Vec<u32>>());
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut causes: Vec<Cause> = Vec::new();
     for nodes in cycles(graph, &words) {
         let mut pes: Vec<u32> = nodes.iter().copied().filter(|node| graph.is_pe(*node)).collect();
         let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
         pes.rotate_left(lowest);
-        // Only the first ones are told.
-        let sentences =
-            if findings.len() > super::OF_A_KIND { Vec::new() } else { of_cycle(graph, &pes) };
-        findings.push(Finding { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), sentences });
+        // Only the first ones are shown.
+        let sentences = if causes.len() > OF_A_KIND { Vec::new() } else { of_cycle(graph, &pes) };
+        causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), sentences });
     }
-    findings.sort_by(|one, other| one.nodes.cmp(&other.nodes));
+    causes.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     if !words.is_empty() {
         let sentences = of_words(graph, &words);
         let nodes = words.clone();
-        findings.push(Finding { kind: Kind::WordOfNobody, nodes, pes: words, sentences });
+        causes.push(Cause { kind: Kind::WordOfNobody, nodes, pes: words, sentences });
     }
-    findings
+    causes
 }
 
 /// The cycles among nodes that cannot continue, except those that wait for another cause anyway.
@@ -158,14 +158,14 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     }
 }
 
-/// What can end waits of these findings that nothing else can: a PE that waits for words, a lock or
+/// What can end waits of these causes that nothing else can: a PE that waits for words, a lock or
 /// a message is helped by any thread, but members of a team have to come to a collective
 /// themselves, and all PEs to finalize.
-pub fn exception(graph: &Graph, findings: &[Finding]) -> Option<String> {
+pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     let is_helped = |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit);
-    let holds = findings.iter().any(|finding| match finding.kind {
+    let holds = causes.iter().any(|cause| match cause.kind {
         Kind::WordOfNobody => true,
-        Kind::Cycle => subjects(graph, &finding.pes).any(is_helped),
+        Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),
         _ => false,
     });
     let threads = match other_threads(graph) {

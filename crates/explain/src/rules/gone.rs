@@ -1,11 +1,11 @@
 //! PEs that take part in nothing any more, though others wait for them, and hosts that do not
 //! answer.
 
-use super::{Finding, Kind, states};
+use crate::cause::{Cause, Kind, states};
 use crate::graph::Graph;
 use crate::job::Situation;
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
+pub fn find(graph: &Graph) -> Vec<Cause> {
     let silent = states(graph, Kind::HostSilent, false, |of| {
         matches!(of.situation, Situation::HostSilent(_))
     });

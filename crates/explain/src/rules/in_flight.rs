@@ -1,6 +1,7 @@
 //! Waits that others can still end: for words, for operations and collectives that are in flight.
 
-use super::{Finding, Kind, writer};
+use super::writer;
+use crate::cause::{Cause, Kind};
 use crate::graph::{End, Graph};
 use crate::job::{Job, Pe, Situation};
 use crate::ranges;
@@ -9,8 +10,8 @@ use crate::status::{InFlight, Stage};
 /// PEs with operations in flight that are named.
 const NAMED: usize = 3;
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub fn find(graph: &Graph) -> Vec<Cause> {
+    let mut causes = Vec::new();
     for end in [End::Word, End::YoungWord, End::SatisfiedWord, End::Network, End::Lock] {
         let is_open = |pe: &u32| end != End::Word || graph.can_continue[*pe as usize];
         let pes = graph.ends.iter().filter(|(_, other)| *other == end).map(|(pe, _)| *pe);
@@ -19,7 +20,7 @@ pub fn find(graph: &Graph) -> Vec<Finding> {
             let mut sentences = graph.job.sentences(&pes);
             sentences.extend(of_end(graph, end, &pes));
             let kind = if end == End::Word { Kind::WordOfOthers } else { Kind::Open };
-            findings.push(Finding { kind, nodes: pes.clone(), pes, sentences });
+            causes.push(Cause { kind, nodes: pes.clone(), pes, sentences });
         }
     }
     for (index, step) in graph.steps.iter().enumerate() {
@@ -32,10 +33,10 @@ pub fn find(graph: &Graph) -> Vec<Finding> {
                  different arguments."
                     .to_owned(),
             );
-            findings.push(Finding { kind: Kind::UnderWay, nodes: vec![node], pes, sentences });
+            causes.push(Cause { kind: Kind::UnderWay, nodes: vec![node], pes, sentences });
         }
     }
-    findings
+    causes
 }
 
 fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {

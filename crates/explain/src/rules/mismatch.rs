@@ -1,6 +1,6 @@
 //! Members of a team that have called different collectives.
 
-use super::{Finding, Kind};
+use crate::cause::{Cause, Kind};
 use crate::graph::Graph;
 use crate::ranges::{self, enumerate};
 use crate::steps::Step;
@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 /// Different calls that are named.
 const NAMED: usize = 3;
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
+pub fn find(graph: &Graph) -> Vec<Cause> {
     let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
-    let finding = |index: usize| {
+    let cause = |index: usize| {
         let step = &graph.steps[index];
         let nth = ordinal(step.collective.nth);
         let what = if step.is_out_of_step {
@@ -29,9 +29,9 @@ pub fn find(graph: &Graph) -> Vec<Finding> {
             "All members must call the same collectives in the same order.".to_owned(),
         ];
         let nodes = vec![graph.step(index)];
-        Finding { kind: Kind::Mismatch, nodes, pes: step.pes(), sentences }
+        Cause { kind: Kind::Mismatch, nodes, pes: step.pes(), sentences }
     };
-    mismatched.map(finding).collect()
+    mismatched.map(cause).collect()
 }
 
 /// Who is in which call of a step.

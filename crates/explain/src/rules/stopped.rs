@@ -1,14 +1,14 @@
 //! PEs that a signal, a debugger or a disk has stopped.
 
-use super::{Finding, Kind, states};
+use crate::cause::{Cause, Kind, states};
 use crate::graph::Graph;
 use crate::job::Situation;
 
-pub fn find(graph: &Graph) -> Vec<Finding> {
+pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
         matches!(of.situation, Situation::Stopped | Situation::Traced)
     });
-    if let Some(Finding { pes, sentences, .. }) = &mut stopped {
+    if let Some(Cause { pes, sentences, .. }) = &mut stopped {
         let continues = if pes.len() == 1 { "It continues" } else { "They continue" };
         sentences.push(format!("{continues} after the signal CONT or the debugger's command."));
     }

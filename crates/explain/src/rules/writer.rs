@@ -1,6 +1,6 @@
 //! Who wrote the words last for which PEs wait, and what those that should write them wrote since.
 
-use super::{Finding, Kind};
+use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};
 use crate::ranges::{enumerate, sorted};
 use crate::status::Word;
@@ -12,10 +12,10 @@ use crate::writes::{ENTRIES, LastWrite};
 const NAMED: usize = 4;
 
 /// How to learn more where PEs wait for words and record no writes.
-pub fn hint(job: &Job, findings: &[Finding]) -> Option<String> {
+pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
-    let is_of_words = |finding: &Finding| kinds.contains(&finding.kind);
-    (!job.pes.iter().any(is_recorded) && findings.iter().any(is_of_words)).then(|| {
+    let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
+    (!job.pes.iter().any(is_recorded) && causes.iter().any(is_of_words)).then(|| {
         "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last, and where in the \
          program PEs wait."
             .to_owned()

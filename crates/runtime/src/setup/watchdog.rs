@@ -35,7 +35,7 @@ fn run(memory: &'static NodeMemory, machines: &NodeMap, me: u32, limit: Duration
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let at = (in_slice + flags::area().areas().status()) as u64;
     let collector =
-        Collector { memory: Mapped(memory), at, stride: memory.layout().stride() as u64 };
+        Collector { memory: MappedNode(memory), at, stride: memory.layout().stride() as u64 };
     let local = |pe| LocalPe { pe, local: machines.local_index(pe), pid: None };
     let pes: Vec<LocalPe> = machines.members(machines.node_of(me)).map(local).collect();
     let mut explained = None;
@@ -70,9 +70,9 @@ fn print(limit: Duration, n_nodes: u32, explanation: &str) {
 }
 
 /// The memory of the node as it is mapped here.
-struct Mapped(&'static NodeMemory);
+struct MappedNode(&'static NodeMemory);
 
-impl SharedMemory for Mapped {
+impl SharedMemory for MappedNode {
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
         let source = self.0.at(at, bytes.len());
         // SAFETY: mapped, as was just found.

@@ -40,12 +40,12 @@ pub struct SurveyResult {
 
 /// The memory of this node. Nothing can be read before it is known where statuses are.
 #[derive(Clone, Debug)]
-pub struct NodeMemory(pub Option<Arc<OwnedFd>>);
+pub struct NodeMemfd(pub Option<Arc<OwnedFd>>);
 
 /// Makes snapshots from it.
-pub type NodeCollector = Collector<NodeMemory>;
+pub type NodeCollector = Collector<NodeMemfd>;
 
-impl SharedMemory for NodeMemory {
+impl SharedMemory for NodeMemfd {
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
         let memory = self.0.as_ref();
         memory.is_some_and(|memory| rustix::io::pread(memory, &mut *bytes, at) == Ok(bytes.len()))

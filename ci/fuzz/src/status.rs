@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use rushmem_explain::explain;
-use rushmem_explain::report::{OtherThreads, PeReport, ProcessState};
+use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::Status;
 use rushmem_explain::{place, writes};
 
@@ -14,7 +14,7 @@ const READ_AT: u64 = 1 << 40;
 fuzz_target!(|input: &[u8]| {
     place::read(|nbytes| input.get(..nbytes.min(input.len())).map(<[u8]>::to_vec));
     let mut rest = input;
-    let mut reports = Vec::new();
+    let mut snapshots = Vec::new();
     for pe in 0..N_PES {
         let Some((&nbytes, later)) = rest.split_first() else { break };
         let (bytes, later) = later.split_at(later.len().min(nbytes.into()));
@@ -23,19 +23,9 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(Status::decode(&status.encode()).as_ref(), Ok(status));
         }
         rest = later;
-        let (process, values, symbols) = (ProcessState::Sleeps, Vec::new(), Vec::new());
-        let (writes, other_threads) =
-            (writes::read(|| Some(rest.to_vec())), OtherThreads::default());
-        reports.push(PeReport {
-            pe,
-            process,
-            status,
-            read_at: READ_AT,
-            values,
-            symbols,
-            writes,
-            other_threads,
-        });
+        let writes = writes::read(|| Some(rest.to_vec()));
+        let snapshot = PeSnapshot::new(pe, ProcessState::Sleeps);
+        snapshots.push(PeSnapshot { status, read_at: READ_AT, writes, ..snapshot });
     }
-    explain(N_PES, &reports);
+    explain(N_PES, &snapshots);
 });

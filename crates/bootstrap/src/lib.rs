@@ -21,7 +21,6 @@ mod inherited;
 mod link;
 mod managed;
 pub mod nodes;
-pub mod process_state;
 pub mod proto;
 mod records;
 pub mod server;

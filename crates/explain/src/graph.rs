@@ -1,19 +1,18 @@
-//! The graph of what waits for what, and which of it can still continue.
+//! The graph of who waits for whom, and which of its nodes can still continue.
 //!
-//! Its nodes are the PEs, then the steps, then the waits. A PE can continue if one of its waits can
-//! end, a wait if all that it waits for can continue, a step if all members that have not come to
-//! it can continue. Since the members of a team meet in a step, there are about as many edges as
-//! PEs.
+//! Its nodes are the PEs, then the steps of collectives, then further meetings. A PE can continue
+//! if one of its waits can end, a meeting if all PEs that have not come to it can continue. Since
+//! the members of a team meet in a step, there are about as many edges as PEs.
 
-use crate::job::{Job, Pe};
-use crate::situation::{Situation, is_long};
+use crate::job::{Job, Pe, Situation};
 use crate::status::{Subject, Wait};
-use crate::steps::{Step, Steps};
-use crate::words;
+use crate::steps::{Step, steps};
+use std::collections::HashMap;
 
 /// The graph.
-pub struct Graph {
-    n_pes: usize,
+pub struct Graph<'a> {
+    pub job: &'a Job<'a>,
+    pub steps: Vec<Step<'a>>,
     /// For each node the nodes for which it waits.
     pub forward: Vec<Vec<u32>>,
     /// For each node the nodes that wait for it.
@@ -25,8 +24,6 @@ pub struct Graph {
     /// The PEs that can continue although nobody writes a word.
     pub unaided: Vec<u32>,
     rules: Vec<Rule>,
-    /// The node for which PEs wait at the end of finalize.
-    finalize: Option<u32>,
 }
 
 /// When a node can continue.
@@ -38,8 +35,6 @@ enum Rule {
     Any,
     /// If all of its successors can.
     All,
-    /// If any PE can.
-    AnyPe,
 }
 
 /// A wait that is for no PE in particular.
@@ -57,64 +52,55 @@ pub enum End {
     Lock,
 }
 
-impl Graph {
-    pub fn new(job: &Job, steps: &Steps) -> Graph {
-        let n_pes = job.pes.len();
+/// The nodes for which waits of a kind are.
+struct Meetings {
+    /// By the number of the team and of the collective on it.
+    steps: HashMap<(u64, u64), u32>,
+    /// `None` if no PE is missing at the end of finalize.
+    finalize: Option<u32>,
+    /// Any PE that can write a word.
+    writer: u32,
+}
+
+impl<'a> Graph<'a> {
+    pub fn new(job: &'a Job<'a>) -> Graph<'a> {
+        let steps = steps(job);
+        // Threads that sleep outside the library are not known, so they are taken for blocked:
+        // those of OpenMP would hide most deadlocks.
+        let rules = job.pes.iter().map(|of| match of.situation {
+            situation if situation.is_gone() => Rule::Never,
+            Situation::Waits(_) if !of.is_busy() => Rule::Any,
+            _ => Rule::Always,
+        });
         let mut graph = Graph {
-            n_pes,
-            forward: vec![Vec::new(); n_pes],
+            job,
+            rules: rules.collect(),
+            forward: vec![Vec::new(); job.pes.len()],
             backward: Vec::new(),
             ends: Vec::new(),
             can_continue: Vec::new(),
             unaided: Vec::new(),
-            rules: job.pes.iter().map(of_pe).collect(),
-            finalize: None,
+            steps: Vec::new(),
         };
-        for step in &steps.list {
-            graph.add(if step.is_mismatched() { Rule::Never } else { Rule::All }, Vec::new());
-        }
-        graph.connect(steps);
-        let are = |situations: &[Situation]| -> Vec<u32> {
-            let pes = (0..).zip(&job.pes).filter(|(_, of)| situations.contains(&of.situation));
-            pes.map(|(pe, _)| pe).collect()
-        };
-        // All PEs meet in init.
-        let starting = are(&[Situation::Starting]);
-        if !starting.is_empty() {
-            let missing = are(&[Situation::NoStatus, Situation::Uninitialized]);
-            let node = graph.add(Rule::All, missing);
-            starting.iter().for_each(|pe| graph.forward[*pe as usize].push(node));
-        }
-        // All PEs meet at the end of finalize too.
-        let has_come = |of: &Pe| {
-            let mut waits = of.waits();
-            of.situation == Situation::Finalized
-                || waits.any(|(wait, _)| wait.subject == Subject::Exit)
-        };
-        let pes = (0..).zip(&job.pes).filter(|(_, of)| !has_come(of)).map(|(pe, _)| pe);
-        let missing: Vec<u32> = pes.collect();
-        if !missing.is_empty() && missing.len() < n_pes {
-            graph.finalize = Some(graph.add(Rule::All, missing));
-        }
+        let meetings = graph.add_meetings(&steps);
+        graph.steps = steps;
         for (pe, of) in (0..).zip(&job.pes) {
             for (wait, values) in of.waits() {
-                let (rule, edges) = graph.of_wait(job, steps, pe, of, wait, values);
-                let node = graph.add(rule, edges);
-                graph.forward[pe as usize].push(node);
+                graph.add_wait(&meetings, pe, wait, values);
             }
         }
-        graph.decide();
+        graph.decide(meetings.writer);
         graph
     }
 
     /// The node of a step.
     pub fn step(&self, index: usize) -> u32 {
-        (self.n_pes + index) as u32
+        self.job.n_pes() + index as u32
     }
 
     /// Whether the node is a PE.
     pub fn is_pe(&self, node: u32) -> bool {
-        (node as usize) < self.n_pes
+        node < self.job.n_pes()
     }
 
     fn add(&mut self, rule: Rule, edges: Vec<u32>) -> u32 {
@@ -123,58 +109,59 @@ impl Graph {
         (self.forward.len() - 1) as u32
     }
 
-    /// Connects the steps with the members that have not come to them. A later step lacks what the
-    /// step before it lacks, and the PEs of that step.
-    fn connect(&mut self, steps: &Steps) {
-        let mut is_needed: Vec<bool> = steps.list.iter().map(Step::needs_all).collect();
-        for (index, step) in steps.list.iter().enumerate().rev() {
-            if let Some(before) = step.before {
-                is_needed[before] |= is_needed[index];
+    fn add_meetings(&mut self, steps: &[Step]) -> Meetings {
+        for step in steps {
+            let rule = if step.is_mismatched { Rule::Never } else { Rule::All };
+            self.add(rule, if step.needs_all() { Vec::new() } else { step.awaited.clone() });
+        }
+        // A step that needs all members lacks those that are in no step, and in the one before it.
+        let (mut missing, mut elsewhere) = (&Vec::new(), None);
+        for (index, step) in steps.iter().enumerate() {
+            if !step.is_later {
+                (missing, elsewhere) = (&step.elsewhere, None);
+            }
+            if step.needs_all() {
+                if elsewhere.is_none() && !missing.is_empty() {
+                    elsewhere = Some(self.add(Rule::All, missing.clone()));
+                }
+                let before = if step.is_later { steps[index - 1].pes() } else { Vec::new() };
+                let node = self.step(index) as usize;
+                self.forward[node] = elsewhere.into_iter().chain(before).collect();
             }
         }
-        let mut missing_before: Option<u32> = None;
-        for (index, step) in steps.list.iter().enumerate() {
-            let missing: Vec<u32> = match step.before {
-                None => step.elsewhere.clone(),
-                Some(before) => {
-                    missing_before.into_iter().chain(steps.list[before].pes()).collect()
-                }
-            };
-            let is_needed = is_needed[index] && !missing.is_empty();
-            missing_before = is_needed.then(|| self.add(Rule::All, missing));
-            let node = self.step(index) as usize;
-            self.forward[node] = if step.needs_all() {
-                missing_before.into_iter().collect()
-            } else {
-                step.awaited.clone()
-            };
+        // All PEs meet in init, and at the end of finalize.
+        let starting = self.job.all(|of| of.situation == Situation::Starting);
+        if !starting.is_empty() {
+            use Situation::{NoStatus, Uninitialized};
+            let missing = |of: &Pe| matches!(of.situation, NoStatus | Uninitialized);
+            let init = self.add(Rule::All, self.job.all(missing));
+            starting.iter().for_each(|pe| self.forward[*pe as usize].push(init));
         }
+        let is_missing = |of: &Pe| {
+            let is_finalized = of.situation == Situation::Finalized;
+            !is_finalized && !of.waits().any(|(wait, _)| wait.subject == Subject::Exit)
+        };
+        let missing = self.job.all(is_missing);
+        let finalize = (!missing.is_empty() && missing.len() < self.job.pes.len())
+            .then(|| self.add(Rule::All, missing));
+        let writer = self.add(Rule::Never, Vec::new());
+        let of_step = |(index, step): (usize, &Step)| {
+            ((step.collective.number, step.collective.nth), self.step(index))
+        };
+        Meetings { steps: steps.iter().enumerate().map(of_step).collect(), finalize, writer }
     }
 
-    fn of_wait(
-        &mut self,
-        job: &Job,
-        steps: &Steps,
-        pe: u32,
-        of: &Pe,
-        wait: &Wait,
-        values: &[Option<u64>],
-    ) -> (Rule, Vec<u32>) {
-        let is_long = of.report.is_some_and(|report| is_long(report, wait));
+    /// Adds what a wait is for. A wait of less than a second is no evidence that the PE cannot
+    /// continue.
+    fn add_wait(&mut self, meetings: &Meetings, pe: u32, wait: &Wait, values: &[Option<u64>]) {
+        let job = self.job;
+        let is_long = job.pes[pe as usize].is_long(wait);
         let known = |pe: &u32| *pe < job.n_pes();
-        let (end, edges): (End, Vec<u32>) = match &wait.subject {
-            Subject::Words(_) if words::are_satisfied(wait, values) => {
-                (End::SatisfiedWord, Vec::new())
-            }
-            Subject::Words(_) if !is_long => (End::YoungWord, Vec::new()),
-            Subject::Words(_) => {
-                self.ends.push((pe, End::Word));
-                return (Rule::AnyPe, Vec::new());
-            }
-            Subject::Collective(collective) => {
-                let step = steps.of(collective).map(|index| self.step(index));
-                return (if_long(is_long), step.into_iter().collect());
-            }
+        let (end, targets): (End, Vec<u32>) = match &wait.subject {
+            Subject::Words(words) if words.are_satisfied(values) => (End::SatisfiedWord, vec![]),
+            Subject::Words(_) if !is_long => (End::YoungWord, vec![]),
+            Subject::Words(_) => (End::Word, vec![meetings.writer]),
+            Subject::Collective(of) => (End::Network, vec![meetings.steps[&(of.number, of.nth)]]),
             Subject::Lock { lock, behind } => {
                 (End::Lock, job.holder(lock).or(*behind).filter(known).into_iter().collect())
             }
@@ -186,75 +173,58 @@ impl Graph {
             Subject::Message { from } => {
                 (End::Network, Some(*from).filter(known).into_iter().collect())
             }
-            Subject::Exit => (End::Network, self.finalize.into_iter().collect()),
+            Subject::Exit => (End::Network, meetings.finalize.into_iter().collect()),
         };
-        if edges.is_empty() {
+        if targets.is_empty() || end == End::Word {
             self.ends.push((pe, end));
-            return (Rule::Always, edges);
         }
-        (if_long(is_long), edges)
+        if targets.is_empty() || !is_long {
+            self.rules[pe as usize] = Rule::Always;
+        }
+        let target = match targets[..] {
+            [_, _, ..] => Some(self.add(Rule::All, targets)),
+            _ => targets.first().copied(),
+        };
+        self.forward[pe as usize].extend(target);
     }
 
     /// Finds out which nodes can continue: first without those that any PE may help, then with them
     /// if a PE can.
-    fn decide(&mut self) {
+    fn decide(&mut self, writer: u32) {
         let n_nodes = self.forward.len();
         self.backward = vec![Vec::new(); n_nodes];
         for (node, edges) in (0..).zip(&self.forward) {
-            for &edge in edges {
-                self.backward[edge as usize].push(node);
-            }
+            edges.iter().for_each(|edge| self.backward[*edge as usize].push(node));
         }
         self.can_continue = vec![false; n_nodes];
         let mut missing: Vec<usize> = self.forward.iter().map(Vec::len).collect();
-        let starts = |rule: Rule, missing: usize| match rule {
+        let starts = |node: &u32| match self.rules[*node as usize] {
             Rule::Always => true,
-            Rule::All => missing == 0,
-            Rule::Never | Rule::Any | Rule::AnyPe => false,
+            Rule::All => missing[*node as usize] == 0,
+            Rule::Never | Rule::Any => false,
         };
-        let first = (0..n_nodes).filter(|&node| starts(self.rules[node], missing[node]));
-        self.spread(first.collect(), &mut missing);
-        let pes = (0..).zip(&self.can_continue[..self.n_pes]);
-        self.unaided = pes.filter(|(_, can)| **can).map(|(pe, _)| pe).collect();
+        self.spread((0..n_nodes as u32).filter(starts).collect(), &mut missing);
+        let pes = 0..self.job.n_pes();
+        self.unaided = pes.filter(|pe| self.can_continue[*pe as usize]).collect();
         if !self.unaided.is_empty() {
-            let any_pe = (0..n_nodes).filter(|&node| self.rules[node] == Rule::AnyPe);
-            self.spread(any_pe.collect(), &mut missing);
+            self.spread(vec![writer], &mut missing);
         }
     }
 
     /// These nodes can continue, so those that wait for them may.
-    fn spread(&mut self, mut nodes: Vec<usize>, missing: &mut [usize]) {
+    fn spread(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
         while let Some(node) = nodes.pop() {
-            if std::mem::replace(&mut self.can_continue[node], true) {
+            if std::mem::replace(&mut self.can_continue[node as usize], true) {
                 continue;
             }
-            for &waiter in &self.backward[node] {
-                let waiter = waiter as usize;
-                missing[waiter] -= 1;
-                let is_next = match self.rules[waiter] {
-                    Rule::Any => true,
-                    Rule::All => missing[waiter] == 0,
-                    Rule::Always | Rule::Never | Rule::AnyPe => false,
-                };
-                if is_next {
-                    nodes.push(waiter);
+            for &waiter in &self.backward[node as usize] {
+                missing[waiter as usize] -= 1;
+                match self.rules[waiter as usize] {
+                    Rule::Any => nodes.push(waiter),
+                    Rule::All if missing[waiter as usize] == 0 => nodes.push(waiter),
+                    _ => {}
                 }
             }
         }
-    }
-}
-
-/// A wait of less than a second is no evidence that a PE cannot continue.
-fn if_long(is_long: bool) -> Rule {
-    if is_long { Rule::All } else { Rule::Always }
-}
-
-/// Threads that sleep outside the library are not known, so they are taken for blocked: those of
-/// OpenMP would hide most deadlocks.
-fn of_pe(of: &Pe) -> Rule {
-    match of.situation {
-        _ if of.situation.is_gone() => Rule::Never,
-        Situation::Waits(_) if !of.is_busy() => Rule::Any,
-        _ => Rule::Always,
     }
 }

@@ -1,10 +1,17 @@
-//! All PEs of a job with their situations.
+//! The PEs of a job, and what each of them does, by its process and its status.
 
-use crate::report::PeReport;
-use crate::situation::Situation;
-use crate::status::{Place, Subject, Wait};
+use crate::ranges;
+use crate::snapshot::{PeSnapshot, ProcessState};
+use crate::status::{Place, Stage, Subject, Wait};
 use crate::words;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// Nanoseconds from which on a wait counts as long: shorter ones may end while the snapshots are
+/// made, and nothing is concluded from them.
+const LONG: u64 = 1_000_000_000;
+
+/// Groups of PEs that a conclusion names.
+const NAMED: usize = 3;
 
 /// The PEs, in order.
 pub struct Job<'a> {
@@ -16,7 +23,101 @@ pub struct Job<'a> {
 #[derive(Clone, Copy)]
 pub struct Pe<'a> {
     pub situation: Situation<'a>,
-    pub report: Option<&'a PeReport>,
+    pub snapshot: Option<&'a PeSnapshot>,
+}
+
+/// What a PE does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Situation<'a> {
+    /// Nothing is known of it: it is on another host.
+    Elsewhere,
+    /// Nothing is known: its host does not answer.
+    HostSilent(&'a str),
+    /// Its process has ended.
+    Ended(&'a str),
+    /// It has called finalize for the last time.
+    Finalized,
+    /// It has come to its exit without finalize.
+    Leaving,
+    /// A signal has stopped it.
+    Stopped,
+    /// A debugger has stopped it.
+    Traced,
+    /// It waits for a disk.
+    WaitsForDisk,
+    /// It has no status that can be read: it has not come through `shmem_init`, or its memory is
+    /// not accessible.
+    NoStatus,
+    /// It has not called `shmem_init`.
+    Uninitialized,
+    /// It is in `shmem_init`.
+    Starting,
+    /// It sleeps outside the library.
+    Sleeps,
+    /// It uses CPU time and does not wait in the library.
+    Computes,
+    /// It waits in the library.
+    Waits(&'a [Wait]),
+}
+
+impl<'a> Job<'a> {
+    pub fn new(n_pes: u32, snapshots: &'a [PeSnapshot]) -> Job<'a> {
+        let mut of_pe = vec![None; n_pes as usize];
+        for snapshot in snapshots {
+            if let Some(place) = of_pe.get_mut(snapshot.pe as usize) {
+                *place = Some(snapshot);
+            }
+        }
+        let pe = |snapshot| Pe { situation: Situation::of(snapshot), snapshot };
+        let pes: Vec<Pe> = of_pe.into_iter().map(pe).collect();
+        Job { holders: holders(&pes), pes }
+    }
+
+    pub fn n_pes(&self) -> u32 {
+        self.pes.len() as u32
+    }
+
+    /// The PEs in this kind of situation, in ascending order.
+    pub fn all(&self, is: impl Fn(&Pe<'a>) -> bool) -> Vec<u32> {
+        (0..self.n_pes()).filter(|pe| is(&self.pes[*pe as usize])).collect()
+    }
+
+    /// The PE that holds a lock, if it is known.
+    pub fn holder(&self, lock: &Place) -> Option<u32> {
+        self.holders.get(&key(lock)).copied()
+    }
+
+    /// Sentences on what PEs do, one for each of the first groups of PEs that do the same, such as
+    /// `PE 3 computes.` or `PE 3 has waited 31 s in shmem_quiet.`
+    pub fn sentences(&self, pes: &[u32]) -> Vec<String> {
+        let does = |pe: u32| match self.pes[pe as usize].situation {
+            Situation::Waits(_) if self.pes[pe as usize].is_busy() => Err([
+                "computes in another thread".to_owned(),
+                "compute in other threads".to_owned(),
+            ]),
+            Situation::Waits(_) => Ok(self.waits(pe, true)),
+            situation => Err([1, 2].map(|n| situation.predicate(n))),
+        };
+        let (mut groups, rest) = (ranges::fold(pes, does), NAMED);
+        let rest: Vec<u32> =
+            groups.split_off(rest.min(groups.len())).into_iter().flat_map(|(_, pes)| pes).collect();
+        let sentence = |(does, pes): &(Result<String, [String; 2]>, Vec<u32>)| {
+            let is_one = pes.len() == 1;
+            let predicate = match does {
+                Ok(waits) => {
+                    let has = if is_one { "has" } else { "have" };
+                    format!("{has} waited {} {waits}", self.durations(pes))
+                }
+                Err([one, many]) => if is_one { one } else { many }.clone(),
+            };
+            format!("{} {predicate}.", ranges::pes(pes))
+        };
+        let mut sentences: Vec<String> = groups.iter().map(sentence).collect();
+        if !rest.is_empty() {
+            sentences.push(format!("So on for {}.", ranges::pes(&ranges::sorted(&rest))));
+        }
+        sentences
+    }
 }
 
 impl<'a> Pe<'a> {
@@ -26,7 +127,7 @@ impl<'a> Pe<'a> {
             Situation::Waits(waits) => waits,
             _ => &[],
         };
-        let values = self.report.map_or(&[][..], |report| &report.values);
+        let values = self.snapshot.map_or(&[][..], |snapshot| &snapshot.values);
         let mut at = 0;
         waits.iter().map(move |wait| {
             let nwords = words::words_of(wait).map_or(0, |words| words.words.len());
@@ -38,62 +139,111 @@ impl<'a> Pe<'a> {
 
     /// Number of its waits of which only the threads are known.
     pub fn further_waits(&self) -> usize {
-        let status = self.report.and_then(|report| report.status.as_ref());
+        let status = self.snapshot.and_then(|snapshot| snapshot.status.as_ref());
         status.map_or(0, |status| status.further_waits.len())
+    }
+
+    /// Whether it waits in the library.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.situation, Situation::Waits(_))
     }
 
     /// Whether threads of it compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
-        let waits = matches!(self.situation, Situation::Waits(_));
-        waits && self.report.is_some_and(|report| report.other_threads.busy > 0)
+        self.is_waiting() && self.snapshot.is_some_and(|snapshot| snapshot.other_threads.busy > 0)
+    }
+
+    /// Whether a conclusion may rest on a wait of it.
+    pub fn is_long(&self, wait: &Wait) -> bool {
+        self.snapshot.is_some_and(|snapshot| snapshot.age(wait) >= LONG)
     }
 }
 
-impl<'a> Job<'a> {
-    pub fn new(n_pes: u32, reports: &'a [PeReport]) -> Job<'a> {
-        let mut of_pe = vec![None; n_pes as usize];
-        for report in reports {
-            if let Some(place) = of_pe.get_mut(report.pe as usize) {
-                *place = Some(report);
-            }
+impl<'a> Situation<'a> {
+    /// The situation of a PE, of which there is no snapshot if it is on another host.
+    fn of(snapshot: Option<&'a PeSnapshot>) -> Situation<'a> {
+        let Some(snapshot) = snapshot else { return Situation::Elsewhere };
+        let stage = snapshot.status.as_ref().map(|status| status.stage);
+        let waits = snapshot.status.as_ref().map_or(&[][..], |status| &status.waits);
+        // At the end of finalize a PE waits for all others too, in a call of another name.
+        let is_at_exit = |wait: &Wait| wait.subject == Subject::Exit && wait.call == "exit";
+        match (&snapshot.process, stage) {
+            (ProcessState::HostSilent(host), _) => Situation::HostSilent(host),
+            (ProcessState::Ended(how), _) => Situation::Ended(how),
+            (ProcessState::Stopped, _) => Situation::Stopped,
+            (ProcessState::Traced, _) => Situation::Traced,
+            (ProcessState::WaitsForDisk, _) => Situation::WaitsForDisk,
+            (_, Some(Stage::Finalized)) => Situation::Finalized,
+            _ if waits.iter().any(is_at_exit) => Situation::Leaving,
+            _ if !waits.is_empty() => Situation::Waits(waits),
+            (_, Some(Stage::Starting)) => Situation::Starting,
+            (_, Some(Stage::Uninitialized)) => Situation::Uninitialized,
+            (_, None) => Situation::NoStatus,
+            (ProcessState::Runs { .. }, _) => Situation::Computes,
+            (ProcessState::Sleeps, _) => Situation::Sleeps,
         }
-        let pe = |report: Option<&'a PeReport>| Pe { situation: Situation::of(report), report };
-        let pes: Vec<Pe> = of_pe.into_iter().map(pe).collect();
-        Job { holders: holders(&pes), pes }
     }
 
-    pub fn n_pes(&self) -> u32 {
-        self.pes.len() as u32
+    /// Whether the PE takes part in nothing any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
     }
 
-    /// The PE that holds a lock, if it is known.
-    pub fn holder(&self, lock: &Place) -> Option<u32> {
-        self.holders.get(&key(lock)).copied()
+    /// Whether the PE cannot serve operations of others, as far as is known.
+    pub fn is_hindered(&self) -> bool {
+        use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
+    }
+
+    /// What `n` PEs in this situation do, after their names as a subject.
+    pub fn predicate(&self, n: usize) -> String {
+        let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
+        let is = verb("is", "are");
+        let has = verb("has", "have");
+        match self {
+            Situation::Elsewhere => {
+                let hosts = verb("another host", "other hosts");
+                format!("{is} on {hosts}, of which nothing is known here")
+            }
+            Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
+            Situation::Ended(how) => format!("{has} ended ({how})"),
+            Situation::Finalized => format!("{has} finalized"),
+            Situation::Leaving => format!("{has} come to the exit without shmem_finalize"),
+            Situation::Stopped => format!("{is} stopped by a signal"),
+            Situation::Traced => format!("{is} stopped by a debugger"),
+            Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",
+            Situation::NoStatus => {
+                let they = verb("it has", "they have");
+                format!("{has} no status that can be read; perhaps {they} not passed shmem_init")
+            }
+            Situation::Uninitialized => format!("{has} not called shmem_init"),
+            Situation::Starting => format!("{is} in shmem_init"),
+            Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
+            Situation::Computes => verb("computes", "compute"),
+            Situation::Waits(_) => verb("waits", "wait"),
+        }
     }
 }
 
 /// The holder of each lock: the PE that lists it, or before which nobody waits in the queue.
 fn holders(pes: &[Pe]) -> HashMap<Place, u32> {
     let mut holders = HashMap::new();
+    let mut waiters = BTreeMap::new();
     for (pe, of) in (0..).zip(pes) {
-        let status = of.report.and_then(|report| report.status.as_ref());
-        for lock in status.iter().flat_map(|status| &status.held_locks) {
-            holders.insert(key(lock), pe);
+        let status = of.snapshot.and_then(|snapshot| snapshot.status.as_ref());
+        let held = status.iter().flat_map(|status| &status.held_locks);
+        holders.extend(held.map(|lock| (key(lock), pe)));
+        for (wait, _) in of.waits() {
+            if let Subject::Lock { lock, behind } = &wait.subject {
+                waiters.insert((pe, key(lock)), *behind);
+            }
         }
     }
-    let waits_for = |pe: u32, lock: &Place| {
-        let waits = pes.get(pe as usize).into_iter().flat_map(Pe::waits);
-        waits.into_iter().any(|(wait, _)| match &wait.subject {
-            Subject::Lock { lock: other, .. } => key(other) == key(lock),
-            _ => false,
-        })
-    };
-    for (pe, of) in (0..).zip(pes) {
-        for (wait, _) in of.waits() {
-            let Subject::Lock { lock, behind: Some(behind) } = &wait.subject else { continue };
-            if *behind == pe || !waits_for(*behind, lock) {
-                holders.insert(key(lock), *behind);
-            }
+    for ((pe, lock), behind) in &waiters {
+        if let Some(behind) = *behind
+            && (behind == *pe || !waiters.contains_key(&(behind, lock.clone())))
+        {
+            holders.insert(lock.clone(), behind);
         }
     }
     holders

@@ -1,26 +1,41 @@
-//! Who waits for whom: the status that each PE keeps of its long waits, and the conclusions that
-//! follow from the statuses of all PEs.
+//! Who waits for whom in a job, for oshrun and the watchdog.
 //!
 //! A PE writes a [`status::Status`] into the shared memory of its node when a wait lasts long. The
 //! launcher, or a PE of the node, reads it without the help of the PE, adds what the kernel knows
-//! of the process ([`report::PeReport`]), and explains the job from all reports. The crate is pure:
-//! it reads no memory and asks no kernel, so jobs of any size can be constructed in tests.
+//! of the process ([`collect::Collector`]), and explains the job from the snapshots of all PEs: a
+//! table of what they do, and what each rule concludes. The rules read no memory and ask no kernel,
+//! so jobs of any size can be constructed in tests.
 #![forbid(unsafe_code)]
 
-mod causes;
-mod conclusion;
-mod explain;
+mod cause;
+pub mod collect;
 mod graph;
 mod job;
 pub mod place;
+pub mod process;
 pub mod ranges;
-pub mod report;
-mod situation;
+mod rules;
+pub mod snapshot;
 pub mod status;
 mod steps;
+mod symbols;
 mod table;
 mod wording;
 mod words;
 pub mod writes;
 
-pub use explain::explain;
+use job::Job;
+use snapshot::PeSnapshot;
+
+/// Explains a job of `n_pes` PEs: a table, an empty line and the conclusion. Nothing is concluded
+/// on PEs without a snapshot, which are on other hosts.
+pub fn explain(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
+    let job = Job::new(n_pes, snapshots);
+    let text = [table::table(&job), vec![String::new()], rules::conclusion(&job)];
+    wording::wrapped(&text.concat())
+}
+
+/// The table alone.
+pub fn table(n_pes: u32, snapshots: &[PeSnapshot]) -> String {
+    wording::wrapped(&table::table(&Job::new(n_pes, snapshots)))
+}

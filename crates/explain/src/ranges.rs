@@ -1,5 +1,8 @@
 //! Lists of PEs in words, folded so that they stay short in jobs of any size.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 /// Ranges that a list names before it only counts.
 const NAMED: usize = 8;
 
@@ -52,6 +55,29 @@ pub fn enumerate_once(items: impl Iterator<Item = String>, further: usize) -> St
         once.push(format!("{more} more"));
     }
     enumerate(once)
+}
+
+/// PEs in ascending order, each once.
+pub fn sorted(pes: &[u32]) -> Vec<u32> {
+    let mut sorted = pes.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted
+}
+
+/// The PEs of each key, in the order in which the keys come first.
+pub fn fold<K: Clone + Eq + Hash>(pes: &[u32], key: impl Fn(u32) -> K) -> Vec<(K, Vec<u32>)> {
+    let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
+    let mut of_key: HashMap<K, usize> = HashMap::new();
+    for &pe in pes {
+        let key = key(pe);
+        let index = *of_key.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(index) {
+            Some((_, pes)) => pes.push(pe),
+            None => groups.push((key, vec![pe])),
+        }
+    }
+    groups
 }
 
 /// Ranges, of which the last one may be a count of those that are left out.

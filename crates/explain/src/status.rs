@@ -75,6 +75,8 @@ pub struct Wait {
     pub thread: u32,
     /// The function as the user called it, such as `shmem_long_wait_until`.
     pub call: String,
+    /// Where in the program the call is, such as `ring.c:12 in exchange`, once that is known.
+    pub called_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
     /// What the thread waits for.
@@ -197,6 +199,20 @@ pub enum Members {
 }
 
 impl Status {
+    /// The status of a PE that waits for nothing.
+    pub fn new(pid: u32, stage: Stage) -> Status {
+        Status {
+            pid,
+            pid_namespace: 0,
+            stage,
+            waits: Vec::new(),
+            further_waits: Vec::new(),
+            held_locks: Vec::new(),
+            in_flight: None,
+            finalizing: None,
+        }
+    }
+
     /// The threads that wait.
     pub fn waiting_threads(&self) -> impl Iterator<Item = u32> {
         self.waits.iter().map(|wait| wait.thread).chain(self.further_waits.iter().copied())

@@ -1,92 +1,103 @@
 //! How a wait reads in a sentence: durations, ordinals, places and words with their values.
 
-use crate::job::{Job, Pe};
+use crate::job::Job;
 use crate::ranges::{self, enumerate_once};
-use crate::report::PeReport;
+use crate::snapshot::PeSnapshot;
 use crate::status::{Collective, Place, Subject, Wait, Words};
-use crate::words::{compares, number};
+use crate::words::number;
+
+/// Maximum number of columns of a line, to which oshrun adds its name.
+const COLUMNS: usize = 100 - "oshrun: ".len();
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a PE is in, as it follows `PE 3 is`: its waits. A thread that waits for a request and the
-/// one that carries it out are in the same collective.
-pub fn waits(job: &Job, pe: &Pe) -> String {
-    let Some(report) = pe.report else { return String::new() };
-    let text = |(wait, values)| format!("in {}", subject(job, report, wait, values));
-    enumerate_once(pe.waits().map(text), pe.further_waits())
-}
+impl Job<'_> {
+    /// The waits of a PE, as they follow `PE 3 is`: `in shmem_quiet`. With their objects and
+    /// values, or only with the collectives. A thread that waits for a request and the one that
+    /// carries it out are in the same collective.
+    pub fn waits(&self, pe: u32, with_objects: bool) -> String {
+        let of = &self.pes[pe as usize];
+        let text = |(wait, values): (&Wait, _)| match (&wait.subject, of.snapshot) {
+            (Subject::Collective(of), _) => format!("in {}, {}", call(wait), collective(of)),
+            (_, Some(snapshot)) if with_objects => {
+                format!("in {}{}", call(wait), self.object(snapshot, wait, values))
+            }
+            _ => format!("in {}", call(wait)),
+        };
+        match of.is_waiting() {
+            true => enumerate_once(of.waits().map(text), of.further_waits()),
+            false => "in shmem_init".to_owned(),
+        }
+    }
 
-/// The names of the calls, as [`waits`] has them, without objects.
-pub fn calls(pe: &Pe) -> String {
-    enumerate_once(pe.waits().map(|(wait, _)| format!("in {}", wait.call)), pe.further_waits())
-}
+    fn object(&self, snapshot: &PeSnapshot, wait: &Wait, values: &[Option<u64>]) -> String {
+        match &wait.subject {
+            Subject::Words(words) => format!(" on {}", words_text(snapshot, words, values)),
+            Subject::Lock { lock, .. } => {
+                let holder = self.holder(lock).map(|pe| format!(", which PE {pe} holds"));
+                format!(" on {}{}", place(snapshot, lock), holder.unwrap_or_default())
+            }
+            Subject::Operations { peers } if peers.is_empty() => {
+                ", for operations over the network".to_owned()
+            }
+            Subject::Operations { peers } => {
+                format!(", for operations on {}", ranges::pes(&ranges::sorted(peers)))
+            }
+            Subject::Message { from } => format!(", for a message from PE {from}"),
+            Subject::Collective(_) | Subject::Exit => String::new(),
+        }
+    }
 
-fn subject(job: &Job, report: &PeReport, wait: &Wait, values: &[Option<u64>]) -> String {
-    let call = &wait.call;
-    match &wait.subject {
-        Subject::Words(words) => format!("{call} on {}", words_text(report, words, values)),
-        Subject::Collective(of) => format!("{call}, {}", collective(of)),
-        Subject::Lock { lock, .. } => {
-            let holder = job.holder(lock).map(|pe| format!(", which PE {pe} holds"));
-            format!("{call} on {}{}", place(report, lock), holder.unwrap_or_default())
-        }
-        Subject::Operations { peers } if peers.is_empty() => {
-            format!("{call}, for operations over the network")
-        }
-        Subject::Operations { peers } => {
-            format!("{call}, for operations on {}", ranges::pes(&sorted(peers)))
-        }
-        Subject::Message { from } => format!("{call}, for a message from PE {from}"),
-        Subject::Exit => call.clone(),
+    /// How long PEs have waited.
+    pub fn durations(&self, pes: &[u32]) -> String {
+        let of_pe = |pe: &u32| {
+            let of = &self.pes[*pe as usize];
+            let ages = of.waits().filter_map(|(wait, _)| Some(of.snapshot?.age(wait)));
+            ages.max().unwrap_or(0)
+        };
+        let ages = || pes.iter().map(of_pe);
+        durations((ages().min().unwrap_or(0), ages().max().unwrap_or(0)))
     }
 }
 
-fn sorted(pes: &[u32]) -> Vec<u32> {
-    let mut sorted = pes.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    sorted
+/// `shmem_quiet (ring.c:12 in exchange)`.
+fn call(Wait { call, called_at, .. }: &Wait) -> String {
+    called_at.as_ref().map_or_else(|| call.clone(), |place| format!("{call} ({place})"))
 }
 
 /// `the 41st collective on SHMEM_TEAM_WORLD`.
-pub fn collective(of: &Collective) -> String {
+fn collective(of: &Collective) -> String {
     format!("the {} collective on {}", ordinal(of.nth), of.team)
 }
 
-fn words_text(report: &PeReport, words: &Words, values: &[Option<u64>]) -> String {
-    let compares = |index: usize| {
-        let value = values.get(index).copied().flatten();
-        value.and_then(|value| compares(&words.words[index], &words.comparison, value))
-    };
-    let total = words.more.saturating_add(words.words.len() as u64);
-    let left: Vec<usize> =
-        (0..words.words.len()).filter(|&index| compares(index) != Some(true)).collect();
-    let text = |index: usize| {
-        let word = &words.words[index];
-        let value = values.get(index).copied().flatten();
+fn words_text(snapshot: &PeSnapshot, words: &Words, values: &[Option<u64>]) -> String {
+    let unmet = words.unmet(values);
+    let first = unmet.first().copied().unwrap_or(0);
+    let text = || {
+        let word = &words.words[first];
+        let value = values.get(first).copied().flatten();
         let is = value.map(|value| format!(", which is {}", number(word, value)));
-        let name = place(report, &word.place);
-        let wanted = number(word, word.wanted);
-        let now = if compares(index) == Some(true) { " by now" } else { "" };
+        let now = if unmet.is_empty() { " by now" } else { "" };
+        let (name, wanted) = (place(snapshot, &word.place), number(word, word.wanted));
         format!("{name} {} {wanted}{}{now}", words.comparison, is.unwrap_or_default())
     };
-    let first = left.first().copied().unwrap_or(0);
+    let total = words.more.saturating_add(words.words.len() as u64);
     match words.words.len() {
         0 => format!("{total} words"),
-        1 if total == 1 => text(0),
+        1 if total == 1 => text(),
         _ if words.all => {
-            let n = words.more.saturating_add(left.len() as u64);
-            format!("all of {total} words, {n} of which do not compare: {}", text(first))
+            let n = words.more.saturating_add(unmet.len() as u64);
+            format!("all of {total} words, {n} of which do not compare: {}", text())
         }
-        _ => format!("any of {total} words, such as {}", text(first)),
+        _ => format!("any of {total} words, such as {}", text()),
     }
 }
 
 /// The name of a place: that of a static variable if it is known, or where it is in the heap.
-pub fn place(report: &PeReport, place: &Place) -> String {
+pub fn place(snapshot: &PeSnapshot, place: &Place) -> String {
     match place {
         Place::Static { address } => {
-            let symbol = report.symbols.iter().find(|(of, _)| of == address);
+            let symbol = snapshot.symbols.iter().find(|(of, _)| of == address);
             symbol.map_or_else(
                 || format!("the static variable at {address:#x}"),
                 |(_, name)| name.clone(),
@@ -99,6 +110,23 @@ pub fn place(report: &PeReport, place: &Place) -> String {
         Place::Heap { offset, block: None } => format!("heap offset {offset:#x}"),
         Place::Other { address } => format!("address {address:#x}"),
     }
+}
+
+/// The text with all lines wrapped. What is continued is indented further.
+pub fn wrapped(lines: &[String]) -> String {
+    let mut text = Vec::new();
+    for line in lines {
+        let indent = line.len() - line.trim_start().len();
+        let mut row = String::new();
+        for word in line.split_inclusive(' ') {
+            if !row.trim().is_empty() && row.len() + word.trim_end().len() > COLUMNS {
+                text.push(std::mem::replace(&mut row, " ".repeat(indent + 4)));
+            }
+            row += word;
+        }
+        text.push(row);
+    }
+    text.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// `1st`, `2nd`, `11th`.

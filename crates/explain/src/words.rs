@@ -28,20 +28,23 @@ pub fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
     }
 }
 
-/// Whether words of a wait compare already, so that it is about to end. `values` are those of its
-/// words.
-pub fn are_satisfied(wait: &Wait, values: &[Option<u64>]) -> bool {
-    let Some(words) = words_of(wait) else { return false };
-    let compares = |index: usize| {
-        let value = values.get(index).copied().flatten();
-        value.and_then(|value| compares(&words.words[index], &words.comparison, value))
-            == Some(true)
-    };
-    let mut indices = 0..words.words.len();
-    if words.all {
-        words.more == 0 && !words.words.is_empty() && indices.all(compares)
-    } else {
-        indices.any(compares)
+impl Words {
+    /// The indices of the words that are not known to compare by these values.
+    pub(crate) fn unmet(&self, values: &[Option<u64>]) -> Vec<usize> {
+        let is_met = |index: &usize| {
+            let value = values.get(*index).copied().flatten();
+            let compares = |value| compares(&self.words[*index], &self.comparison, value);
+            value.and_then(compares) == Some(true)
+        };
+        (0..self.words.len()).filter(|index| !is_met(index)).collect()
+    }
+
+    /// Whether the wait for them is about to end.
+    pub(crate) fn are_satisfied(&self, values: &[Option<u64>]) -> bool {
+        match (self.unmet(values).len(), self.words.len()) {
+            (unmet, n) if self.all => unmet == 0 && n > 0 && self.more == 0,
+            (unmet, n) => unmet < n,
+        }
     }
 }
 

@@ -89,6 +89,11 @@ fn a_pe_that_computes_is_no_deadlock() {
 }
 
 #[test]
+fn variables_are_named() {
+    Waiting::new("wait_until", "named").explanation(&["shmem_int_wait_until", "flags[2]"]);
+}
+
+#[test]
 fn nothing_is_printed_without_the_setting() {
     let waiting = Waiting::new("barrier_all", "unset");
     File::create(&waiting.file).expect("a file");

@@ -175,6 +175,7 @@ impl Pe {
         let wait = Wait {
             thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
             call: "shmem_barrier_all".to_string(),
+            called_at: None,
             since,
             subject: Subject::Collective(subject),
         };

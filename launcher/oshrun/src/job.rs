@@ -94,7 +94,6 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         explainer: Explainer::new(options.explain_after, has_gdb()),
         watched: None,
         late: None,
-        is_late_explained: false,
         interrupted: false,
         input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
     };
@@ -129,9 +128,6 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     }
     if let Some((purpose, text)) = job.explainer.last(&job.server) {
         job.explained(purpose, text);
-    }
-    if job.is_late_explained {
-        job.end_late();
     }
     let status = job.finish(&mut signals, limit).await;
     if options.timings {
@@ -215,8 +211,6 @@ struct Job {
     watched: Option<Statuses>,
     /// The time limit, if it is over.
     late: Option<Duration>,
-    /// Whether the explanation for that was printed.
-    is_late_explained: bool,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
@@ -316,21 +310,12 @@ impl Job {
 
     /// Prints an explanation that is complete, and begins one that is due.
     fn explain(&mut self) {
-        if let Some(number) = self.explainer.overtime() {
-            let results = self.supervisor.reports(number, self.server.statuses());
+        if let Some(inquiry) = self.explainer.overtime(&self.server) {
+            let results = self.supervisor.results(&inquiry);
             results.into_iter().for_each(|result| self.explainer.add(result));
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.explained(purpose, text);
-        }
-        if self.end != Termination::Open {
-            return;
-        }
-        if let Some(stacks) = self.explainer.stacks() {
-            self.explained(Purpose::Request, stacks);
-        }
-        if self.is_late_explained && self.explainer.is_complete() {
-            self.end_late();
         }
         if self.end == Termination::Open
             && let Some(inquiry) = self.explainer.begin_due(&self.server)
@@ -351,7 +336,7 @@ impl Job {
             );
             self.progress_line.clear();
             self.output.message(message.trim_end());
-            self.is_late_explained = true;
+            self.end_late();
         } else if !text.is_empty() {
             self.progress_line.clear();
             self.output.message(&text);

@@ -20,7 +20,7 @@ use self::memory_kills::MemoryKills;
 use self::socket::PeSocket;
 use crate::daemons::messages::Event;
 use crate::ends::processes::{Child, Processes};
-use crate::explain::memory::NodeStatuses;
+use crate::explain::survey::{NodeCollector, NodeMemfd};
 use crate::input::{self, InputPipe};
 use crate::output::Output;
 use crate::report::failure::{StartFailure, reason};
@@ -119,9 +119,11 @@ impl LocalPes {
         pe - self.first
     }
 
-    /// The statuses of the PEs, which are at these places.
-    pub fn statuses(&self, places: Statuses) -> Option<NodeStatuses> {
-        Some(NodeStatuses { memory: self.memory.clone()?, places })
+    /// Makes snapshots of the PEs, whose statuses are at these places.
+    pub fn collector(&self, places: Option<Statuses>) -> NodeCollector {
+        let memory = NodeMemfd(places.and_then(|_| self.memory.clone()));
+        let (at, stride) = places.map_or((0, 0), |places| (places.at, places.stride));
+        NodeCollector { memory, at, stride }
     }
 
     /// Sends a frame to a PE that was started here.

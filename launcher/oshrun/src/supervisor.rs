@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
+use rushmem_explain::collect::LocalPe;
 use rustix::process::{Pid, Signal};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -19,7 +20,7 @@ use crate::daemons::orders::{HostPes, JobSpec};
 use crate::daemons::{Arrival, Daemons, heartbeat};
 use crate::ends::processes::{Child, Processes};
 use crate::explain::overdue::Watch;
-use crate::explain::survey::{Inquiry, RunningPe, Survey, SurveyResult};
+use crate::explain::survey::{Inquiry, Survey, SurveyResult};
 use crate::output::Output;
 use crate::pes::LocalPes;
 use crate::report::failure::StartFailure;
@@ -45,7 +46,7 @@ pub struct Supervisor {
     /// Set if the input of PE 0 comes from [`Supervisor::send_input`].
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
-    /// Sends reports on the PEs of this process.
+    /// Sends snapshots of the PEs of this process.
     explain: mpsc::UnboundedSender<Event>,
     explained: mpsc::UnboundedReceiver<Event>,
     /// Looks for long waits, if that was requested.
@@ -179,11 +180,11 @@ impl Supervisor {
         }
     }
 
-    /// Requests reports on all PEs, which follow as events.
+    /// Requests snapshots of all PEs, which follow as events.
     pub fn explain(&mut self, inquiry: Inquiry) {
         self.daemons.broadcast(&DaemonOrder::Explain(inquiry));
         if inquiry.at_once {
-            let results = self.reports(inquiry.number, inquiry.statuses);
+            let results = self.results(&inquiry);
             self.events.extend(results.into_iter().map(Event::Found));
             return;
         }
@@ -191,19 +192,20 @@ impl Supervisor {
         let explain = self.explain.clone();
         // The receiver lives as long as this process.
         let send = move |result| drop(explain.send(Event::Found(result)));
-        // Without a thread, the reports are missing.
-        let _ = std::thread::Builder::new().spawn(move || survey.make(&inquiry, send));
+        // Without a thread, the snapshots are missing.
+        let _ = std::thread::Builder::new()
+            .spawn(move || survey.results(&inquiry).into_iter().for_each(send));
     }
 
-    /// The reports on PEs of this process, made without waiting for anything.
-    pub fn reports(&self, number: u32, statuses: Option<Statuses>) -> Vec<SurveyResult> {
-        self.survey(statuses).at_once(number)
+    /// The snapshots of the PEs of this process.
+    pub fn results(&self, inquiry: &Inquiry) -> Vec<SurveyResult> {
+        self.survey(inquiry.statuses).results(inquiry)
     }
 
     fn survey(&self, statuses: Option<Statuses>) -> Survey {
         Survey {
             pes: self.running_pes(),
-            statuses: statuses.and_then(|places| self.local_pes.statuses(places)),
+            collector: self.local_pes.collector(statuses),
             mark: self.processes.mark().value().to_os_string(),
         }
     }
@@ -211,7 +213,7 @@ impl Supervisor {
     /// Looks for waits that last longer than `limit`, once per second; each is an event.
     pub fn watch(&mut self, statuses: Statuses, limit: Duration) {
         self.daemons.broadcast(&DaemonOrder::Watch { statuses, limit });
-        self.watch = self.local_pes.statuses(statuses).map(|statuses| Watch::new(statuses, limit));
+        self.watch = Some(Watch::new(self.local_pes.collector(Some(statuses)), limit));
     }
 
     fn look_for_long_waits(&mut self) {
@@ -222,11 +224,11 @@ impl Supervisor {
     }
 
     /// The PEs of this process that run.
-    fn running_pes(&self) -> Vec<RunningPe> {
-        let running = |(pe, pid): (u32, Pid)| RunningPe {
+    fn running_pes(&self) -> Vec<LocalPe> {
+        let running = |(pe, pid): (u32, Pid)| LocalPe {
             pe,
             local: self.local_pes.local_number(pe),
-            pid: pid.as_raw_nonzero().get().unsigned_abs(),
+            pid: Some(pid.as_raw_nonzero().get().unsigned_abs()),
         };
         self.processes.alive().map(running).collect()
     }

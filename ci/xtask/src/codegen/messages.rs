@@ -39,7 +39,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("oshrun", &["launcher/oshrun"]),
-    ("What PEs wait for", &["crates/explain/src/causes.rs"]),
+    ("What PEs wait for", &["crates/explain/src/cause.rs"]),
 ];
 
 /// What makes a message of the first text among its arguments.

@@ -24,6 +24,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
     let wait = |thread| Wait {
         thread,
         call: "shmem_uint64_wait_until_all".into(),
+        called_at: Some("ring.c:12 in exchange".into()),
         since: u64::MAX,
         subject: Subject::Words(Words {
             words: (0..nwords).map(word).collect(),

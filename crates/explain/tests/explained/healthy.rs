@@ -1,7 +1,7 @@
 //! Constellations of healthy jobs: nothing is called a deadlock or a mistake.
 
 use crate::jobs::{Job, team, word, world};
-use rushmem_explain::report::ProcessState;
+use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 
 /// Checks the job with 4 and with 64 PEs: its conclusion has the sentence and no verdict.
@@ -47,7 +47,7 @@ fn a_consumer_waits_for_a_producer_that_computes() {
 #[test]
 fn a_word_compares_already() {
     let job = |n| Job::new(n).wait_until(3, 8).barrier_all((0..n).filter(|pe| *pe != 3));
-    check(job, "flag[2] >= 8, which is 8 by now: it is about to continue.");
+    check(job, "flag[2] >= 8, which is 8 by now. It is about to continue.");
 }
 
 #[test]
@@ -111,7 +111,10 @@ fn waits_in_a_circle_are_young() {
 #[test]
 fn a_word_is_young() {
     let job = |n| Job::new(n).wait([3], "shmem_wait", 0.5, |_| word()).barrier_all(0..3);
-    check(job, "PE 3 has waited 0.50 s in shmem_wait on the static variable at 0x4010 >= 8, too");
+    check(
+        job,
+        "PE 3 has waited 0.50 s in shmem_wait on the static variable at 0x4010 >= 8. This is too short",
+    );
 }
 
 #[test]

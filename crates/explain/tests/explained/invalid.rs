@@ -2,7 +2,7 @@
 //! somehow, without a panic.
 
 use crate::jobs::{Job, team, word};
-use rushmem_explain::report::ProcessState;
+use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Members, Place, Stage, Subject};
 
 /// Numbers that look random and are the same in each run (xorshift).

@@ -1,7 +1,7 @@
 //! Jobs of 512 and of 100,000 PEs: the text stays short, and its making takes a moment.
 
 use crate::jobs::{Job, team, world};
-use rushmem_explain::report::ProcessState;
+use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{Stage, Subject};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,10 @@ fn a_table_of_many_different_words_is_folded() {
     let job = (1..512).fold(Job::new(512), |job, pe| job.wait_until(pe, u64::from(pe % 100)));
     let (table, conclusion) = explained(&job);
     assert!(table.contains("511 PEs (1-511) in shmem_long_wait_until, for 31 s"), "{table}");
-    assert!(conclusion.contains("have waited 31 s in shmem_long_wait_until; PE 1 in"));
+    assert!(conclusion.contains(
+        "PEs 1, 101, 201, ..., 501 have waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 1."
+    ));
+    assert!(conclusion.contains("So on for PEs 4-7, 100, 104-107, "), "{conclusion}");
 }
 
 #[test]

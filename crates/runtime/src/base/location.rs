@@ -37,22 +37,37 @@ const OF_RUST: &str = "/rustc/";
 /// This file in the folder of its crate.
 const THIS_FILE: &str = "/src/base/location.rs";
 
-/// File and line from which the program has called the library on this thread, if they are known.
-///
-/// Another thread reads the debug information: the caller may be a signal handler that has
+/// A place in the program.
+pub(crate) struct Location {
+    /// `FILE:LINE`.
+    line: String,
+    function: String,
+}
+
+/// Finds out from where the program has called the library on this thread. Another thread reads the
+/// debug information, and passes on what is known: the caller may be a signal handler that has
 /// interrupted whatever the reading needs.
-fn of_caller() -> Option<String> {
+pub(crate) fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     let stack = Backtrace::force_capture();
-    let (found, receiver) = mpsc::channel();
-    let find = move || {
-        // With whole paths, since those of one folder are ours.
-        let place = first_outside(&format!("{stack:#}"));
-        // The caller waits no longer when it took too long.
-        let _ = found.send(place.map(|place| from_here(&place)));
-    };
+    // With whole paths, since those of one folder are ours.
+    let find = move || found(first_outside(&format!("{stack:#}")));
     let thread = std::thread::Builder::new().name("rushmem-place".into());
-    without_signals(|| thread.spawn(find)).ok()?;
-    receiver.recv_timeout(LIMIT).ok()?
+    // Without a thread, nothing is found.
+    let _ = without_signals(|| thread.spawn(find));
+}
+
+/// The place of the call, where it is known in time.
+fn of_caller() -> Option<String> {
+    let (found, receiver) = mpsc::channel();
+    // The caller waits no longer when it took too long.
+    find(move |place| drop(found.send(place)));
+    Some(receiver.recv_timeout(LIMIT).ok()??.line)
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", self.line, self.function)
+    }
 }
 
 /// The clause of a message that says it; empty where it is not known, or `message` has it.
@@ -90,7 +105,7 @@ fn interrupted(stack: &str, address: usize) -> Option<String> {
 }
 
 /// The location of the innermost frame outside the library, in the text of a backtrace.
-fn first_outside(stack: &str) -> Option<String> {
+fn first_outside(stack: &str) -> Option<Location> {
     let frames = frames(stack);
     // Debug information may have short names of functions, so the folder of our crates counts too.
     let own = frames.iter().find_map(|(_, place)| Some(place.as_ref()?.split_once(THIS_FILE)?.0));
@@ -109,7 +124,7 @@ fn first_outside(stack: &str) -> Option<String> {
     let (name, place) = frames[outside];
     let follows_ours = is_ours(frames.get(outside.checked_sub(1)?)?);
     let place = place.filter(|_| follows_ours && !OUTERMOST.contains(&name))?;
-    Some(without_column(place).to_owned())
+    Some(Location { line: from_here(without_column(place)), function: name.to_owned() })
 }
 
 /// The frames of a backtrace, innermost first: the function, and `FILE:LINE:COLUMN` where that is
@@ -160,7 +175,8 @@ mod tests {
    6:     0x7f04 - __libc_start_call_main
              at ./nptl/libc_start_call_main.h:58:16
 ";
-        assert_eq!(first_outside(in_c).as_deref(), Some("/b/write.c:42"));
+        let found = |text| first_outside(text).map(|place| place.to_string());
+        assert_eq!(found(in_c).as_deref(), Some("/b/write.c:42 in write_all"));
         let in_rust =
             "   0:     0x5501 - rushmem_runtime::base::location::of_caller::h0123456789abcdef
              at /a/crates/runtime/src/base/location.rs:20:9
@@ -172,8 +188,8 @@ mod tests {
    3:     0x5504 - main
              at /a/crates/shmem/examples/ring.rs:30
 ";
-        let place = "/a/crates/shmem/examples/ring.rs:30";
-        assert_eq!(first_outside(in_rust).as_deref(), Some(place));
+        let place = "/a/crates/shmem/examples/ring.rs:30 in main";
+        assert_eq!(found(in_rust).as_deref(), Some(place));
     }
 
     #[test]
@@ -195,6 +211,7 @@ mod tests {
 
     #[test]
     fn without_debug_information_nothing_is_said() {
+        let first_outside = |text| super::first_outside(text).map(|place| place.to_string());
         let stripped = "   0:     0x01 - pshmem_quiet\n   1:     0x02 - main\n";
         assert_eq!(first_outside(stripped), None);
         assert_eq!(first_outside("   0:     0x01 - rushmem_runtime::f\n   1: <unknown>\n"), None);

@@ -70,6 +70,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let observed = job.settings.checks() || counted || traced || writes::are_wanted(&job.settings);
     if observed {
         writes::begin();
+        status::locate_waits();
     }
     address::count_polls(job.oversubscribed);
     address::open(heap, heap_bytes, observed);

@@ -6,14 +6,15 @@
 //! without the help of this PE finds a whole status or none.
 
 use crate::base::call::Call;
+use crate::base::location;
 use crate::base::primitive::AtomicU32;
 use crate::base::process;
 use crate::base::time::nanoseconds;
 use crate::net::{calling, endpoints, network};
 use crate::sync::finalizing::{PERIOD, PeerLook};
 use crate::sync::flags;
-use rushmem_bootstrap::process_state;
 use rushmem_explain::place;
+use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
     Finalizing, InFlight, MAX_LISTED, Place, Stage, Status, Subject, Wait,
 };
@@ -22,10 +23,16 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// A wait that lasts this long is written to the status of the PE.
 const LONG: Duration = Duration::from_millis(10);
+
+/// A wait that lasts this long shows where in the program it is, if waits are located.
+const LOCATED: Duration = Duration::from_secs(1);
+
+static ARE_LOCATED: AtomicBool = AtomicBool::new(false);
 
 /// The function in which a thread waits, and what for.
 pub(crate) type Described = (Call, Subject);
@@ -58,7 +65,7 @@ static WRITTEN: Mutex<Written> = Mutex::new(Written {
 /// that this PE holds.
 pub(crate) fn begin(held_locks: fn() -> Vec<Place>) {
     change(|written| {
-        written.pid_namespace = process_state::pid_namespace().unwrap_or(0);
+        written.pid_namespace = pid_namespace().unwrap_or(0);
         written.held_locks = held_locks;
     });
 }
@@ -76,6 +83,11 @@ pub(crate) fn finalizes(finalizing: Option<Finalizing>) {
 fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
     let mut written = process::lock(&WRITTEN);
     let result = change(&mut written);
+    write(&written);
+    result
+}
+
+fn write(written: &Written) {
     let mut held_locks = (written.held_locks)();
     held_locks.truncate(MAX_LISTED);
     // On a node, a call returns after its stores.
@@ -94,7 +106,6 @@ fn change<R>(change: impl FnOnce(&mut Written) -> R) -> R {
         finalizing: written.finalizing.clone(),
     };
     flags::area().write_status(&place::encode(&status));
-    result
 }
 
 /// A wait that the status shows until this is dropped.
@@ -118,9 +129,29 @@ fn add(since: u64, (call, subject): Described) -> u64 {
     change(|written| {
         written.count += 1;
         let number = written.count;
-        written.waits.push((number, Wait { thread, call: call.to_string(), since, subject }));
+        written.waits.push((
+            number,
+            Wait { thread, call: call.to_string(), called_at: None, since, subject },
+        ));
         number
     })
+}
+
+/// Waits of a second show where in the program they are from now on.
+pub(crate) fn locate_waits() {
+    ARE_LOCATED.store(true, Relaxed);
+}
+
+/// Finds out where in the program a wait of this thread is, which may have ended then.
+fn locate(number: u64) {
+    location::find(move |place| {
+        let mut written = process::lock(&WRITTEN);
+        let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
+        if let (Some((_, wait)), Some(place)) = (wait, place) {
+            wait.called_at = Some(place.to_string());
+            write(&written);
+        }
+    });
 }
 
 fn remove(number: u64) {
@@ -154,6 +185,7 @@ pub(crate) struct LongWait<D> {
     /// When it began, as far as the clock was read.
     since: Option<u64>,
     shown: Option<Shown>,
+    is_located: bool,
     /// When it was last seen that something is in flight.
     in_flight_at: Option<u64>,
     /// Whether the PEs that it waits for are in finalize; `None` if another thread looks.
@@ -163,7 +195,15 @@ pub(crate) struct LongWait<D> {
 impl<D: Fn() -> Described> LongWait<D> {
     pub(crate) fn new(describe: D) -> LongWait<D> {
         let peers = Some(PeerLook::default());
-        LongWait { describe, has_slept: false, since: None, shown: None, in_flight_at: None, peers }
+        LongWait {
+            describe,
+            has_slept: false,
+            since: None,
+            shown: None,
+            is_located: !ARE_LOCATED.load(Relaxed),
+            in_flight_at: None,
+            peers,
+        }
     }
 
     /// One for another thread of this PE, which looks at other PEs itself.
@@ -179,7 +219,11 @@ impl<D: Fn() -> Described> LongWait<D> {
 
     /// Reads the clock before or after a sleep, and shows the wait if it is long.
     pub(crate) fn look(&mut self) {
-        if self.shown.is_some() {
+        if let Some(shown) = &self.shown {
+            if !self.is_located && self.lasted() >= LOCATED {
+                self.is_located = true;
+                locate(shown.0);
+            }
             let is_due = |at| nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64;
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();

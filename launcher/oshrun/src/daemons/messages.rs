@@ -8,10 +8,10 @@ use std::time::Duration;
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto::{self, Receivers};
 use rushmem_bootstrap::server::Statuses;
+use rushmem_explain::snapshot::WaitId;
 use serde::{Deserialize, Serialize};
 
 use super::orders::HostJob;
-use crate::explain::overdue::WaitId;
 use crate::explain::survey::{Inquiry, SurveyResult};
 
 /// Maximum size of a message to oshrun: a piece of output or of frames, and a header.

@@ -6,10 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
-use crate::ends::guard::pid_of;
 use crate::ends::mark;
 
 /// Maximum number of PEs of this process.
@@ -18,11 +16,8 @@ pub const MAX_PES: usize = 4;
 /// Time for gdb to look at all of these PEs, on a machine that is busy.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
-/// Time for gdb to leave the process after SIGTERM.
-const FAREWELL: Duration = Duration::from_millis(200);
-
 /// Maximum number of bytes that are read from gdb.
-const MAX_TEXT: usize = 256 * 1024;
+const MAX_TEXT: u64 = 256 * 1024;
 
 /// Maximum number of threads whose functions are shown.
 const MAX_THREADS: usize = 8;
@@ -36,67 +31,37 @@ const FRAMES: &str = "6";
 /// How gdb shows the beginning of a name of a thread of the library.
 const LIBRARY: &str = "\"rushmem";
 
-/// The functions of the threads of these PEs, each with its process, one after the other as they
-/// become known; nothing for those that gdb may not look at. `mark` is the mark of the job, so that
-/// gdb ends with it.
-pub fn of(pes: &[(u32, u32)], mark: &OsStr, found: impl Fn(u32, Vec<String>) + Sync) {
-    let deadline = Instant::now() + LIMIT;
+/// Adds the functions of the threads of these processes, where gdb may look at them. `mark` is the
+/// mark of the job, so that gdb ends with it.
+pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
     std::thread::scope(|scope| {
-        for &(pe, pid) in pes {
-            let found = &found;
-            scope.spawn(move || found(pe, shown(&text(pid, mark, deadline).unwrap_or_default())));
+        for (pid, stacks) in processes {
+            scope.spawn(move || *stacks = shown(&text(pid, mark).unwrap_or_default()));
         }
     });
 }
 
 /// What gdb prints.
-fn text(pid: u32, mark: &OsStr, deadline: Instant) -> Option<String> {
-    let mut command = Command::new("gdb");
-    command.args(["-batch", "-nx", "-iex", "set debuginfod enabled off"]);
-    command.args(["-iex", "set print frame-arguments none", "-iex", "set print address off"]);
-    command.args(["-p", &pid.to_string()]);
+fn text(pid: u32, mark: &OsStr) -> Option<String> {
+    let start = Instant::now();
+    let mut command = Command::new("timeout");
+    command.args(["-k", "0.2", &LIMIT.as_secs().to_string(), "gdb", "-batch", "-nx"]);
+    command.args(["-iex", "set debuginfod enabled off", "-iex", "set print address off"]);
+    command.args(["-iex", "set print frame-arguments none", "-p", &pid.to_string()]);
     command.args(["-ex", &format!("thread apply all bt {FRAMES}")]);
     command.env(mark::VARIABLE, mark).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // The event loop reaps it, as all children.
-    let mut gdb = command.spawn().ok()?;
-    let own = pid_of(gdb.id());
-    let mut stdout = gdb.stdout.take()?;
+    let stdout = command.spawn().ok()?.stdout.take()?;
     let mut text = Vec::new();
-    let mut read = |deadline: Instant| {
-        let mut piece = [0; 16 * 1024];
-        while text.len() < MAX_TEXT && is_readable(&stdout, deadline) {
-            match stdout.read(&mut piece) {
-                Ok(nbytes @ 1..) => text.extend_from_slice(&piece[..nbytes]),
-                Ok(0) | Err(_) => return true,
-            }
-        }
-        false
-    };
-    if !read(deadline) {
-        end(own, pid, || read(Instant::now() + FAREWELL));
-    }
-    String::from_utf8_lossy(&text).into_owned().into()
-}
-
-/// Ends gdb. To attach, gdb has stopped the process, which stays stopped if gdb ends too early.
-fn end(gdb: Pid, pid: u32, has_ended: impl FnOnce() -> bool) {
-    let _ = rustix::process::kill_process(gdb, Signal::TERM);
-    if !has_ended() {
-        let _ = rustix::process::kill_process_group(gdb, Signal::KILL);
-    }
-    // A PE that was stopped before is not looked at.
-    if let Some(pid) = Pid::from_raw(pid as i32) {
+    let _ = stdout.take(MAX_TEXT).read_to_end(&mut text);
+    // To attach, gdb has stopped the process, which stays stopped if gdb ends too early. A PE that
+    // was stopped before is not looked at.
+    let is_whole = (text.len() as u64) < MAX_TEXT && start.elapsed() < LIMIT;
+    if let Some(pid) = Pid::from_raw(pid as i32).filter(|_| !is_whole) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
-}
-
-/// Waits for bytes or the end.
-fn is_readable(stdout: &impl std::os::fd::AsFd, deadline: Instant) -> bool {
-    let left = deadline.saturating_duration_since(Instant::now());
-    let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-    let mut fds = [PollFd::new(stdout, PollFlags::IN)];
-    matches!(poll(&mut fds, Some(&limit)), Ok(1..))
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The short form of backtraces: one line for each thread of the program, the first thread first.

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-use rushmem_explain::report::{OtherThreads, ProcessState};
-use rushmem_explain::status::Status;
+use crate::snapshot::{OtherThreads, ProcessState};
+use crate::status::Status;
 
 /// System calls in which threads wait for other threads, or serve libraries. Those that sleep in
 /// other calls may write a word that is waited for.

@@ -1,15 +1,16 @@
-//! What is known of a PE from outside: its status, and what the kernel knows of its process.
+//! What is known of a PE at one time: its status, and what the kernel knows of its process.
 
-use crate::status::Status;
+use crate::status::{Status, Wait};
 use crate::writes::LastWrite;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-/// A report on one PE.
+/// What is known of one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeReport {
+pub struct PeSnapshot {
     /// The PE.
     pub pe: u32,
-    /// What is known of its process.
+    /// The state of its process.
     pub process: ProcessState,
     /// Its status; `None` if it has not come so far, or the status cannot be read.
     pub status: Option<Status>,
@@ -26,6 +27,8 @@ pub struct PeReport {
     pub writes: Option<Vec<LastWrite>>,
     /// Its threads, except those that wait by the status and those of the library.
     pub other_threads: OtherThreads,
+    /// The innermost functions of each thread, where gdb has shown them.
+    pub stacks: Vec<String>,
 }
 
 /// How many threads of a PE do something else than wait in the library.
@@ -49,7 +52,7 @@ pub enum ProcessState {
         /// Time between the looks.
         of_ms: u64,
     },
-    /// It sleeps in the kernel.
+    /// It sleeps in the kernel, or nothing is known of it.
     Sleeps,
     /// It waits for a disk or for swapped memory (state D).
     WaitsForDisk,
@@ -61,4 +64,45 @@ pub enum ProcessState {
     Ended(String),
     /// It is not known: its host, which is named here, did not answer.
     HostSilent(String),
+}
+
+/// A wait of a thread of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WaitId {
+    /// The PE.
+    pub pe: u32,
+    /// The thread.
+    pub thread: u32,
+    /// When it began, by the clock of its host.
+    pub since: u64,
+}
+
+impl PeSnapshot {
+    /// A PE of which nothing is known but its process.
+    pub fn new(pe: u32, process: ProcessState) -> PeSnapshot {
+        PeSnapshot {
+            pe,
+            process,
+            status: None,
+            read_at: 0,
+            values: Vec::new(),
+            symbols: Vec::new(),
+            writes: None,
+            other_threads: OtherThreads::default(),
+            stacks: Vec::new(),
+        }
+    }
+
+    /// Its waits, each with its age.
+    pub fn waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
+        self.status.iter().flat_map(|status| &status.waits).map(|wait| {
+            let id = WaitId { pe: self.pe, thread: wait.thread, since: wait.since };
+            (id, Duration::from_nanos(self.age(wait)))
+        })
+    }
+
+    /// How long a wait has lasted, in nanoseconds.
+    pub fn age(&self, wait: &Wait) -> u64 {
+        self.read_at.saturating_sub(wait.since)
+    }
 }

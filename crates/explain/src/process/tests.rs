@@ -1,7 +1,7 @@
 //! Texts of the kernel, and processes that end.
 
 use super::*;
-use rushmem_explain::status::{Stage, Subject, Wait};
+use crate::status::{Stage, Subject, Wait};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -89,7 +89,13 @@ fn check_busy(name: &str, expected: u32) {
 
 /// The status of a PE, of which these threads wait.
 fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
-    let wait = |thread| Wait { thread, call: "".into(), since: 0, subject: Subject::Exit };
+    let wait = |thread| Wait {
+        thread,
+        call: "".into(),
+        called_at: None,
+        since: 0,
+        subject: Subject::Exit,
+    };
     let waits = threads.into_iter().map(wait).collect();
     let (stage, held_locks) = (Stage::Initialized, Vec::new());
     let (further_waits, in_flight, finalizing) = (Vec::new(), None, None);

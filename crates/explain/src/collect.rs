@@ -1,0 +1,145 @@
+//! The snapshots of the PEs of a node, made without their help: from the memory of the node, where
+//! their statuses are, from the kernel, and from the symbol table of the program.
+
+use crate::place;
+use crate::process::{self, Look};
+use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
+use crate::status::{PLACE_BYTES, Place, Status, Word};
+use crate::symbols;
+use crate::words;
+use crate::writes::{self, LastWrite, RING_BYTES};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Time between two looks at a process, which show how much CPU time it uses.
+pub const PAUSE: Duration = Duration::from_millis(200);
+
+/// The memory that the PEs of a node share.
+pub trait SharedMemory {
+    /// Copies the bytes at this offset. Returns false if they cannot be read.
+    fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
+
+    /// Copies bytes of a static variable of the PE with this local number. Returns false if they
+    /// cannot be read.
+    fn read_static(&self, local: u32, address: u64, bytes: &mut [u8]) -> bool;
+}
+
+/// A PE of this node.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalPe {
+    /// The PE.
+    pub pe: u32,
+    /// Its number on the node.
+    pub local: u32,
+    /// The process that was started for it, which may be a wrapper; `None` if it is not known.
+    pub pid: Option<u32>,
+}
+
+/// Makes snapshots of the PEs of a node.
+#[derive(Clone, Debug)]
+pub struct Collector<M> {
+    /// The memory of the node.
+    pub memory: M,
+    /// Where the status of the first PE is in it.
+    pub at: u64,
+    /// Distance between the statuses of two PEs.
+    pub stride: u64,
+}
+
+impl<M: SharedMemory> Collector<M> {
+    /// Makes a snapshot of each PE. `pause` is the time between two looks at its process; without
+    /// it, one look at its state is all that is known of the process.
+    pub fn snapshots(&self, pes: &[LocalPe], pause: Option<Duration>) -> Vec<PeSnapshot> {
+        let look = |pid: u32, status: Option<&Status>| match pause {
+            Some(_) => process::look(pid, status),
+            None => process::look_at_state(pid),
+        };
+        let first = |pe: &LocalPe| {
+            let status = self.status(pe.local);
+            let pid = pe.process(status.as_ref())?;
+            Some((pid, look(pid, status.as_ref())))
+        };
+        let looks: Vec<Option<(u32, Option<Look>)>> = pes.iter().map(first).collect();
+        pause.inspect(|pause| std::thread::sleep(*pause));
+        let mut snapshots: Vec<PeSnapshot> = pes.iter().map(|pe| self.snapshot(pe)).collect();
+        for (snapshot, first) in snapshots.iter_mut().zip(&looks) {
+            let Some((pid, before)) = first else { continue };
+            let status = snapshot.status.as_ref();
+            let after = look(*pid, status);
+            let (before, after) = (before.as_ref(), after.as_ref());
+            snapshot.other_threads = process::other_threads(*pid, status, before, after);
+            snapshot.process = process::between(before, after);
+        }
+        if pause.is_some() {
+            let pids = looks.iter().map(|look| look.as_ref().map(|(pid, _)| *pid));
+            symbols::add(snapshots.iter_mut().zip(pids));
+        }
+        snapshots
+    }
+
+    /// The waits of these PEs that have lasted longer than `limit`.
+    pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
+        let snapshots = pes.iter().map(|pe| self.status_snapshot(pe));
+        let waits = snapshots.flat_map(|snapshot| snapshot.waits().collect::<Vec<_>>());
+        waits.filter(|(_, age)| *age >= limit).map(|(id, _)| id).collect()
+    }
+
+    fn status(&self, local: u32) -> Option<Status> {
+        let at = self.place(local)?;
+        place::read(|nbytes| self.copy(at, nbytes))
+    }
+
+    fn status_snapshot(&self, pe: &LocalPe) -> PeSnapshot {
+        let status = self.status(pe.local);
+        PeSnapshot { status, read_at: now(), ..PeSnapshot::new(pe.pe, ProcessState::Sleeps) }
+    }
+
+    fn snapshot(&self, pe: &LocalPe) -> PeSnapshot {
+        let snapshot = self.status_snapshot(pe);
+        let waits = snapshot.status.iter().flat_map(|status| &status.waits);
+        let words = waits.filter_map(words::words_of).flat_map(|words| &words.words);
+        let values = words.map(|word| self.value(pe.local, word)).collect();
+        PeSnapshot { values, writes: self.writes(pe.local), ..snapshot }
+    }
+
+    fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
+        let at = self.place(local)?.checked_add(PLACE_BYTES as u64)?;
+        writes::read(|| self.copy(at, RING_BYTES))
+    }
+
+    fn place(&self, local: u32) -> Option<u64> {
+        self.at.checked_add(self.stride.checked_mul(local.into())?)
+    }
+
+    fn copy(&self, at: u64, nbytes: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; nbytes];
+        self.memory.read(at, &mut bytes).then_some(bytes)
+    }
+
+    fn value(&self, local: u32, word: &Word) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let low = bytes.get_mut(..usize::from(word.nbytes))?;
+        let is_read = match (&word.place, word.in_memfd) {
+            (_, Some(at)) if self.memory.read(at, low) => true,
+            (Place::Static { address }, _) => self.memory.read_static(local, *address, low),
+            _ => false,
+        };
+        // The low bytes come first on all machines that Rushmem supports.
+        is_read.then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+impl LocalPe {
+    /// The process of the PE: the one that its status names, if that number means the same process
+    /// here, or else the one that was started.
+    pub fn process(&self, status: Option<&Status>) -> Option<u32> {
+        let is_seen = |status: &&Status| process::pid_namespace() == Some(status.pid_namespace);
+        status.filter(is_seen).map(|status| status.pid).or(self.pid)
+    }
+}
+
+/// Nanoseconds of the clock by which PEs say when a wait began.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

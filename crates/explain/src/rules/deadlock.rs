@@ -1,0 +1,183 @@
+//! Waits that cannot end: of PEs for each other, and for words that no PE is left to write.
+
+use super::{in_flight, writer};
+use crate::cause::{Cause, Kind, OF_A_KIND};
+use crate::graph::{End, Graph};
+use crate::job::Pe;
+use crate::ranges::{self, enumerate};
+use crate::status::Subject;
+
+/// PEs of a cycle that are named.
+const NAMED: usize = 6;
+
+pub fn find(graph: &Graph) -> Vec<Cause> {
+    let is_dead = |pe: &u32| !graph.can_continue[*pe as usize];
+    let words = graph.ends.iter().filter(|(_, end)| *end == End::Word).map(|(pe, _)| *pe);
+    let words = ranges::sorted(&words.filter(is_dead).collect::<Vec<u32>>());
+    let mut causes: Vec<Cause> = Vec::new();
+    for nodes in cycles(graph, &words) {
+        let mut pes: Vec<u32> = nodes.iter().copied().filter(|node| graph.is_pe(*node)).collect();
+        let lowest = (0..pes.len()).min_by_key(|index| pes[*index]).unwrap_or(0);
+        pes.rotate_left(lowest);
+        // Only the first ones are shown.
+        let sentences = if causes.len() > OF_A_KIND { Vec::new() } else { of_cycle(graph, &pes) };
+        causes.push(Cause { kind: Kind::Cycle, nodes, pes: ranges::sorted(&pes), sentences });
+    }
+    causes.sort_by(|one, other| one.nodes.cmp(&other.nodes));
+    if !words.is_empty() {
+        let sentences = of_words(graph, &words);
+        let nodes = words.clone();
+        causes.push(Cause { kind: Kind::WordOfNobody, nodes, pes: words, sentences });
+    }
+    causes
+}
+
+/// The cycles among nodes that cannot continue, except those that wait for another cause anyway.
+fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
+    let mismatched = (0..graph.steps.len()).filter(|index| graph.steps[*index].is_mismatched);
+    let gone = graph.job.all(|of| of.situation.is_gone());
+    let mut explained: Vec<u32> = mismatched.map(|index| graph.step(index)).chain(gone).collect();
+    explained.extend(words);
+    let mut is_left: Vec<bool> = graph.can_continue.iter().map(|can| !can).collect();
+    while let Some(node) = explained.pop() {
+        if std::mem::replace(&mut is_left[node as usize], false) {
+            explained.extend(&graph.backward[node as usize]);
+        }
+    }
+    let next = |node: u32| {
+        graph.forward[node as usize].iter().copied().find(|next| is_left[*next as usize])
+    };
+    // The start of the way on which each node was met first.
+    let mut met_from: Vec<Option<u32>> = vec![None; graph.forward.len()];
+    let mut cycles = Vec::new();
+    for start in (0..graph.forward.len() as u32).filter(|node| is_left[*node as usize]) {
+        let mut way = Vec::new();
+        let mut node = Some(start);
+        while let Some(at) = node.filter(|at| met_from[*at as usize].is_none()) {
+            met_from[at as usize] = Some(start);
+            way.push(at);
+            node = next(at);
+        }
+        if let Some(first) = way.iter().position(|met| Some(*met) == node) {
+            cycles.push(way.split_off(first));
+        }
+    }
+    cycles
+}
+
+/// PEs that wait for each other, each for the next one and the last one for the first.
+fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
+    let (title, rule) = of_kind(graph, pes);
+    let mut sentences = vec![format!("{title}:")];
+    for (index, &pe) in pes.iter().enumerate().take(NAMED) {
+        let next = match pes[(index + 1) % pes.len()] {
+            next if next == pe => "itself".to_owned(),
+            next => format!("PE {next}"),
+        };
+        let (waits, lasted) = (graph.job.waits(pe, true), graph.job.durations(&[pe]));
+        sentences.push(format!("PE {pe} has waited {lasted} for {next} {waits}."));
+    }
+    if pes.len() > NAMED {
+        sentences.push(format!("This cycle goes on: it has {} PEs.", pes.len()));
+    }
+    sentences.extend(rule.map(str::to_owned));
+    sentences
+}
+
+/// What the cycle is called, and the rule that was broken.
+fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
+    let teams = subjects(graph, pes).map(|subject| match subject {
+        Subject::Collective(of) => Some(&of.team[..]),
+        _ => None,
+    });
+    match teams.collect::<Option<Vec<&str>>>() {
+        Some(teams) if teams.iter().all(|team| team.contains("active set")) => {
+            ("Mismatched active sets", Some("All members must pass the same active set."))
+        }
+        Some(_) => (
+            "Deadlock of collectives on different teams",
+            Some("PEs must call collectives in the same order on all teams that they share."),
+        ),
+        None => (title(graph), None),
+    }
+}
+
+fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Subject> {
+    pes.iter().flat_map(|pe| graph.job.pes[*pe as usize].waits()).map(|(wait, _)| &wait.subject)
+}
+
+/// PEs that wait for words which no PE is left to write.
+fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
+    let word = if pes.len() == 1 { "this word" } else { "these words" };
+    let others = graph.job.all(|_| true);
+    let others: Vec<u32> = others.into_iter().filter(|pe| pes.binary_search(pe).is_err()).collect();
+    let is_waiting = |pe: &u32| graph.job.pes[*pe as usize].is_waiting();
+    let groups = ranges::fold(&others, |pe| {
+        [1, 2].map(|n| graph.job.pes[pe as usize].situation.predicate(n))
+    });
+    let why = match &groups[..] {
+        [] if pes.len() == 1 => "there is no other PE".to_owned(),
+        [] => "all PEs wait for such words".to_owned(),
+        [([_, many], others)] if others.len() > 1 => format!("all others {many}"),
+        several => {
+            let text = |([one, many], pes): &([String; 2], Vec<u32>)| {
+                format!("{} {}", ranges::pes(pes), if pes.len() == 1 { one } else { many })
+            };
+            enumerate(several.iter().map(text).collect())
+        }
+    };
+    let writer = match other_threads(graph) {
+        (pes, _) if pes.is_empty() => "No PE".to_owned(),
+        (_, what) => format!("At most a thread {what}"),
+    };
+    let mut sentences = graph.job.sentences(pes);
+    if pes.len() > 1 || others.iter().any(is_waiting) {
+        sentences[0].insert_str(0, &format!("{}: ", title(graph)));
+    }
+    sentences.push(format!("{writer} is left to write {word}: {why}."));
+    sentences.extend(in_flight::sentences(graph.job, pes));
+    sentences.extend(writer::sentences(graph.job, pes));
+    sentences
+}
+
+/// What waits are called that nothing ends but [`exception`].
+fn title(graph: &Graph) -> &'static str {
+    if other_threads(graph).0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
+}
+
+/// The PEs that wait, while threads of them may continue: those that sleep outside the library, and
+/// those of waits that the status only counts. What such a thread does, as it follows `a thread`.
+fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
+    let is_sleeping = |of: &Pe| of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
+    match graph.job.all(|of| of.is_waiting() && of.further_waits() > 0) {
+        pes if !pes.is_empty() => (pes, "whose wait is not listed"),
+        _ => (
+            graph.job.all(|of| of.is_waiting() && is_sleeping(of)),
+            "that sleeps outside the library",
+        ),
+    }
+}
+
+/// What can end waits of these causes that nothing else can: a PE that waits for words, a lock or
+/// a message is helped by any thread, but members of a team have to come to a collective
+/// themselves, and all PEs to finalize.
+pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
+    let is_helped = |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit);
+    let holds = causes.iter().any(|cause| match cause.kind {
+        Kind::WordOfNobody => true,
+        Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),
+        _ => false,
+    });
+    let threads = match other_threads(graph) {
+        (pes, _) if pes.is_empty() => None,
+        (pes, what) => Some(format!("A thread of {} {what}", ranges::pes(&pes))),
+    };
+    let operations = "n operation that is still in flight over a network";
+    let who = match (threads, in_flight::is_nothing(graph.job)) {
+        (None, true) => return None,
+        (None, false) => format!("A{operations}"),
+        (Some(threads), true) => threads,
+        (Some(threads), false) => format!("{threads}, or a{operations},"),
+    };
+    holds.then(|| format!("{who} could end such waits; nothing else can."))
+}

@@ -1,0 +1,120 @@
+//! Waits that others can still end: for words, for operations and collectives that are in flight.
+
+use super::writer;
+use crate::cause::{Cause, Kind};
+use crate::graph::{End, Graph};
+use crate::job::{Job, Pe, Situation};
+use crate::ranges;
+use crate::status::{InFlight, Stage};
+
+/// PEs with operations in flight that are named.
+const NAMED: usize = 3;
+
+pub fn find(graph: &Graph) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for end in [End::Word, End::YoungWord, End::SatisfiedWord, End::Network, End::Lock] {
+        let is_open = |pe: &u32| end != End::Word || graph.can_continue[*pe as usize];
+        let pes = graph.ends.iter().filter(|(_, other)| *other == end).map(|(pe, _)| *pe);
+        let pes = ranges::sorted(&pes.filter(is_open).collect::<Vec<u32>>());
+        if !pes.is_empty() {
+            let mut sentences = graph.job.sentences(&pes);
+            sentences.extend(of_end(graph, end, &pes));
+            let kind = if end == End::Word { Kind::WordOfOthers } else { Kind::Open };
+            causes.push(Cause { kind, nodes: pes.clone(), pes, sentences });
+        }
+    }
+    for (index, step) in graph.steps.iter().enumerate() {
+        let node = graph.step(index);
+        if !step.is_mismatched && graph.forward[node as usize].is_empty() {
+            let pes = step.pes();
+            let mut sentences = graph.job.sentences(&pes);
+            sentences.push(
+                "No member is missing: the collective is under way, or the members have passed \
+                 different arguments."
+                    .to_owned(),
+            );
+            causes.push(Cause { kind: Kind::UnderWay, nodes: vec![node], pes, sentences });
+        }
+    }
+    causes
+}
+
+fn of_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
+    let either = |one: &str, many: &str| if pes.len() == 1 { one } else { many }.to_owned();
+    match end {
+        End::Word => {
+            let word = either("this word", "these words");
+            let (elsewhere, here) = writers(graph);
+            let can = [(here, "can still write"), (elsewhere, "may, on other hosts, write")];
+            let can = can.iter().filter(|(pes, _)| !pes.is_empty());
+            let can = can.map(|(pes, verb)| format!("{} {verb} {word}.", ranges::pes(pes)));
+            let can = can.chain(self::sentences(graph.job, pes));
+            can.chain(writer::sentences(graph.job, pes)).collect()
+        }
+        End::YoungWord => vec!["This is too short for a conclusion.".to_owned()],
+        End::SatisfiedWord => {
+            vec![either("It is about to continue.", "They are about to continue.")]
+        }
+        End::Network => vec![
+            "No target is known to be stopped or lost: the network is slow or loses data.".into(),
+        ],
+        End::Lock => vec!["It is not known which PE holds the lock.".to_owned()],
+    }
+}
+
+/// The PEs that can continue although nobody writes a word, first those of which nothing is known:
+/// those that do not wait, or else those whose waits will end.
+fn writers(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
+    let of = |pe: &u32| &graph.job.pes[*pe as usize];
+    let is_free = |pe: &u32| of(pe).is_busy() || !of(pe).is_waiting();
+    let mut writers = graph.unaided.clone();
+    if writers.iter().any(is_free) {
+        writers.retain(is_free);
+    }
+    writers.into_iter().partition(|pe| of(pe).situation == Situation::Elsewhere)
+}
+
+/// Sentences on the operations in flight that may end the waits of these PEs for words; none if it
+/// is not known whether there are any.
+pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
+    let all = (0..).zip(&job.pes).filter_map(|(pe, of)| Some((pe, of_pe(of)?)));
+    let targeting: Vec<String> =
+        all.filter_map(|(pe, operations)| sentence(pe, &operations, pes)).take(NAMED).collect();
+    if targeting.is_empty() && job.pes.iter().all(|of| of_pe(of).is_some()) {
+        let it = if pes.len() == 1 { "it" } else { "them" };
+        return vec![format!("Nothing in flight targets {it}.")];
+    }
+    targeting
+}
+
+/// Whether it is known that nothing is in flight in the whole job.
+pub fn is_nothing(job: &Job) -> bool {
+    job.pes.iter().all(|of| of_pe(of).is_some_and(|operations| operations.n == 0))
+}
+
+/// What a PE has in flight, if that is known.
+fn of_pe(of: &Pe) -> Option<InFlight> {
+    let status = of.snapshot?.status.as_ref()?;
+    match status.stage {
+        Stage::Uninitialized | Stage::Finalized => Some(InFlight::default()),
+        Stage::Starting | Stage::Initialized => status.in_flight.clone(),
+    }
+}
+
+/// What a PE has in flight, if that targets one of these PEs, or may.
+fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
+    let InFlight { n, targets, more } = operations;
+    let mut targets = ranges::sorted(targets);
+    let is_here = |pe: &u32| pes.binary_search(pe).is_ok();
+    match targets.iter().any(is_here) {
+        true => targets.retain(is_here),
+        false if !more => return None,
+        false => {}
+    }
+    let to = if targets.is_empty() { "other PEs".to_owned() } else { ranges::pes(&targets) };
+    match n {
+        0 => None,
+        1 => Some(format!("PE {pe} has an operation in flight, to {to}.")),
+        _ => Some(format!("PE {pe} has {n} operations in flight, among them to {to}.")),
+    }
+}

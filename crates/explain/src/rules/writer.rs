@@ -1,0 +1,94 @@
+//! Who wrote the words last for which PEs wait, and what those that should write them wrote since.
+
+use crate::cause::{Cause, Kind};
+use crate::job::{Job, Pe};
+use crate::ranges::{enumerate, sorted};
+use crate::status::Word;
+use crate::wording::{self, durations};
+use crate::words;
+use crate::writes::{ENTRIES, LastWrite};
+
+/// Words and PEs that are named.
+const NAMED: usize = 4;
+
+/// How to learn more where PEs wait for words and record no writes.
+pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
+    let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
+    let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);
+    (!job.pes.iter().any(is_recorded) && causes.iter().any(is_of_words)).then(|| {
+        "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last, and where in the \
+         program PEs wait."
+            .to_owned()
+    })
+}
+
+fn is_recorded(of: &Pe) -> bool {
+    of.snapshot.is_some_and(|snapshot| snapshot.writes.is_some())
+}
+
+/// Sentences on who wrote each word last for which these PEs wait, as far as PEs record their
+/// writes. A PE that should have written one may have written another word, or to another PE.
+pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
+    let words: Vec<(u32, &Word)> =
+        pes.iter().flat_map(|pe| awaited(job, *pe).map(|word| (*pe, word))).collect();
+    let name = |pe: u32, word: &Word| match (&words[..], job.pes[pe as usize].snapshot) {
+        ([_], _) | (_, None) => "it".to_owned(),
+        (_, Some(snapshot)) => format!("{} of PE {pe}", wording::place(snapshot, &word.place)),
+    };
+    let is_of =
+        |write: &LastWrite, pe: u32, word: &Word| write.is_of(pe, &word.place, word.nbytes.into());
+    let (mut sentences, mut writers, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
+    for &(pe, word) in words.iter().take(NAMED) {
+        match newest(job, |_, write| is_of(write, pe, word)) {
+            Some((age, writer, write)) => {
+                let (name, age) = (name(pe, word), durations((age, age)));
+                sentences
+                    .push(format!("PE {writer} wrote {name} last, {age} ago, in {}.", write.call));
+                writers.push(writer);
+            }
+            None => unwritten.push(name(pe, word)),
+        }
+    }
+    // The writes of PEs on other hosts may not be known.
+    if !unwritten.is_empty() && job.pes.iter().all(is_recorded) {
+        let names = enumerate(unwritten);
+        sentences.push(format!("No PE has written {names} in its last {ENTRIES} writes."));
+    }
+    if writers.is_empty() {
+        writers = job.all(|of| is_recorded(of));
+        writers.retain(|pe| pes.binary_search(pe).is_err());
+    }
+    for writer in sorted(&writers).into_iter().take(NAMED) {
+        let Some((age, _, write)) = newest(job, |pe, _| pe == writer) else { continue };
+        let of = job.pes[writer as usize].snapshot;
+        if let Some(of) = of.filter(|_| !words.iter().any(|(pe, word)| is_of(write, *pe, word))) {
+            let LastWrite { pe, place, call, .. } = write;
+            let (place, age) = (wording::place(of, place), durations((age, age)));
+            sentences.push(format!(
+                "The last write of PE {writer}, {age} ago, was to {place} of PE {pe}, in {call}."
+            ));
+        }
+    }
+    sentences
+}
+
+/// The newest of these writes, with its age and the PE that wrote.
+fn newest<'a>(
+    job: &Job<'a>,
+    is: impl Fn(u32, &LastWrite) -> bool,
+) -> Option<(u64, u32, &'a LastWrite)> {
+    let all = job.pes.iter().filter_map(|of| of.snapshot).flat_map(|of| {
+        let age = |write: &'a LastWrite| (of.read_at.saturating_sub(write.at), of.pe, write);
+        of.writes.iter().flatten().map(age)
+    });
+    all.filter(|(_, pe, write)| is(*pe, write)).min_by_key(|(age, pe, _)| (*age, *pe))
+}
+
+/// The words for which a PE waits that do not compare.
+fn awaited<'a>(job: &Job<'a>, pe: u32) -> impl Iterator<Item = &'a Word> {
+    job.pes[pe as usize].waits().flat_map(|(wait, values)| {
+        let words = words::words_of(wait);
+        let unmet = words.map(|words| words.unmet(values)).unwrap_or_default();
+        unmet.into_iter().filter_map(move |index| words?.words.get(index))
+    })
+}

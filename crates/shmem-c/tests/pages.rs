@@ -17,7 +17,7 @@ const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such prog
 const RELEASE: &str = "the step `release` makes and installs these files";
 
 /// Blocks that are left out: the page, how the block begins, and why.
-const LEFT_OUT: [(&str, &str, &str); 11] = [
+const LEFT_OUT: [(&str, &str, &str); 9] = [
     ("first-hour", "python3 -m venv", REGISTRY),
     ("first-hour", "oshrun -n 4 python ring.py", REGISTRY),
     (
@@ -26,8 +26,6 @@ const LEFT_OUT: [(&str, &str, &str); 11] = [
         "removes files; a test of ci/xtask/src/install/files.rs runs it",
     ),
     ("installing", "pip install cargo-zigbuild", RELEASE),
-    ("installing", "python3 -m venv", RELEASE),
-    ("installing", "pip install 'numpy<2'", REGISTRY),
     ("installing", "./configure CC=oshcc", "ci/xtask/tests/packages.rs configures a project"),
     ("installing", "./configure PKG", "ci/xtask/tests/packages.rs configures a project"),
     ("races", "cargo +nightly", "needs a nightly compiler"),

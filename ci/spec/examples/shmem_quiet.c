@@ -1,5 +1,5 @@
-/* PE 0 writes to PE 2, and then tells PE 1, which reads there. A fence
- * orders nothing between two PEs, so it waits. */
+/* PE 0 writes to PE 2, and then sets a flag of PE 1, which reads there.
+ * A fence orders nothing between two PEs, so it waits. */
 #include <shmem.h>
 #include <stdio.h>
 

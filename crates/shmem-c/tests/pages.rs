@@ -1,6 +1,6 @@
 //! Runs each block of commands of the pages for users as it stands, in bash, in a folder with the
-//! programs that the page is about. What no machine of tests has is a stand-in (other hosts are this
-//! one) or is left out, with the reason.
+//! programs that the page is about. What no machine of tests has is a stand-in (other hosts are
+//! this one) or is left out, with the reason.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use testkit::prefix;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Seconds for a block.
-const LIMIT: &str = "300";
+const LIMIT: &str = "900";
 
 const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such programs";
 const RELEASE: &str = "the step `release` makes and installs these files";

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// What is installed, relative to the prefix, one path on each line: the files, and the folders that
-/// were not there before.
+/// What is installed, relative to the prefix, one path on each line: the files, and the folders
+/// that were not there before.
 pub const MANIFEST: &str = "share/rushmem/manifest";
 
 /// A prefix that is being filled.

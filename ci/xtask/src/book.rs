@@ -49,14 +49,18 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
         let text = page.text.replace("@DATE@", "").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         write(&source, &text)?;
         let html = capture(Command::new("mandoc").args(["-Thtml", "-Ofragment"]).arg(&source))?;
-        let html =
-            without_head_and_foot(&html).replace("<pre>", "<pre style=\"overflow-x: auto\">");
+        let html = as_markdown(without_head_and_foot(&html));
         write(&sources.join(format!("{}.md", page.name)), &format!("# {}\n\n{html}", page.name))?;
         let _ = writeln!(summary, "- [{0}]({0}.md)", page.name);
     }
     write(&sources.join("SUMMARY.md"), &summary)?;
     for page in files(&sources, ".md")? {
-        write(&page, &without_links_outside(&read(&page)?))?;
+        let folder = page.parent().unwrap_or(&sources);
+        let title = |target: &str| {
+            let text = read(&folder.join(target)).ok()?;
+            text.lines().find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
+        };
+        write(&page, &with_titles(&without_links_outside(&read(&page)?), title))?;
     }
     run(Command::new("mdbook").arg("build").arg(&sources).arg("--dest-dir").arg(&site))?;
     check(&site)?;
@@ -67,6 +71,14 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
 fn without_head_and_foot(html: &str) -> &str {
     let body = html.split_once("</table>").map_or(html, |(_, body)| body);
     body.rsplit_once("<table").map_or(body, |(body, _)| body)
+}
+
+/// Markdown ends HTML at a blank line, which a program may have: a space that is written as an
+/// entity looks the same. Before an indented line mandoc breaks the line once more.
+fn as_markdown(html: &str) -> String {
+    let html = html.trim().replace("\n<br/>\n", "\n");
+    let lines = html.lines().map(|line| if line.trim().is_empty() { "&#32;" } else { line });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Links to files that the site does not have become their text.
@@ -88,6 +100,22 @@ fn without_links_outside(text: &str) -> String {
                 let _ = write!(result, "]({part}");
             }
         }
+    }
+    result
+}
+
+/// Links whose text is the name of a file get the title of that page instead.
+fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
+    let mut parts = text.split("](");
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let target = part.split(['#', ')']).next().unwrap_or_default();
+        let begin = result.rfind('[').filter(|at| result[at + 1..].ends_with(".md"));
+        if let Some((at, title)) = begin.zip(title(target)) {
+            result.truncate(at + 1);
+            result += &title;
+        }
+        let _ = write!(result, "]({part}");
     }
     result
 }
@@ -135,5 +163,25 @@ mod tests {
         let text = "see [a](a.md), [the `code`](../crates/x) and [b](b.md#c).";
         let expected = "see [a](a.md), the `code` and [b](b.md#c).";
         assert_eq!(without_links_outside(text), expected);
+    }
+
+    #[test]
+    fn html_of_a_program_stays_one_block() {
+        let html = as_markdown("\n<pre>int x;\n\nint main\n<br/>\n    return</pre>\n");
+        assert_eq!(html, "<pre>int x;\n&#32;\nint main\n    return</pre>");
+    }
+
+    #[test]
+    fn links_have_the_titles_of_pages() {
+        let title = |target: &str| (target == "a.md").then(|| "All of A".to_owned());
+        let text = "see [a.md](a.md#part), [other.md](b.md) and [a](a.md).";
+        let expected = "see [All of A](a.md#part), [other.md](b.md) and [a](a.md).";
+        assert_eq!(with_titles(text, title), expected);
+    }
+
+    #[test]
+    fn the_page_on_hangs_has_the_word_that_users_search_for() {
+        let page = include_str!("../../../docs/launching.md");
+        assert!(page.lines().any(|line| line.starts_with("## ") && line.contains("deadlock")));
     }
 }

@@ -33,21 +33,42 @@ pub struct DistFlags {
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "target/dist")]
     output: PathBuf,
+    /// Make only this, and leave out the licenses of dependencies where a tool for them is missing
+    #[arg(long, value_enum, value_name = "KIND")]
+    only: Option<FileKind>,
+}
+
+/// A kind of files of a release.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+pub enum FileKind {
+    Archive,
+    Wheel,
+    Deb,
+    Rpm,
 }
 
 /// Makes all files, and lists them.
-pub fn run(DistFlags { arch, output }: DistFlags) -> Result<()> {
+pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     let output = std::path::absolute(output)?;
-    let sums = make(&Workspace::open()?, &arch, &output)?;
+    let sums = make(&Workspace::open()?, &arch, &output, only)?;
     print!("{sums}");
     Ok(())
 }
 
 /// The first tool that is missing, with what installs it.
 pub fn missing() -> Option<String> {
-    let cargo = |name: &&str| process::on_path(name).is_none();
-    if let Some(name) = dependencies::TOOLS.iter().find(|name| cargo(name)) {
-        return Some(format!("{name} is not here: cargo install --locked {name}"));
+    dependencies::missing().or_else(|| tools_missing(None))
+}
+
+/// The same of the tools that build programs, and those for one kind of files.
+fn tools_missing(only: Option<FileKind>) -> Option<String> {
+    let of_kind = match only {
+        Some(FileKind::Deb) => Some("dpkg-deb"),
+        Some(FileKind::Rpm) => Some("rpmbuild"),
+        _ => None,
+    };
+    if let Some(tool) = of_kind.filter(|tool| process::on_path(tool).is_none()) {
+        return Some(format!("{tool} is not here, which makes these packages"));
     }
     if process::on_path("gfortran").is_none() {
         return Some("gfortran is not here, which makes the module of Fortran".to_owned());
@@ -62,9 +83,16 @@ pub fn missing() -> Option<String> {
     python.map(|name| format!("{name} is not here: pip install {name}"))
 }
 
-/// Makes all files in `output`; their checksums and names.
-pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> {
-    if let Some(missing) = missing() {
+/// Makes all files, or one kind of them, in `output`; their checksums and names.
+pub fn make(
+    workspace: &Workspace,
+    arch: &str,
+    output: &Path,
+    only: Option<FileKind>,
+) -> Result<String> {
+    let no_licenses = dependencies::missing();
+    let missing = if only.is_some() { tools_missing(only) } else { missing() };
+    if let Some(missing) = missing {
         bail!(missing);
     }
     done(std::fs::create_dir_all(output), output)?;
@@ -73,18 +101,26 @@ pub fn make(workspace: &Workspace, arch: &str, output: &Path) -> Result<String> 
     let prefix = output.join(&name);
     empty_folder(&prefix)?;
     install(workspace, arch, &prefix, &epoch)?;
-    let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
-    dependencies::place(workspace, &folder, &prefix, (arch, &epoch))?;
-    let mut made = vec![
-        archive::of_folder(output, &name, &epoch)?,
-        wheel::of_prefix(&prefix, output, arch, &epoch)?,
-        sources,
-    ];
+    let mut made = Vec::new();
+    if let Some(missing) = no_licenses {
+        eprintln!("The licenses of dependencies are left out, so do not publish this: {missing}");
+    } else {
+        let (sources, folder) = archive::of_sources(workspace, output, &epoch)?;
+        dependencies::place(workspace, &folder, &prefix, (arch, &epoch))?;
+        made.extend(only.is_none().then_some(sources));
+    }
+    let is_wanted = |kind| only.is_none_or(|only| only == kind);
+    if is_wanted(FileKind::Archive) {
+        made.push(archive::of_folder(output, &name, &epoch)?);
+    }
+    if is_wanted(FileKind::Wheel) {
+        made.push(wheel::of_prefix(&prefix, output, arch, &epoch)?);
+    }
     let packages = Packages { workspace, prefix: &prefix, output, arch, epoch: &epoch };
-    if is_here("dpkg-deb") {
+    if is_wanted(FileKind::Deb) && is_here("dpkg-deb") {
         made.extend(packages.deb()?);
     }
-    if is_here("rpmbuild") {
+    if is_wanted(FileKind::Rpm) && is_here("rpmbuild") {
         made.extend(packages.rpm()?);
     }
     let names = made.iter().filter_map(|path| path.file_name());

@@ -185,6 +185,26 @@ fn each_part_of_the_command_is_shown_alone() {
     }
 }
 
+/// A compiler that came after the installation.
+#[test]
+fn a_module_that_is_missing_is_named_with_the_remedy() {
+    let prefix = Prefix::make("module");
+    let compile = |compiler: &str| {
+        let mut wrapper = prefix.wrapper("oshfort");
+        wrapper.env("OSHFORT_FC", compiler).args(["-c", "a.f90"]).output().unwrap()
+    };
+    for (compiler, folder) in [("false", "include"), ("false flang", "include/flang")] {
+        let output = compile(compiler);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let has = format!("{} has no shmem.mod", prefix.0.join(folder).display());
+        assert!(message.contains(&has) && message.contains("shmem.f90"), "{message}");
+    }
+    assert!(compile("true").stderr.is_empty());
+    fs::write(prefix.0.join("include/shmem.mod"), "").unwrap();
+    assert!(compile("false").stderr.is_empty());
+}
+
 #[test]
 fn the_options_of_old_dialects_are_named() {
     let prefix = Prefix::make("dialects");

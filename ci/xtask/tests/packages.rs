@@ -186,8 +186,9 @@ fn the_manifest_lists_every_file() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-            } else if !text.lines().any(|line| prefix.join(line) == path) {
+                folders.push(path.clone());
+            }
+            if !text.lines().any(|line| prefix.join(line) == path) {
                 missing.push(path);
             }
         }

@@ -43,17 +43,13 @@ if me == 0:
     print('PASS', flush=True)
 ";
 
+/// The page for users, whose programs run as they stand.
+const PAGE: &str = include_str!("../../../docs/python.md");
+
 /// PE 1 ends by an exception while the others are in a barrier.
 const RAISES: &str = "\
-import sys
 from shmem4py import shmem
 
-def excepthook(*exception):
-    sys.__excepthook__(*exception)
-    shmem.global_exit(7)
-
-if 'hook' in sys.argv:
-    sys.excepthook = excepthook
 shmem.barrier_all()
 if shmem.my_pe() == 1:
     raise ValueError('what was raised')
@@ -77,13 +73,19 @@ fn python() -> String {
     python
 }
 
+/// The programs of the page.
+fn programs_of_page() -> Vec<&'static str> {
+    let blocks = PAGE.split("```python\n").skip(1);
+    blocks.filter_map(|block| Some(block.split_once("```")?.0)).collect()
+}
+
 /// Jobs of three PEs of a program: on a node and over a network.
-fn outcomes(name: &str, text: &str, argument: &str) -> Vec<Outcome> {
+fn outcomes(name: &str, text: &str) -> Vec<Outcome> {
     let python = python();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&program, text).expect("a file");
     let outcome = |onnode| {
-        let job = Job::new(&python).n(3).arg(program.display()).arg(argument);
+        let job = Job::new(&python).n(3).arg(program.display());
         let job = job.env("SHMEM_ONNODE", onnode);
         job.env("LD_LIBRARY_PATH", prefix().join("lib").display()).run()
     };
@@ -91,20 +93,26 @@ fn outcomes(name: &str, text: &str, argument: &str) -> Vec<Outcome> {
 }
 
 fn its_calls_reach_the_library() {
-    for outcome in outcomes("shmem4py_calls.py", PROGRAM, "") {
+    for outcome in outcomes("shmem4py_calls.py", PROGRAM) {
         outcome.assert_ok(3);
+    }
+}
+
+fn the_program_of_the_page_runs() {
+    for outcome in outcomes("shmem4py_page.py", programs_of_page()[0]) {
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
     }
 }
 
 fn an_exception_ends_the_job() {
     let raised = "ValueError: what was raised\n";
-    for outcome in outcomes("shmem4py_raises.py", RAISES, "") {
+    for outcome in outcomes("shmem4py_raises.py", RAISES) {
         assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{outcome}");
         assert!(outcome.stderr.contains(raised), "{outcome}");
         assert!(outcome.stderr.contains("; PE 1 in shmem_finalize; "), "{outcome}");
     }
-    for outcome in outcomes("shmem4py_raises_hooked.py", RAISES, "hook") {
-        assert_eq!((outcome.code(), outcome.stdout.as_str()), (7, ""), "{outcome}");
+    for outcome in outcomes("shmem4py_hooked.py", &[programs_of_page()[1], RAISES].concat()) {
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (1, ""), "{outcome}");
         assert!(outcome.stderr.ends_with(raised), "{outcome}");
     }
 }
@@ -112,6 +120,7 @@ fn an_exception_ends_the_job() {
 fn main() -> ExitCode {
     testkit::run(vec![
         Test::new("its_calls_reach_the_library", its_calls_reach_the_library),
+        Test::new("the_program_of_the_page_runs", the_program_of_the_page_runs),
         Test::new("an_exception_ends_the_job", an_exception_ends_the_job),
     ])
 }

@@ -5,7 +5,7 @@
 
 use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicValue};
-use crate::symmetric::view::SymRef;
+use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use rushmem_runtime::{Call, amo};
 
@@ -16,7 +16,7 @@ macro_rules! operations {
         #[inline]
         pub fn $name<'a, T: $bound>(
             &self,
-            dest: impl Into<SymRef<'a, Atomic<T>>>,
+            dest: impl AsElement<'a, Atomic<T>>,
             value: T,
             pe: u32,
         ) $(-> $result)? {
@@ -31,11 +31,7 @@ macro_rules! operations {
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// The value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
     #[inline]
-    pub fn fetch<'a, T: AtomicValue>(
-        &self,
-        source: impl Into<SymRef<'a, Atomic<T>>>,
-        pe: u32,
-    ) -> T {
+    pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: u32) -> T {
         let at = source.into().as_ptr().cast::<T>();
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
         unsafe { amo::fetch(Call(&"fetch"), self.handle(), at, number(pe)) }
@@ -46,7 +42,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn compare_swap<'a, T: AtomicInteger>(
         &self,
-        dest: impl Into<SymRef<'a, Atomic<T>>>,
+        dest: impl AsElement<'a, Atomic<T>>,
         condition: T,
         value: T,
         pe: u32,
@@ -93,7 +89,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Add one on `pe` (`shmem_atomic_inc`, §9.7.1.6).
     #[inline]
-    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl Into<SymRef<'a, Atomic<T>>>, pe: u32) {
+    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: u32) {
         self.add(dest, T::ONE, pe);
     }
 
@@ -101,7 +97,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn fetch_inc<'a, T: AtomicInteger>(
         &self,
-        dest: impl Into<SymRef<'a, Atomic<T>>>,
+        dest: impl AsElement<'a, Atomic<T>>,
         pe: u32,
     ) -> T {
         self.fetch_add(dest, T::ONE, pe)

@@ -8,7 +8,7 @@ use crate::operator::Operator;
 use crate::rma::same_length;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::AsElements;
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use rushmem_runtime::{Call, setup};
@@ -56,7 +56,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn fetch_all<'a, T: AtomicValue>(
         &self,
         dest: &mut [T],
-        source: impl Into<SymSlice<'a, Atomic<T>>>,
+        source: impl AsElements<'a, Atomic<T>>,
         pe: u32,
     ) {
         let source = source.into();
@@ -83,7 +83,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn set_all<'a, T: AtomicValue>(
         &self,
-        dest: impl Into<SymSlice<'a, Atomic<T>>>,
+        dest: impl AsElements<'a, Atomic<T>>,
         values: &[T],
         pe: u32,
     ) {
@@ -104,7 +104,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// ```
     pub fn set_each<'a, T: AtomicValue>(
         &self,
-        dest: impl Into<SymSlice<'a, Atomic<T>>>,
+        dest: impl AsElements<'a, Atomic<T>>,
         value: T,
         pe: u32,
     ) {
@@ -130,7 +130,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     pub fn reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
         &self,
         op: O,
-        source: impl Into<SymSlice<'a, Atomic<T>>>,
+        source: impl AsElements<'a, Atomic<T>>,
     ) -> Vec<T> {
         let source = source.into();
         let mut values = vec![T::zeroed(); source.len()];

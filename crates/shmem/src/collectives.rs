@@ -10,7 +10,7 @@
 use crate::element::fail;
 use crate::operator::Operator;
 use crate::rma::same_length;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
@@ -34,8 +34,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn broadcast<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
         root: u32,
     ) {
         let (dest, source) = (dest.into(), source.into());
@@ -53,8 +53,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn collect<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
         apart(Call(&"Team::collect"), dest, source);
@@ -73,8 +73,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn fcollect<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes() as usize);
@@ -93,8 +93,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn alltoall<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         same_length(Call(&"Team::alltoall"), dest.len(), source.len());
@@ -114,8 +114,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn alltoalls<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
         dst: usize,
         sst: usize,
         nelems: usize,
@@ -142,9 +142,9 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn alltoallv<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
         dest_offsets: &[usize],
-        source: impl Into<SymSlice<'a, T>>,
+        source: impl AsElements<'a, T>,
         blocks: Blocks<'_>,
     ) -> Vec<usize> {
         let (dest, source) = (dest.into(), source.into());
@@ -175,8 +175,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn alltoallv_packed<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
         blocks: Blocks<'_>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
@@ -228,8 +228,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     pub fn reduce<'a, T: Pod, O: Operator<T>>(
         &self,
         _op: O,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         same_length(Call(&"Team::reduce"), dest.len(), source.len());
@@ -245,8 +245,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn inscan<'a, T: Pod + Arithmetic>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         same_length(Call(&"Team::inscan"), dest.len(), source.len());
@@ -262,8 +262,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn exscan<'a, T: Pod + Arithmetic>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
         same_length(Call(&"Team::exscan"), dest.len(), source.len());

@@ -2,7 +2,7 @@
 //! each other.
 #![allow(unsafe_code)]
 
-use crate::thread_level::{Single, ThreadLevel};
+use crate::thread_level::{Single, ThreadLevel, Threads};
 use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
@@ -105,7 +105,7 @@ impl Drop for Owned {
 pub struct Context<'t, K: ContextKind = DefaultContext, L: ThreadLevel = Single> {
     owned: K::Owned,
     team: PhantomData<&'t ()>,
-    threads: PhantomData<(K::Threads, L::Threads)>,
+    threads: PhantomData<(K::Threads, Threads<L>)>,
 }
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {

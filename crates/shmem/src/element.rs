@@ -23,6 +23,19 @@ pub unsafe trait Symmetric: Copy + 'static {}
 // SAFETY: this is what `Pod` means.
 unsafe impl<T: Pod> Symmetric for T {}
 
+/// Elements that a PE loads and stores itself: every [`Pod`] type, so neither [`Atomic`] nor
+/// [`Signal`].
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` are not loaded, stored or lent as plain data",
+    label = "not plain data",
+    note = "an `Atomic` is read by `shmem.fetch(&x, shmem.my_pe())` and written by `shmem.set`, also that of this PE; \
+            a `Signal` is read by `shmem.signal_fetch(&x)`"
+)]
+pub trait PlainData: Pod {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Pod> PlainData for T {}
+
 /// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6,
 /// §9.7), since the standard leaves undefined what happens when puts and atomic operations meet.
 /// There are no values of this type outside of symmetric memory.

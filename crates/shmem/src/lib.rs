@@ -113,7 +113,7 @@ pub use context::{
     Context, ContextConfig, ContextKind, DefaultContext, Private, Serialized, Session,
     SessionConfig, Shared,
 };
-pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
+pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, PlainData, Signal, Symmetric};
 pub use events::give_events_to_program;
 pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
 pub use lock::{Lock, LockGuard};
@@ -128,7 +128,7 @@ pub use strided::Strides;
 pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
 pub use symmetric::statics::SymStatic;
-pub use symmetric::view::{SymRef, SymSlice};
+pub use symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
 pub use team::{Team, TeamConfig, TooManyContexts};
 pub use thread_level::{Funneled, Multiple, Single, ThreadLevel};
 pub use transfer::Transfer;

@@ -3,7 +3,7 @@
 
 use crate::element::Symmetric;
 use crate::job::Shmem;
-use crate::symmetric::view::SymRef;
+use crate::symmetric::view::{AsElement, SymRef};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_long;
 use rushmem_runtime::{Call, lock};
@@ -46,7 +46,7 @@ pub struct LockGuard<'a> {
 impl<L: ThreadLevel> Shmem<L> {
     /// Wait for a lock and take it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends the
     /// job with a message if this PE holds it already.
-    pub fn lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> LockGuard<'a> {
+    pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
         unsafe { lock::set(Call(&"Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
@@ -54,7 +54,7 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 
     /// Take a lock if it is free (`shmem_test_lock`, §9.13.1).
-    pub fn try_lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> Option<LockGuard<'a>> {
+    pub fn try_lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =

@@ -9,7 +9,7 @@
 use crate::collectives::{apart, bytes_of, elements_of, sum, wrong_length};
 use crate::operator::Operator;
 use crate::rma::same_length;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::{AsElements, SymSlice};
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use crate::waiting::ready;
@@ -79,8 +79,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn broadcast_nb<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
         root: u32,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::broadcast_nb"), dest.into(), source.into());
@@ -94,8 +94,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn collect_nb<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a, usize> {
         let (call, dest, source) = (Call(&"Team::collect_nb"), dest.into(), source.into());
         let vectors = vectors(call, dest, source, bytes_of(source));
@@ -108,8 +108,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn fcollect_nb<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::fcollect_nb"), dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes() as usize);
@@ -124,8 +124,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn alltoall_nb<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (Call(&"Team::alltoall_nb"), dest.into(), source.into());
         let n_pes = self.n_pes() as usize;
@@ -150,8 +150,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     pub fn reduce_nb<'a, T: Pod, O: Operator<T>>(
         &self,
         _op: O,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
         self.combine(Call(&"Team::reduce_nb"), collective, dest.into(), source.into())
@@ -161,8 +161,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn inscan_nb<'a, T: Pod + Arithmetic>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Inscan(sum::<T>());
         self.combine(Call(&"Team::inscan_nb"), collective, dest.into(), source.into())
@@ -172,8 +172,8 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn exscan_nb<'a, T: Pod + Arithmetic>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
+        source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Exscan(sum::<T>());
         self.combine(Call(&"Team::exscan_nb"), collective, dest.into(), source.into())

@@ -5,7 +5,7 @@ use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Symmetric};
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::{SymRef, SymSlice};
+use crate::symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
@@ -81,12 +81,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// transfers.
     #[inline]
     #[track_caller]
-    pub fn put<'a, T: Pod>(
-        &self,
-        dest: impl Into<SymSlice<'a, T>>,
-        source: impl Source<T>,
-        pe: u32,
-    ) {
+    pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: u32) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
         same_length(Call(&"put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
@@ -100,7 +95,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn get<'a, T: Pod>(
         &self,
         mut dest: impl Destination<T>,
-        source: impl Into<SymSlice<'a, T>>,
+        source: impl AsElements<'a, T>,
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
@@ -112,7 +107,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
     #[inline]
-    pub fn p<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, value: T, pe: u32) {
+    pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: u32) {
         let to = dest.into().as_ptr().cast();
         // SAFETY: an element of a symmetric object.
         unsafe { rma::p(Call(&"p"), self.handle(), to, Plain(value), number(pe)) }
@@ -120,7 +115,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// The value of `source` on `pe` (`shmem_g`, §9.6.1.6).
     #[inline]
-    pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: u32) -> T {
+    pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: u32) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();
         // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
         unsafe { rma::g(Call(&"g"), self.handle(), from, number(pe)) }.0

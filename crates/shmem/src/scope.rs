@@ -10,7 +10,7 @@ use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicValue, Plain, Signal};
 use crate::rma::{Destination, Source, same_length};
 use crate::signal::SignalOp;
-use crate::symmetric::view::{SymRef, SymSlice};
+use crate::symmetric::view::{AsElement, AsElements};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, amo, rma, signal};
@@ -65,7 +65,7 @@ macro_rules! fetching {
         pub fn $name<T: $bound>(
             &'scope self,
             fetched: &'scope mut T,
-            dest: impl Into<SymRef<'scope, Atomic<T>>>,
+            dest: impl AsElement<'scope, Atomic<T>>,
             value: T,
             pe: u32,
         ) {
@@ -86,7 +86,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     #[track_caller]
     pub fn put_nbi<T: Pod>(
         &'scope self,
-        dest: impl Into<SymSlice<'scope, T>>,
+        dest: impl AsElements<'scope, T>,
         source: impl Source<T> + 'scope,
         pe: u32,
     ) {
@@ -106,7 +106,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     pub fn get_nbi<T: Pod>(
         &'scope self,
         mut dest: impl Destination<T> + 'scope,
-        source: impl Into<SymSlice<'scope, T>>,
+        source: impl AsElements<'scope, T>,
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
@@ -124,9 +124,9 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     #[track_caller]
     pub fn put_signal_nbi<T: Pod>(
         &'scope self,
-        dest: impl Into<SymSlice<'scope, T>>,
+        dest: impl AsElements<'scope, T>,
         source: impl Source<T> + 'scope,
-        signal: impl Into<SymRef<'scope, Signal>>,
+        signal: impl AsElement<'scope, Signal>,
         update: SignalOp,
         pe: u32,
     ) {
@@ -145,7 +145,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     pub fn fetch_nbi<T: AtomicValue>(
         &'scope self,
         fetched: &'scope mut T,
-        source: impl Into<SymRef<'scope, Atomic<T>>>,
+        source: impl AsElement<'scope, Atomic<T>>,
         pe: u32,
     ) {
         let at = source.into().as_ptr().cast::<T>();
@@ -161,7 +161,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     pub fn compare_swap_nbi<T: AtomicInteger>(
         &'scope self,
         fetched: &'scope mut T,
-        dest: impl Into<SymRef<'scope, Atomic<T>>>,
+        dest: impl AsElement<'scope, Atomic<T>>,
         condition: T,
         value: T,
         pe: u32,
@@ -191,7 +191,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
     pub fn fetch_inc_nbi<T: AtomicInteger>(
         &'scope self,
         fetched: &'scope mut T,
-        dest: impl Into<SymRef<'scope, Atomic<T>>>,
+        dest: impl AsElement<'scope, Atomic<T>>,
         pe: u32,
     ) {
         self.fetch_add_nbi(fetched, dest, T::ONE, pe);

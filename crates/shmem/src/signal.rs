@@ -4,7 +4,7 @@
 use crate::context::{Context, ContextKind, number};
 use crate::element::{Plain, Signal};
 use crate::rma::{Source, same_length};
-use crate::symmetric::view::{SymRef, SymSlice};
+use crate::symmetric::view::{AsElement, AsElements, SymRef};
 use crate::thread_level::ThreadLevel;
 use crate::wait::Cmp;
 use bytemuck::Pod;
@@ -38,9 +38,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn put_signal<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
         source: impl Source<T>,
-        signal: impl Into<SymRef<'a, Signal>>,
+        signal: impl AsElement<'a, Signal>,
         update: SignalOp,
         pe: u32,
     ) {
@@ -56,7 +56,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// Update a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
     #[inline]
-    pub fn signal<'a>(&self, signal: impl Into<SymRef<'a, Signal>>, update: SignalOp, pe: u32) {
+    pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: u32) {
         let at = signal.into().as_ptr().cast();
         let (call, pe) = (Call(&"signal"), number(pe));
         match update {
@@ -69,7 +69,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 
     /// The value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
     #[inline]
-    pub fn signal_fetch<'a>(&self, signal: impl Into<SymRef<'a, Signal>>) -> u64 {
+    pub fn signal_fetch<'a>(&self, signal: impl AsElement<'a, Signal>) -> u64 {
         // SAFETY: a signal of a symmetric object.
         unsafe { signal::fetch(Call(&"signal_fetch"), signal.into().as_ptr().cast()) }
     }
@@ -78,7 +78,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// §9.11.15).
     pub fn signal_wait_until<'a>(
         &self,
-        signal: impl Into<SymRef<'a, Signal>>,
+        signal: impl AsElement<'a, Signal>,
         cmp: Cmp,
         value: u64,
     ) -> u64 {

@@ -8,7 +8,7 @@ use crate::collectives::in_span;
 use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
 use crate::rma::{Destination, Source};
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
@@ -34,7 +34,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn iput<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
         source: impl Source<T>,
         strides: Strides,
         nelems: usize,
@@ -48,7 +48,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn ibput<'a, T: Pod>(
         &self,
-        dest: impl Into<SymSlice<'a, T>>,
+        dest: impl AsElements<'a, T>,
         source: impl Source<T>,
         strides: Strides,
         bsize: usize,
@@ -75,7 +75,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn iget<'a, T: Pod>(
         &self,
         dest: impl Destination<T>,
-        source: impl Into<SymSlice<'a, T>>,
+        source: impl AsElements<'a, T>,
         strides: Strides,
         nelems: usize,
         pe: u32,
@@ -89,7 +89,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn ibget<'a, T: Pod>(
         &self,
         mut dest: impl Destination<T>,
-        source: impl Into<SymSlice<'a, T>>,
+        source: impl AsElements<'a, T>,
         strides: Strides,
         bsize: usize,
         nblocks: usize,

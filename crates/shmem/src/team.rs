@@ -1,7 +1,7 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
 use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
-use crate::thread_level::{Single, ThreadLevel};
+use crate::thread_level::{Single, ThreadLevel, Threads};
 use rushmem_runtime::team;
 use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Team<'s, L: ThreadLevel = Single> {
     handle: TeamHandle,
     /// It was split off, and its drop destroys it.
     is_owned: bool,
-    shmem: PhantomData<(&'s (), L::Threads)>,
+    shmem: PhantomData<(&'s (), Threads<L>)>,
 }
 
 impl<'s, L: ThreadLevel> Team<'s, L> {

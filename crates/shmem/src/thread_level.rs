@@ -1,16 +1,15 @@
 //! The levels of thread support (OpenSHMEM 1.6, §9.2) as types, so that the compiler keeps handles
 //! on their threads.
+#![allow(unsafe_code)]
 
 use core::ffi::c_int;
 use rushmem_runtime::constants::{
     SHMEM_THREAD_FUNNELED, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
 };
+use std::marker::PhantomData;
 
 mod sealed {
-    pub trait OfHandles {
-        /// `Send` and `Sync` as a handle of this level is.
-        type Threads;
-    }
+    pub trait OfHandles {}
 }
 use sealed::OfHandles;
 
@@ -44,17 +43,9 @@ pub struct Funneled;
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;
 
-impl OfHandles for Single {
-    type Threads = *const ();
-}
-
-impl OfHandles for Funneled {
-    type Threads = *const ();
-}
-
-impl OfHandles for Multiple {
-    type Threads = ();
-}
+impl OfHandles for Single {}
+impl OfHandles for Funneled {}
+impl OfHandles for Multiple {}
 
 impl ThreadLevel for Single {
     const LEVEL: c_int = SHMEM_THREAD_SINGLE;
@@ -67,3 +58,20 @@ impl ThreadLevel for Funneled {
 impl ThreadLevel for Multiple {
     const LEVEL: c_int = SHMEM_THREAD_MULTIPLE;
 }
+
+/// A level at which any thread may call.
+#[diagnostic::on_unimplemented(
+    message = "a handle of the level `{Self}`, and what borrows it, stays on the thread that initialized the library",
+    note = "`shmem::init_thread::<shmem::Multiple>()?` returns a handle that threads share by reference, in `std::thread::scope`"
+)]
+pub trait AnyThread: ThreadLevel {}
+
+impl AnyThread for Multiple {}
+
+/// A part of what threads share if any thread may call at the level.
+pub(crate) struct Threads<L>(PhantomData<(*const (), L)>);
+
+// SAFETY: it contains nothing; the bound is what makes a handle of the level `Send`.
+unsafe impl<L: AnyThread> Send for Threads<L> {}
+// SAFETY: as above.
+unsafe impl<L: AnyThread> Sync for Threads<L> {}

@@ -8,7 +8,7 @@
 use crate::context::{Context, ContextKind, number};
 use crate::element::Plain;
 use crate::rma::same_length;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, order, rma};
@@ -124,7 +124,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
     #[track_caller]
     pub fn put_owned<T: Pod>(
         &'c self,
-        dest: impl Into<SymSlice<'c, T>>,
+        dest: impl AsElements<'c, T>,
         source: Vec<T>,
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
@@ -145,7 +145,7 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
     pub fn get_owned<T: Pod>(
         &'c self,
         dest: Vec<T>,
-        source: impl Into<SymSlice<'c, T>>,
+        source: impl AsElements<'c, T>,
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
         let source = source.into();

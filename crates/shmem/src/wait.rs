@@ -3,7 +3,7 @@
 
 use crate::context::{Context, ContextKind};
 use crate::element::{Atomic, AtomicValue, Comparable, Symmetric};
-use crate::symmetric::view::SymRef;
+use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
 use rushmem_runtime::constants::{
@@ -77,7 +77,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// its writer ordered before is visible then.
     pub fn wait_until<'a, T: Awaited>(
         &self,
-        element: impl Into<SymRef<'a, T>>,
+        element: impl AsElement<'a, T>,
         cmp: Cmp,
         value: T::Value,
     ) {
@@ -89,7 +89,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// Whether this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
     pub fn test<'a, T: Awaited>(
         &self,
-        element: impl Into<SymRef<'a, T>>,
+        element: impl AsElement<'a, T>,
         cmp: Cmp,
         value: T::Value,
     ) -> bool {

@@ -7,7 +7,7 @@
 
 use crate::context::{Context, ContextKind};
 use crate::element::fail;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::{AsElements, SymSlice};
 use crate::thread_level::ThreadLevel;
 use crate::wait::{Awaited, Cmp};
 use core::ffi::c_int;
@@ -95,7 +95,7 @@ macro_rules! sets {
         #[track_caller]
         pub fn $name<'a, 'v, T: Awaited>(
             &self,
-            ivars: impl Into<SymSlice<'a, T>>,
+            ivars: impl AsElements<'a, T>,
             status: &[i32],
             cmp: Cmp,
             values: impl Into<Values<'v, T::Value>>,
@@ -120,7 +120,7 @@ macro_rules! lists {
         #[track_caller]
         pub fn $name<'a, 'v, 'i, T: Awaited>(
             &self,
-            ivars: impl Into<SymSlice<'a, T>>,
+            ivars: impl AsElements<'a, T>,
             indices: &'i mut [usize],
             status: &[i32],
             cmp: Cmp,

@@ -3,7 +3,7 @@
 
 use crate::context::{Context, ContextKind};
 use crate::element::Signal;
-use crate::symmetric::view::SymRef;
+use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use crate::wait::{Awaited, Cmp};
 use rushmem_runtime::{Call, order};
@@ -27,7 +27,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// `shmem_test` (§9.11.8) at each poll.
     pub fn until<'a, T: Awaited>(
         &'a self,
-        element: impl Into<SymRef<'a, T>>,
+        element: impl AsElement<'a, T>,
         cmp: Cmp,
         value: T::Value,
     ) -> impl Future<Output = ()> {
@@ -39,7 +39,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// other things meanwhile.
     pub fn signal_until<'a>(
         &'a self,
-        signal: impl Into<SymRef<'a, Signal>>,
+        signal: impl AsElement<'a, Signal>,
         cmp: Cmp,
         value: u64,
     ) -> impl Future<Output = u64> {

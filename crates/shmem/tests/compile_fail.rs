@@ -15,11 +15,15 @@ use std::sync::Mutex;
 type Refusals = BTreeSet<(u64, String)>;
 
 /// What messages of ours have in common.
-const OURS: [&str; 4] = [
+const OURS: [&str; 8] = [
     "do not combine elements of type",
     "atomic operation",
     "cannot wait for",
     "is not a type of elements",
+    "is not a symmetric element",
+    "is not a view of symmetric elements",
+    "are not loaded, stored or lent",
+    "stays on the thread that initialized",
 ];
 
 /// What programs are compiled against: the library as far as a compiler needs it to check them.

@@ -66,25 +66,45 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
         .date("@DATE@");
     man.render_title(text)?;
     man.render_name_section(text)?;
-    man.render_synopsis_section(text)?;
+    synopsis(&command, &man, text)?;
     man.render_description_section(text)?;
     man.render_options_section(text)?;
     text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
 }
 
+/// The line of the options, and one for each subcommand.
+fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
+    if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
+        return man.render_synopsis_section(text);
+    }
+    let options = Command::new("").bin_name(command.get_name()).disable_help_flag(true);
+    Man::new(options.args(command.get_arguments().cloned())).render_synopsis_section(text)?;
+    let mut page = Roff::new();
+    for (term, _) in shown(command) {
+        page.control("br", []).text([bold(term)]);
+    }
+    text.write_all(page.to_roff().as_bytes())
+}
+
 /// What the program does for other first words: they have no pages of their own.
 fn subcommands(command: &Command) -> String {
     let mut page = Roff::new();
-    if command.has_subcommands() {
+    if shown(command).next().is_some() {
         page.control("SH", ["COMMANDS"]);
     }
-    for subcommand in command.get_subcommands() {
-        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
-        let words = subcommand.get_positionals().map(|word| format!(" {word}")).collect::<String>();
-        let term = format!("{} {}{words}", command.get_name(), subcommand.get_name());
+    for (term, about) in shown(command) {
         page.control("TP", []).text([bold(term)]).text([roman(about)]);
     }
     page.to_roff()
+}
+
+/// The subcommands that a user should know: what to type, and what it does.
+fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
+    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|subcommand| {
+        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+        let words = subcommand.get_positionals().map(|word| format!(" {word}")).collect::<String>();
+        (format!("{} {}{words}", command.get_name(), subcommand.get_name()), about)
+    })
 }
 
 /// What follows the options in the help: paragraphs, and under a heading lines that stay as they
@@ -124,6 +144,7 @@ mod tests {
             .version("1")
             .about("Show it. Without an option, show all")
             .subcommand(Command::new("trace").about("Show a trace").arg(Arg::new("FOLDER")))
+            .subcommand(Command::new("hidden").hide(true))
             .after_help("Exit status:\n  0  all\n  1  none\n\nMore of it.")
     }
 
@@ -133,7 +154,9 @@ mod tests {
         assert!(page.contains("\nshmem\\-info \\- Show it\n"), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n  0  all\n  1  none\n.fi\n"), "{page}");
         let command = ".TP\n\\fBshmem\\-info trace [FOLDER]\\fR\nShow a trace\n";
-        assert!(page.contains(command), "{page}");
+        assert!(page.contains(command) && !page.contains("hidden"), "{page}");
+        let synopsis = "help\\fR] \n.br\n\\fBshmem\\-info trace [FOLDER]\\fR\n";
+        assert!(page.contains(synopsis) && !page.contains("subcommands"), "{page}");
         assert!(page.contains("\\fBoshrun\\fR(1)\n"), "{page}");
         assert!(page.contains("\nPrint help\n"), "{page}");
         assert!(!page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"), "{page}");

@@ -2,10 +2,13 @@
 //!
 //! Prototypes come from the tables that make the headers, and what a routine does from
 //! ci/spec/manual.txt. A page there begins with `# NAME: SECTIONS` of the standard, and a line that
-//! says what the routines do; paragraphs follow, and lines that begin with `Returns:`, `Note:` and
-//! `Rust:`. The last part names the arguments.
+//! says what the routines do; paragraphs follow, and lines that begin with `Returns:`, `Note:`,
+//! `Rust:`, and `Argument NAME:` for one that means something else there than in the last part,
+//! which names the arguments. The example of a page is the program ci/spec/examples/NAME.c.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use roff::{Inline, Roff, bold, italic, roman};
 
@@ -103,7 +106,7 @@ fn write(
     }
     roff.control("fi", []);
     roff.control("SH", ["DESCRIPTION"]);
-    let labels = ["Rust:", "Returns:", "Note:"];
+    let labels = ["Rust:", "Returns:", "Note:", "Argument "];
     let plain = page.paragraphs.iter().filter(|line| !labels.iter().any(|l| line.starts_with(l)));
     for (i, paragraph) in plain.enumerate() {
         if i > 0 {
@@ -119,21 +122,21 @@ fn write(
         roff.control("SH", ["ARGUMENTS"]);
     }
     for name in named {
-        let meaning = arguments.get(name.as_str());
+        let here = page.labeled(&format!("Argument {name}:")).next();
+        let meaning = here.or(arguments.get(name.as_str()).copied());
         let meaning = meaning.unwrap_or_else(|| panic!("no words for the argument {name}"));
-        roff.control("TP", []).text([italic(name)]).text([roman(*meaning)]);
+        roff.control("TP", []).text([italic(name)]).text([roman(meaning)]);
     }
     for (label, heading) in [("Returns:", "RETURN VALUE"), ("Note:", "NOTES")] {
         for text in page.labeled(label) {
             roff.control("SH", [heading]).text(inline(text));
         }
     }
-    let old = of_page.iter().filter(|f| !f.deprecated_since.is_empty()).map(|f| &f.family);
-    let mut old: Vec<&str> = old.map(String::as_str).collect();
-    old.dedup();
+    example(&mut roff, page.name);
     roff.control("SH", ["CONFORMING TO"]);
     let sections = page.sections.join(", ");
     roff.text([roman(format!("OpenSHMEM 1.6: {sections}."))]);
+    let old = deprecated(&of_page);
     if !old.is_empty() {
         roff.text([roman(format!("Deprecated there: {}.", old.join(", ")))]);
     }
@@ -154,6 +157,37 @@ fn write(
     routines.dedup();
     routines.retain(|name| name != page.name);
     ManPage { name: page.name.to_owned(), routines, text: roff.to_roff() }
+}
+
+/// What the first comment of the example says, then its program.
+fn example(roff: &mut Roff, name: &str) {
+    let file = format!("../spec/examples/{name}.c");
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file));
+    let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
+    let (about, program) = text.split_once(" */\n").expect("a comment that says what it does");
+    let about = about.trim_start_matches("/* ").replace("\n * ", " ");
+    roff.control("SH", ["EXAMPLES"]).text([roman(about)]);
+    roff.control("PP", []).control("nf", []);
+    program.lines().for_each(|line| {
+        roff.text([roman(line)]);
+    });
+    roff.control("fi", []);
+}
+
+/// The routines that the standard deprecates: a family where it deprecates all of it.
+fn deprecated(functions: &[&CFunction]) -> Vec<String> {
+    let is_old = |function: &CFunction| !function.deprecated_since.is_empty();
+    let mut names: Vec<String> = Vec::new();
+    for function in functions.iter().filter(|function| is_old(function)) {
+        let is_family = functions.iter().filter(|f| f.family == function.family).all(|f| is_old(f));
+        let is_generic = functions.iter().any(|f| f.generic == function.symbol);
+        let name = if is_family { &function.family } else { &function.symbol };
+        let name = if is_generic { format!("{name} of C") } else { name.clone() };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// The prototypes of the families, with names of types for what differs, and those of C11.
@@ -273,6 +307,44 @@ mod tests {
             "call shmem_put(dest, source, nelems, pe)",
         ] {
             assert!(put.text.contains(&expected.replace('-', "\\-")), "{expected}\n{}", put.text);
+        }
+    }
+
+    fn page(name: &str) -> String {
+        let pages = pages();
+        let page = pages.iter().find(|page| page.name == name).expect("a page");
+        page.text.replace("\\-", "-")
+    }
+
+    #[test]
+    fn a_page_names_what_is_deprecated_and_nothing_else() {
+        let wait = page("shmem_wait_until");
+        let deprecated = "Deprecated there: shmem_<TYPENAME>_wait, shmem_short_wait_until, \
+                          shmem_ushort_wait_until, shmem_wait, shmem_wait_until of C, \
+                          shmem_short_test, shmem_ushort_test.";
+        assert!(wait.contains(deprecated), "{wait}");
+        assert!(!page("shmem_put").contains("Deprecated"));
+    }
+
+    #[test]
+    fn an_argument_means_what_it_does_on_its_page() {
+        let of = |name: &str, argument: &str| {
+            let page = page(name);
+            let after = page.split_once(&format!(".TP\n\\fI{argument}\\fR\n"));
+            after.and_then(|(_, rest)| rest.lines().next()).expect("the argument").to_owned()
+        };
+        assert_eq!(of("shmem_team_split_strided", "size"), "the number of PEs of the new team");
+        assert_eq!(of("shmem_malloc", "size"), "the number of bytes");
+        assert_eq!(of("shmem_get", "dest"), "where the copy goes; need not be symmetric");
+        assert_eq!(of("shmem_put", "dest"), "the symmetric array or variable that is changed");
+    }
+
+    #[test]
+    fn a_page_has_a_program_that_says_what_it_does() {
+        for page in pages() {
+            let (_, example) = page.text.split_once(".SH EXAMPLES\n").expect("an example");
+            let program = ["\n.nf\n#include <shmem.h>\n", "Prints on 4 PEs"];
+            assert!(program.iter().all(|part| example.contains(part)), "{example}");
         }
     }
 }

@@ -5,14 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use workbench::process::{capture, run};
+use workbench::process::{self, capture, run};
 use workbench::workspace::Workspace;
 
 use super::release::done;
 use crate::install;
 
-/// The programs of cargo that this takes.
-pub const TOOLS: [&str; 2] = ["cargo-about", "cargo-cyclonedx"];
+/// The programs of cargo that this takes, and what installs them.
+pub const TOOLS: [(&str, &str); 2] = [
+    ("cargo-about", "cargo install --locked cargo-about --features cli"),
+    ("cargo-cyclonedx", "cargo install --locked cargo-cyclonedx"),
+];
+
+/// The first of these programs that is not here, with what installs it.
+pub fn missing() -> Option<String> {
+    let tool = TOOLS.iter().find(|(tool, _)| process::on_path(tool).is_none());
+    tool.map(|(tool, command)| format!("{tool} is not here: {command}"))
+}
 
 /// Places both in share/rushmem of a prefix. `sources` is a copy of the repository, in which
 /// cargo-cyclonedx leaves its files.

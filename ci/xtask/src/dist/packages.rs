@@ -12,7 +12,7 @@ use anyhow::Result;
 use workbench::process::{capture, run};
 use workbench::workspace::Workspace;
 
-use super::release::{VERSION, done, empty_folder};
+use super::release::{HOMEPAGE, VERSION, done, empty_folder};
 
 /// Where the prefix is in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -147,7 +147,8 @@ impl Packages<'_> {
     }
 
     fn text(&self, path: &Path) -> Result<String> {
-        Ok(done(std::fs::read_to_string(path), path)?.replace("@VERSION@", VERSION))
+        let text = done(std::fs::read_to_string(path), path)?;
+        Ok(text.replace("@VERSION@", VERSION).replace("@HOMEPAGE@", HOMEPAGE))
     }
 
     /// The changelog of a Debian package, which names that of the project.
@@ -234,4 +235,25 @@ fn paths(folder: &Path) -> Result<Vec<PathBuf>> {
         listed.lines().map(|line| PathBuf::from(line.trim_start_matches("./"))).collect();
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_says_where_to_read_more() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+        let recipes = paths(&folder).unwrap();
+        let is_recipe = |path: &PathBuf| {
+            let ends = [".control", ".spec", ".py", ".eb", ".lua", ".def"];
+            ends.iter().any(|end| path.to_string_lossy().ends_with(end))
+        };
+        let recipes: Vec<_> = recipes.into_iter().filter(is_recipe).collect();
+        assert!(recipes.len() >= 8, "{recipes:?}");
+        for recipe in recipes {
+            let text = std::fs::read_to_string(folder.join(&recipe)).unwrap();
+            assert!(text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"), "{recipe:?}");
+        }
+    }
 }

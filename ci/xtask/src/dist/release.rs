@@ -8,6 +8,8 @@ use anyhow::{Context, Result};
 pub const GLIBC: &str = "2.28";
 /// The version of all packages.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Where a user of a package reads more.
+pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
 /// What was done with a file or folder, whose name an error has.
 pub fn done<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 use workbench::process::run;
 
-use super::release::{GLIBC, VERSION, done, empty_folder};
+use super::release::{GLIBC, HOMEPAGE, VERSION, done, empty_folder};
 use crate::install::place;
 
 /// Makes the wheel of a prefix in `output`.
@@ -62,6 +62,7 @@ fn metadata() -> String {
          Name: rushmem\n\
          Version: {VERSION}\n\
          Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher\n\
+         Home-page: {HOMEPAGE}\n\
          License: MIT OR Apache-2.0\n\
          Requires-Python: >=3.6\n\
          Description-Content-Type: text/plain\n\

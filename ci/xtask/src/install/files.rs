@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// What is installed, relative to the prefix, one path on each line.
+/// What is installed, relative to the prefix, one path on each line: the files, and the folders
+/// that were not there before.
 pub const MANIFEST: &str = "share/rushmem/manifest";
 
 /// A prefix that is being filled.
@@ -15,11 +16,13 @@ pub struct Prefix {
     root: PathBuf,
     /// Everything that was placed, relative to the prefix.
     placed: Vec<String>,
+    /// The folders that were made for it.
+    made: Vec<String>,
 }
 
 impl Prefix {
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), placed: Vec::new() }
+        Self { root: root.to_owned(), placed: Vec::new(), made: Vec::new() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -34,8 +37,9 @@ impl Prefix {
 
     /// Copies a folder with all that is in it.
     pub fn place_tree(&mut self, from: &Path, name: &str) -> Result<()> {
-        place_tree(from, &self.root.join(name))?;
-        self.list(from, name)
+        self.make_folder(name)?;
+        self.list(from, name)?;
+        place_tree(from, &self.root.join(name))
     }
 
     /// Makes a link to a file of the same folder.
@@ -52,13 +56,21 @@ impl Prefix {
 
     /// Lists a file that the caller makes at the returned path, in a folder that is there.
     pub fn add(&mut self, name: &str) -> Result<PathBuf> {
-        let path = self.root.join(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("could not make the folder {}", folder.display()))?;
+        if let Some((folder, _)) = name.rsplit_once('/') {
+            self.make_folder(folder)?;
         }
         self.placed.push(name.to_owned());
-        Ok(path)
+        Ok(self.root.join(name))
+    }
+
+    /// Makes a folder, and those that it is in.
+    pub fn make_folder(&mut self, name: &str) -> Result<()> {
+        let folders = Path::new(name).ancestors().filter(|folder| *folder != Path::new(""));
+        let absent = folders.filter(|folder| !self.root.join(folder).exists());
+        self.made.extend(absent.map(|folder| folder.display().to_string()));
+        let folder = self.root.join(name);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("could not make the folder {}", folder.display()))
     }
 
     /// Writes the list of all that was placed, itself included, and removes what only an earlier
@@ -66,15 +78,25 @@ impl Prefix {
     pub fn finish(mut self) -> Result<()> {
         let earlier = fs::read_to_string(self.path(MANIFEST)).unwrap_or_default();
         self.add(MANIFEST)?;
-        self.placed.sort();
-        for name in earlier.lines().filter(|name| !self.placed.iter().any(|new| new == name)) {
+        self.placed.append(&mut self.made);
+        // What is in a folder before the folder.
+        let mut earlier: Vec<&str> = earlier.lines().collect();
+        earlier.sort_unstable_by(|a, b| b.cmp(a));
+        for name in earlier {
             let path = self.path(name);
             let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
-            if is_inside && path.symlink_metadata().is_ok() {
-                fs::remove_file(&path)
-                    .with_context(|| format!("could not remove {}", path.display()))?;
+            if !is_inside || self.placed.iter().any(|new| new == name) {
+                continue;
+            }
+            match path.symlink_metadata() {
+                Ok(kind) if !kind.is_dir() => fs::remove_file(&path)
+                    .with_context(|| format!("could not remove {}", path.display()))?,
+                // One that is still in use remains.
+                Ok(_) if fs::remove_dir(&path).is_err() => self.placed.push(name.to_owned()),
+                _ => {}
             }
         }
+        self.placed.sort();
         let text = self.placed.join("\n") + "\n";
         self.replace(MANIFEST, &text)
     }
@@ -94,6 +116,7 @@ impl Prefix {
             let entry = entry?;
             let name = format!("{name}/{}", entry.file_name().to_string_lossy());
             if entry.file_type()?.is_dir() {
+                self.make_folder(&name)?;
                 self.list(&entry.path(), &name)?;
             } else {
                 self.placed.push(name);
@@ -149,6 +172,7 @@ fn beside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn what_only_an_earlier_installation_had_is_removed() {
@@ -158,14 +182,33 @@ mod tests {
             names.iter().for_each(|name| prefix.write(name, "text").unwrap());
             prefix.finish().unwrap();
         };
-        install(&["bin/old", "bin/kept"]);
+        install(&["bin/old", "bin/kept", "old/file"]);
         fs::write(root.join("bin/users"), "").unwrap();
         install(&["bin/kept", "lib/new"]);
-        let left =
-            ["bin/old", "bin/kept", "bin/users", "lib/new"].map(|name| root.join(name).exists());
+        let left = ["bin/old", "bin/kept", "bin/users", "lib/new", "old"];
+        let left = left.map(|name| root.join(name).exists());
         let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(left, [false, true, true, true]);
-        assert_eq!(manifest, format!("bin/kept\nlib/new\n{MANIFEST}\n"));
+        assert_eq!(left, [false, true, true, true, false]);
+        let folders = "share\nshare/rushmem\n";
+        assert_eq!(manifest, format!("bin\nbin/kept\nlib\nlib/new\n{folders}{MANIFEST}\n"));
+    }
+
+    #[test]
+    fn what_the_documents_say_removes_all_of_it_and_no_more() {
+        let root = std::env::temp_dir().join(format!("rushmem-removed-{}", std::process::id()));
+        fs::create_dir_all(root.join("bin")).unwrap();
+        let mut prefix = Prefix::new(&root);
+        let names = ["bin/oshcc", "lib/pkgconfig/rushmem.pc"];
+        names.iter().for_each(|name| prefix.write(name, "text").unwrap());
+        prefix.finish().unwrap();
+        let command = format!("sort -r {MANIFEST} | xargs rm -fd");
+        let removed = Command::new("sh").args(["-c", &command]).current_dir(&root).output();
+        let left = ["bin", "bin/oshcc", "lib", "share"].map(|name| root.join(name).exists());
+        fs::remove_dir_all(&root).unwrap();
+        assert!(removed.unwrap().stderr.is_empty());
+        assert_eq!(left, [true, false, false, false]);
+        let page = include_str!("../../../../docs/installing.md");
+        assert!(page.contains(&command.replace(" | ", "\n| ")) || page.contains(&command));
     }
 }

@@ -175,8 +175,8 @@ fn fortran_module(prefix: &mut Prefix) -> Result<()> {
     let is_here = |name: &&str| process::on_path(name).is_some();
     for (names, folder) in [(&["gfortran"][..], "include"), (&FLANG[..], "include/flang")] {
         let Some(compiler) = names.iter().find(|name| is_here(name)) else { continue };
+        prefix.make_folder(folder)?;
         let within = prefix.path(folder);
-        std::fs::create_dir_all(&within)?;
         let mut command = Command::new(compiler);
         command.args(["-w", "-fsyntax-only"]).arg(&source).current_dir(&within);
         // Old versions of flang cannot compile it.
@@ -261,7 +261,7 @@ To use it:
   oshrun -n 4 ./program
 
 `man oshrun` then works, too; docs/installing.md describes build systems and completions. To remove it, delete the
-folder, or only the installed files: (cd "{prefix}" && xargs rm -f < {MANIFEST})
+folder, or only what was installed: (cd "{prefix}" && sort -r {MANIFEST} | xargs rm -fd)
 "#
     )
 }

@@ -108,7 +108,7 @@ settings! {
         |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
     /// A folder for the trace.
     trace: Option<String> = "SHMEM_TRACE", &[], None;
-        "a folder into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
+        "a folder, made if it is absent, into which each PE records its calls and accesses, and PE 0, at the last finalize, the trace of the job as \
          trace.json, which Perfetto opens; what a PE has recorded survives it: shmem-info trace makes the trace of a job that \
          has died; it must be set on all PEs or on none";
         |value| Some(value.map(str::to_owned)), "the name of a folder";

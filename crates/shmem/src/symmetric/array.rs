@@ -1,12 +1,11 @@
 //! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
 #![allow(unsafe_code)]
 
-use crate::element::{Plain, Symmetric};
+use crate::element::{Plain, PlainData, Symmetric};
 use crate::job::Shmem;
 use crate::symmetric::block::SymBlock;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
-use bytemuck::Pod;
 use rushmem_runtime::{Call, local};
 use std::fmt;
 use std::ops::RangeBounds;
@@ -98,6 +97,11 @@ impl<T: Symmetric> SymArray<'_, T> {
     pub fn at(&self, index: usize) -> SymRef<'_, T> {
         self.as_slice().at(index)
     }
+
+    /// As [`SymSlice::iter`].
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = SymRef<'_, T>> + ExactSizeIterator {
+        self.as_slice().iter()
+    }
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
@@ -131,42 +135,60 @@ impl<T: Symmetric> SymArray<'_, T> {
     }
 }
 
-impl<T: Pod> SymArray<'_, T> {
+impl<T: Symmetric> SymArray<'_, T> {
     /// As [`SymSlice::load`].
     #[inline]
     #[track_caller]
-    pub fn load(&self, index: usize) -> T {
+    pub fn load(&self, index: usize) -> T
+    where
+        T: PlainData,
+    {
         self.at(index).load()
     }
 
     /// As [`SymSlice::store`].
     #[inline]
     #[track_caller]
-    pub fn store(&self, index: usize, value: T) {
+    pub fn store(&self, index: usize, value: T)
+    where
+        T: PlainData,
+    {
         self.at(index).store(value);
     }
 
     /// As [`SymSlice::copy_to_slice`].
     #[inline]
     #[track_caller]
-    pub fn copy_to_slice(&self, dest: &mut [T]) {
+    pub fn copy_to_slice(&self, dest: &mut [T])
+    where
+        T: PlainData,
+    {
         self.as_slice().copy_to_slice(dest);
     }
 
     /// As [`SymSlice::copy_from_slice`].
     #[inline]
     #[track_caller]
-    pub fn copy_from_slice(&self, source: &[T]) {
+    pub fn copy_from_slice(&self, source: &[T])
+    where
+        T: PlainData,
+    {
         self.as_slice().copy_from_slice(source);
     }
 
     /// As [`SymSlice::fill`].
-    pub fn fill(&self, value: T) {
+    pub fn fill(&self, value: T)
+    where
+        T: PlainData,
+    {
         self.as_slice().fill(value);
     }
 
     /// As [`SymSlice::to_vec`].
-    pub fn to_vec(&self) -> Vec<T> {
+    pub fn to_vec(&self) -> Vec<T>
+    where
+        T: PlainData,
+    {
         self.as_slice().to_vec()
     }
 }

@@ -1,6 +1,6 @@
 //! Single values in the symmetric heap.
 
-use crate::element::Symmetric;
+use crate::element::{PlainData, Symmetric};
 use crate::job::Shmem;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::view::{SymRef, SymSlice};
@@ -36,21 +36,30 @@ impl<T: Symmetric> SymBox<'_, T> {
     }
 }
 
-impl<T: Pod> SymBox<'_, T> {
+impl<T: Symmetric> SymBox<'_, T> {
     /// This PE's copy.
     #[inline(always)]
-    pub fn load(&self) -> T {
+    pub fn load(&self) -> T
+    where
+        T: PlainData,
+    {
         self.element().load()
     }
 
     /// Write to this PE's copy.
     #[inline(always)]
-    pub fn store(&self, value: T) {
+    pub fn store(&self, value: T)
+    where
+        T: PlainData,
+    {
         self.element().store(value);
     }
 
     /// As [`SymArray::epoch`].
-    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: PlainData,
+    {
         self.0.epoch(|elements| f(&mut elements[0]))
     }
 }

@@ -1,12 +1,12 @@
 //! Epochs: the time in which every PE has its part of an array to itself.
 #![allow(unsafe_code)]
 
+use crate::element::{PlainData, Symmetric};
 use crate::job::end_if_panicking;
 use crate::symmetric::array::SymArray;
-use bytemuck::Pod;
 use rushmem_runtime::Call;
 
-impl<T: Pod> SymArray<'_, T> {
+impl<T: Symmetric> SymArray<'_, T> {
     /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned
     /// from their `f`. Collective over all PEs, so one thread of a PE at a time.
     ///
@@ -17,7 +17,10 @@ impl<T: Pod> SymArray<'_, T> {
     ///
     /// The job ends with a message if another PE allocates or drops something instead, or
     /// finalizes. One that calls another collective is waited for.
-    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R {
+    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R
+    where
+        T: PlainData,
+    {
         let call = Call(&"SymArray::epoch");
         self.block.barrier(call);
         let len = self.len();

@@ -5,8 +5,7 @@
 //! somebody wrote; those larger than 8 bytes may have bytes of several.
 #![allow(unsafe_code)]
 
-use crate::element::{Plain, Symmetric, fail};
-use bytemuck::Pod;
+use crate::element::{Plain, PlainData, Symmetric, fail};
 use rushmem_runtime::{Call, local, setup};
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,6 +24,33 @@ pub struct SymRef<'a, T> {
     at: *mut T,
     object: PhantomData<&'a T>,
 }
+
+/// What operations take as one element: a [`SymRef`], or a reference to a
+/// [`SymBox`](crate::SymBox).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a symmetric element of type `{E}`",
+    label = "not an element of type `{E}`",
+    note = "atomic operations change elements of type `Atomic<T>`, as `shmem.atomic(value)` and `shmem.array::<Atomic<T>>(n)` \
+            allocate them; signals are of type `Signal`, locks of type `Lock`, and all other operations copy plain data; \
+            `array.at(i)` is one element of an array"
+)]
+pub trait AsElement<'a, E: 'a>: Into<SymRef<'a, E>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, E: 'a, V: Into<SymRef<'a, E>>> AsElement<'a, E> for V {}
+
+/// What operations take as several elements: a [`SymSlice`], or a reference to a
+/// [`SymArray`](crate::SymArray) or to a [`SymBox`](crate::SymBox).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a view of symmetric elements of type `{E}`",
+    label = "not elements of type `{E}`",
+    note = "puts, gets and collectives copy plain data between views of symmetric memory, such as `&array` and `array.slice(..n)`; \
+            `fetch_all`, `set_all` and `set_each` access elements of type `Atomic<T>`"
+)]
+pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
+
+#[diagnostic::do_not_recommend]
+impl<'a, E: 'a, V: Into<SymSlice<'a, E>>> AsElements<'a, E> for V {}
 
 // SAFETY: a view gives access to plain data by copies alone, which any thread may make at any time.
 unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
@@ -99,6 +125,18 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         SymRef { at: self.start.wrapping_add(index), object: PhantomData }
     }
 
+    /// The elements, one after the other.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let mut squares = shmem.array::<u64>(5);
+    /// squares.epoch(|own| own.iter_mut().zip(0..).for_each(|(x, i)| *x = i * i));
+    /// assert_eq!(squares.slice(2..).iter().map(|x| x.load()).sum::<u64>(), 4 + 9 + 16);
+    /// ```
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = SymRef<'a, T>> + ExactSizeIterator {
+        (0..self.len).map(move |index| self.at(index))
+    }
+
     /// Where this PE's copy is, for code that is unsafe. Peers may access it at any time.
     #[inline(always)]
     pub fn as_ptr(self) -> *mut T {
@@ -119,18 +157,24 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     }
 }
 
-impl<T: Pod> SymSlice<'_, T> {
+impl<T: Symmetric> SymSlice<'_, T> {
     /// This PE's copy of the element at an index.
     #[inline]
     #[track_caller]
-    pub fn load(self, index: usize) -> T {
+    pub fn load(self, index: usize) -> T
+    where
+        T: PlainData,
+    {
         self.at(index).load()
     }
 
     /// Write to this PE's copy of the element at an index.
     #[inline]
     #[track_caller]
-    pub fn store(self, index: usize, value: T) {
+    pub fn store(self, index: usize, value: T)
+    where
+        T: PlainData,
+    {
         self.at(index).store(value);
     }
 
@@ -138,7 +182,10 @@ impl<T: Pod> SymSlice<'_, T> {
     /// not.
     #[inline]
     #[track_caller]
-    pub fn copy_to_slice(self, dest: &mut [T]) {
+    pub fn copy_to_slice(self, dest: &mut [T])
+    where
+        T: PlainData,
+    {
         if dest.len() != self.len {
             differ(self.len, dest.len());
         }
@@ -156,7 +203,10 @@ impl<T: Pod> SymSlice<'_, T> {
     /// message if it has not.
     #[inline]
     #[track_caller]
-    pub fn copy_from_slice(self, source: &[T]) {
+    pub fn copy_from_slice(self, source: &[T])
+    where
+        T: PlainData,
+    {
         if source.len() != self.len {
             differ(self.len, source.len());
         }
@@ -171,12 +221,18 @@ impl<T: Pod> SymSlice<'_, T> {
     }
 
     /// Write `value` to each of this PE's elements.
-    pub fn fill(self, value: T) {
+    pub fn fill(self, value: T)
+    where
+        T: PlainData,
+    {
         (0..self.len).for_each(|index| self.store(index, value));
     }
 
     /// This PE's elements.
-    pub fn to_vec(self) -> Vec<T> {
+    pub fn to_vec(self) -> Vec<T>
+    where
+        T: PlainData,
+    {
         let mut elements = vec![T::zeroed(); self.len];
         self.copy_to_slice(&mut elements);
         elements
@@ -202,10 +258,13 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
     }
 }
 
-impl<T: Pod> SymRef<'_, T> {
+impl<T: Symmetric> SymRef<'_, T> {
     /// This PE's copy.
     #[inline(always)]
-    pub fn load(self) -> T {
+    pub fn load(self) -> T
+    where
+        T: PlainData,
+    {
         // SAFETY: an aligned element of a symmetric object, whose bits are a value, whatever wrote
         // them.
         unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
@@ -213,7 +272,10 @@ impl<T: Pod> SymRef<'_, T> {
 
     /// Write to this PE's copy.
     #[inline(always)]
-    pub fn store(self, value: T) {
+    pub fn store(self, value: T)
+    where
+        T: PlainData,
+    {
         // SAFETY: an aligned element of a symmetric object.
         unsafe { local::store(self.at.cast(), Plain(value)) }
     }
@@ -269,7 +331,7 @@ mod tests {
     use super::*;
 
     /// A view of private memory, which is as good for its own methods.
-    fn on_view<T: Pod>(elements: &mut [T], body: impl FnOnce(SymSlice<'_, T>)) {
+    fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(SymSlice<'_, T>)) {
         let (start, len) = (elements.as_mut_ptr(), elements.len());
         // SAFETY: aligned elements that nothing else accesses meanwhile.
         body(unsafe { SymSlice::new(start, len) });

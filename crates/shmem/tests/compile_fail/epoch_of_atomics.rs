@@ -5,5 +5,5 @@ use shmem::Atomic;
 fn main() {
     let shmem = shmem::init();
     let mut array = shmem.array::<Atomic<u64>>(8);
-    array.epoch(|_| ()); //~ E0599
+    array.epoch(|_| ()); //~ E0277: elements of type `Atomic<u64>` are not loaded, stored or lent as plain data
 }

@@ -5,5 +5,5 @@ use shmem::Atomic;
 fn main() {
     let shmem = shmem::init();
     let array = shmem.array::<Atomic<u64>>(1);
-    array.load(0); //~ E0599
+    array.load(0); //~ E0277: elements of type `Atomic<u64>` are not loaded, stored or lent as plain data
 }

@@ -1,0 +1,24 @@
+/* Every PE says who it is. A function that does not know whether the
+ * library is in use asks first. */
+#include <shmem.h>
+#include <stdio.h>
+
+static void greet(void) {
+    int is_initialized;
+    shmem_query_initialized(&is_initialized);
+    if (is_initialized)
+        printf("PE %d of %d\n", shmem_my_pe(), shmem_n_pes());
+}
+
+int main(void) {
+    shmem_init();
+    greet();
+    shmem_finalize();
+    return 0;
+}
+
+/* Prints on 4 PEs, in any order:
+   PE 0 of 4
+   PE 1 of 4
+   PE 2 of 4
+   PE 3 of 4 */

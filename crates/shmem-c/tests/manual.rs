@@ -1,0 +1,40 @@
+//! The examples of the man pages of routines print what their last comments say, and have no race.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::{Job, compile};
+
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/spec/examples");
+const EXPECTED: &str = "/* Prints on 4 PEs, in any order:\n";
+
+fn sorted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut lines: Vec<&str> = lines.map(str::trim).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn examples_print_what_they_say() {
+    let files = fs::read_dir(PROGRAMS).expect("the folder of examples");
+    let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a program");
+        let expected = text.split_once(EXPECTED).and_then(|(_, rest)| rest.strip_suffix(" */\n"));
+        let expected = expected.unwrap_or_else(|| panic!("{file:?} says not what it prints"));
+        let program = compile(&file, Path::new(env!("CARGO_TARGET_TMPDIR")), &["--race"]);
+        for settings in [("SHMEM_CHECK", "races"), ("SHMEM_ONNODE", "off")] {
+            let outcome = Job::new(&program).n(4).env(settings.0, settings.1).run();
+            assert_eq!(outcome.code(), 0, "{file:?}: {outcome}");
+            // Without shared memory each PE is a node.
+            if settings.0 == "SHMEM_CHECK" || !text.contains("SHMEM_TEAM_SHARED") {
+                assert_eq!(
+                    sorted(outcome.lines()),
+                    sorted(expected.lines()),
+                    "{file:?}: {outcome}"
+                );
+            }
+        }
+    }
+}

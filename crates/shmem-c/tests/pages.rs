@@ -1,0 +1,183 @@
+//! Runs each block of commands of the pages for users as it stands, in bash, in a folder with the
+//! programs that the page is about. What no machine of tests has is a stand-in (other hosts are
+//! this one) or is left out, with the reason.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::prefix;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Seconds for a block.
+const LIMIT: &str = "900";
+
+const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such programs";
+const RELEASE: &str = "the step `release` makes and installs these files";
+
+/// Blocks that are left out: the page, how the block begins, and why.
+const LEFT_OUT: [(&str, &str, &str); 9] = [
+    ("first-hour", "python3 -m venv", REGISTRY),
+    ("first-hour", "oshrun -n 4 python ring.py", REGISTRY),
+    (
+        "installing",
+        "cd /usr/local",
+        "removes files; a test of ci/xtask/src/install/files.rs runs it",
+    ),
+    ("installing", "pip install cargo-zigbuild", RELEASE),
+    ("installing", "./configure CC=oshcc", "ci/xtask/tests/packages.rs configures a project"),
+    ("installing", "./configure PKG", "ci/xtask/tests/packages.rs configures a project"),
+    ("races", "cargo +nightly", "needs a nightly compiler"),
+    ("measuring", "shmem-perf build", "needs another library; `cargo xtask bench-peer` does it"),
+    ("rust", "CARGO_TARGET", "the step of the documentation tests does it"),
+];
+
+/// Programs that stand for what is not here.
+const STAND_INS: [(&str, &str); 4] = [
+    // Every host is this machine.
+    ("ssh", "for command; do :; done; exec sh -c \"$command\""),
+    // The step `slurm` has a real one.
+    ("salloc", "exit 0"),
+    ("cargo", "[ \"$*\" = \"xtask install --prefix $HOME/rushmem\" ] || exec \"$CARGO\" \"$@\""),
+    // A short measurement.
+    (
+        "shmem-perf",
+        "case $1 in compare) shift; set -- compare --threshold 100000 \"$@\" ;; *) set -- \"$@\" --time 0.2 ;; esac\n\
+         exec \"$HOME/rushmem/bin/shmem-perf\" \"$@\"",
+    ),
+];
+
+/// The fenced blocks of a page, in a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut parts = text.split("\n```");
+    parts.next();
+    while let (Some(block), Some(_)) = (parts.next(), parts.next()) {
+        let (head, body) = block.split_once('\n').unwrap_or((block, ""));
+        if head.split(',').next() == Some(language) {
+            found.push(format!("{body}\n"));
+        }
+    }
+    found
+}
+
+fn place(path: &Path, text: &str) {
+    fs::write(path, text).expect("a file");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+/// A folder as a user of the page has it.
+fn folder(page: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{page}"));
+    let _ = fs::remove_dir_all(&folder);
+    for name in ["home", "bin", "old/bin", "new/bin"] {
+        fs::create_dir_all(folder.join(name)).expect("a folder");
+    }
+    symlink(prefix(), folder.join("home/rushmem")).expect("a link");
+    for (name, text) in STAND_INS {
+        place(&folder.join("bin").join(name), &format!("#!/bin/sh\n{text}\n"));
+    }
+    for of in ["old", "new"] {
+        symlink(prefix().join("bin/oshrun"), folder.join(of).join("bin/oshrun")).expect("a link");
+        symlink(folder.join("bin/shmem-perf"), folder.join(of).join("bin/shmem-perf")).expect("");
+    }
+    fs::write(folder.join("hosts"), "a\nb slots=2\n").expect("a file");
+    folder
+}
+
+/// Runs the blocks of a page, after `prepare`.
+fn run(page: &str, prepare: &str) {
+    let text = fs::read_to_string(format!("{ROOT}/docs/{page}.md")).expect("a page");
+    let first_hour = fs::read_to_string(format!("{ROOT}/docs/first-hour.md")).expect("a page");
+    let folder = folder(page);
+    let program = &blocks(&first_hour, "c")[0];
+    fs::write(folder.join("ring.c"), program).expect("a file");
+    fs::write(folder.join("program.c"), program).expect("a file");
+    fs::write(folder.join("ring.f90"), &blocks(&first_hour, "fortran")[0]).expect("a file");
+    let shell = |block: &str| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = prefix().join("bin");
+        let mut bash = Command::new("timeout");
+        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", block]).current_dir(&folder);
+        bash.env("PATH", format!("{}:{}:{path}", folder.join("bin").display(), bin.display()));
+        bash.env("HOME", folder.join("home"))
+            .env("CARGO", env!("CARGO"))
+            .env("MALLOC_ARENA_MAX", "1");
+        bash.env("CARGO_HOME", home().join(".cargo")).env("RUSTUP_HOME", home().join(".rustup"));
+        let output = bash.output().expect("bash");
+        let printed = [output.stdout, output.stderr].concat();
+        assert!(
+            output.status.success(),
+            "docs/{page}.md:\n{block}\n{}: {}",
+            output.status,
+            String::from_utf8_lossy(&printed)
+        );
+    };
+    shell(prepare);
+    let left_out: Vec<_> = LEFT_OUT.iter().filter(|(of, _, _)| *of == page).collect();
+    let blocks = blocks(&text, "sh");
+    for (_, begin, why) in &left_out {
+        assert!(blocks.iter().any(|block| block.starts_with(begin)), "no {begin}: {why}");
+    }
+    let is_left_out = |block: &str| left_out.iter().any(|(_, begin, _)| block.starts_with(begin));
+    blocks.iter().filter(|block| !is_left_out(block)).for_each(|block| shell(block));
+    fs::remove_dir_all(&folder).expect("the folder");
+}
+
+/// Where cargo has its files.
+fn home() -> PathBuf {
+    std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
+}
+
+#[test]
+fn first_hour() {
+    run("first-hour", "");
+}
+
+#[test]
+fn installing() {
+    run("installing", "");
+}
+
+#[test]
+fn launching() {
+    run("launching", "oshcc program.c -o program");
+}
+
+#[test]
+fn checking() {
+    run("checking", "oshcc program.c -o program");
+}
+
+#[test]
+fn races() {
+    run("races", "");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn measuring() {
+    let runs = "for side in before after; do for i in 1 2 3 4; do \
+                oshrun -n 2 shmem-perf -o $side-$i.json; done; cp $side-1.json $side.json; done";
+    run("measuring", &format!("oshcc program.c -o program; {runs}"));
+}
+
+#[test]
+#[ignore = "compiles the library"]
+fn rust() {
+    let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
+    let manifest = format!(
+        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{}",
+        blocks(&text, "toml")[0]
+    );
+    let program = &blocks(&text, "rust")[0];
+    run(
+        "rust",
+        &format!(
+            "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir src\n\
+             printf '%s' '{manifest}' > Cargo.toml\ncat > src/main.rs <<'END'\n{program}END\n\
+             export CARGO_NET_OFFLINE=true"
+        ),
+    );
+}

@@ -1,7 +1,8 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until none of
 //! its processes is left.
 //!
-//! - What to start: `args`, `program`. Where: `hosts`, `placement`. Environment: `environment`.
+//! - What to start: `args`, `foreign` (options of other launchers), `program`. Where: `hosts`,
+//!   `placement`. Environment: `environment`.
 //! - Checks before the start: `prepare`, `capacity`; what they report: `failure`. Start: `aslr`,
 //!   `limits`, `spawn`.
 //! - PEs of this process: `local_pes`, `processes`, `memory_kills`. Other processes and hosts:
@@ -28,6 +29,7 @@ mod environment;
 mod event_loop;
 mod explain;
 mod failure;
+mod foreign;
 mod guard;
 mod host_losses;
 mod host_starts;

@@ -255,7 +255,7 @@ fn timeline(job: &JobTrace) -> Drawing {
             }
         }
     };
-    Drawing { width: LEFT + WIDTH + 20.0, height: bottom + 26.0, content, hits }
+    Drawing { width: LEFT + WIDTH + 34.0, height: bottom + 26.0, content, hits }
 }
 
 /// The totals of the PEs, as many as the timeline has.

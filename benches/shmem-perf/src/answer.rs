@@ -1,8 +1,8 @@
 //! What a run answers: how long an operation takes, what is possible on this machine, and the
 //! likely reasons of the gap.
 
-use crate::operation::{NOISE, bound, is_invalid};
-use crate::record::{Ended, JobInfo, Measure, Point, Record, Series};
+use crate::operation::{bound, is_invalid};
+use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
 use crate::units::{figure, size};
 
 /// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the
@@ -21,11 +21,8 @@ const OTHERS: usize = 4;
 /// A ratio from which on a gap is named.
 const GAP: f64 = 1.5;
 
-/// A floor that is higher by more than noise bounds nothing.
-const LEAST: f64 = 1.0 / NOISE;
-
 /// The columns of an answer.
-pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "possible here", "ratio"];
+pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "ratio", "possible here"];
 
 /// The answers as rows of a table, with how many times the floor each operation takes.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
@@ -47,16 +44,12 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
         let point = if is_latency { of.points.first()? } else { of.points.last()? };
         let show = |point: &Point| figure(of.measure, point.summary.p50);
         let bound = bound(all, of, point);
-        let possible = bound.as_ref().map_or("no floor is known".into(), |found| {
+        let possible = bound.as_ref().map_or("no valid floor".into(), |found| {
             format!("{} ({})", show(found.point), found.floor)
         });
         let ratio = bound.map(|found| found.ratio);
-        let shown = match ratio {
-            Some(ratio) if ratio < LEAST => "the floor is invalid".into(),
-            Some(ratio) => format!("{ratio:.2}"),
-            None => String::new(),
-        };
-        let row = [of.operation.clone(), size(point.nbytes), show(point), possible, shown];
+        let shown = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        let row = [of.operation.clone(), size(point.nbytes), show(point), shown, possible];
         Some((row, ratio))
     };
     series.into_iter().filter_map(row).collect()
@@ -66,37 +59,42 @@ pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
 pub fn reasons(record: &Record) -> Vec<String> {
     let job = &record.job;
     let mut reasons = path(record);
-    if is_oversubscribed(job) {
-        reasons.push(
-            "PEs outnumber the CPUs of a host, and wait for each other to be scheduled.".into(),
-        );
-    }
     reasons.extend(record.warnings.iter().cloned());
     let answers = answers(record);
     let gaps = answers.iter().filter_map(|(row, ratio)| Some((row, (*ratio)?)));
-    let gaps = gaps.filter(|(_, ratio)| *ratio >= LEAST);
-    match gaps.clone().max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((row, ratio)) if ratio >= GAP => reasons.push(format!(
-            "The largest gap is that of {}: the difference from its floor is the library's own work, and that of the PE \
-             which answers.",
-            row[0]
-        )),
-        Some(_) => reasons.push(format!("Nothing of this takes {GAP} times what is possible here.")),
+    let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
+    match gaps.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        Some((row, ratio)) if ratio >= GAP => {
+            let whose = match is_shared {
+                true => "the scheduler's, since the CPUs were shared",
+                false => "the library's own work, and that of the PE which answers",
+            };
+            let operation = &row[0];
+            reasons.push(format!(
+                "The largest gap is that of {operation}: the difference from its floor is {whose}."
+            ));
+        }
+        Some(_) => {
+            reasons.push(format!("Nothing of this takes {GAP} times what is possible here."))
+        }
         None => {}
     }
     let points =
         || record.series.iter().flat_map(|of| of.points.iter().map(move |point| (of, point)));
     let n_invalid = points().filter(|(of, point)| is_invalid(&record.series, of, point)).count();
-    if n_invalid > 0 {
-        reasons.push(format!(
-            "{n_invalid} figures of floors lie above what they should bound, and are marked invalid: something disturbed them, or the \
-             library takes a better path."
-        ));
+    match n_invalid {
+        0 => {}
+        1 => reasons.push(
+            "1 floor was slower than an operation that it should bound, and is not used.".into(),
+        ),
+        n => reasons.push(format!(
+            "{n} floors were slower than operations that they should bound, and are not used."
+        )),
     }
     let n_late = points().filter(|(_, point)| point.summary.ended == Ended::TimeUp).count();
     if n_late > 0 {
         reasons.push(format!(
-            "{n_late} of {} figures were cut short by the time limit: their medians are not known to 2 %; --time takes longer.",
+            "{n_late} of {} medians are uncertain by more than 2 %: raise --time.",
             points().count()
         ));
     }
@@ -146,13 +144,6 @@ fn path(record: &Record) -> Vec<String> {
     reasons
 }
 
-/// Whether the PEs of a host outnumber its CPUs.
-pub fn is_oversubscribed(job: &JobInfo) -> bool {
-    job.hosts.iter().zip(0u32..).any(|(host, index)| {
-        job.pes.iter().filter(|pe| pe.host == index).count() > host.n_cpus as usize
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_to_the_highest_floor() {
-        let record = record(&[
+        let mut record = record(&[
             ("put", false, 3000.0),
             ("get", false, 1000.0),
             ("fi_write", true, 1000.0),
@@ -181,19 +172,26 @@ mod tests {
         ]);
         let found = answers(&record);
         let shown: Vec<[&str; 3]> =
-            found.iter().map(|(row, _)| [row[0].as_str(), &row[1], &row[4][..3]]).collect();
-        assert_eq!(shown, [["put", "8", "2.0"], ["get", "8", "the"]]);
-        assert!(found[0].0[3].ends_with("(socket transfer)"), "{:?}", found[0].0);
+            found.iter().map(|(row, _)| [row[0].as_str(), &row[1], &row[3]]).collect();
+        assert!(shown[0][2].starts_with("2.9") && shown[1] == ["get", "8", ""], "{shown:?}");
+        // A socket transfer bounds gets too, and takes longer than one here.
+        assert!(found[0].0[4].ends_with("(fi_write)"), "{:?}", found[0].0);
+        assert_eq!(found[1].0[4], "no valid floor");
         let text = reasons(&record).join("\n");
         for part in [
             "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
             "does not use mlx5_0",
             ": another provider in SHMEM_OFI_PROVIDER does.",
             "largest gap is that of put",
-            "4 figures of floors lie above",
+            "4 floors were slower than operations that they should bound",
+            "the library's own work",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+        record.job.hosts[0].load = 200.0;
+        let text = reasons(&record).join("\n");
+        let shared = "is the scheduler's, since the CPUs were shared";
+        assert!(text.contains(shared) && !text.contains("own work"), "{text}");
     }
 
     #[test]
@@ -204,7 +202,9 @@ mod tests {
         record.series[0].points[0].summary.ended = Ended::TimeUp;
         assert_eq!(answers(&record)[0].0[0], "iput");
         let text = reasons(&record).join("\n");
-        for part in ["share memory", "Nothing of this takes 1.5 times", "1 of 4 figures were cut"] {
+        for part in
+            ["share memory", "Nothing of this takes 1.5 times", "1 of 4 medians are uncertain"]
+        {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(answers(&fixture::empty()).is_empty());

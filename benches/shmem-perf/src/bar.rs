@@ -4,12 +4,16 @@
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::parent_id;
+use std::time::{Duration, Instant};
 
 const WIDTH: usize = 30;
+/// How long a launcher may take to pass on what was printed before the bar.
+const PASSED_ON: Duration = Duration::from_millis(300);
 
 /// A bar, or nothing where there is no terminal.
 pub struct Bar {
     terminal: Option<File>,
+    cleared: Instant,
 }
 
 impl Bar {
@@ -28,18 +32,22 @@ impl Bar {
             let file = File::options().write(true).open(&target).ok()?;
             file.is_terminal().then_some(file)
         };
-        Self { terminal: if is_wanted { places.iter().find_map(open) } else { None } }
+        let terminal = if is_wanted { places.iter().find_map(open) } else { None };
+        Self { terminal, cleared: Instant::now() }
     }
 
-    /// Shows which part is done, and what is next.
+    /// Shows which part is done, and what is next. Text that comes late begins at the left.
     pub fn show(&mut self, part: f64, what: &str) {
         let filled = (part.clamp(0.0, 1.0) * WIDTH as f64) as usize;
         let bar = "#".repeat(filled) + &".".repeat(WIDTH - filled);
-        self.print(&format!("\r\x1b[K[{bar}] {:3.0} %  {what}", part * 100.0));
+        if self.cleared.elapsed() > PASSED_ON {
+            self.print(&format!("\r\x1b[K[{bar}] {:3.0} %  {what}\r", part * 100.0));
+        }
     }
 
-    /// Takes it away.
+    /// Takes it away, since text follows.
     pub fn clear(&mut self) {
+        self.cleared = Instant::now();
         self.print("\r\x1b[K");
     }
 
@@ -48,5 +56,24 @@ impl Bar {
             // A terminal that is gone is no reason to stop.
             _ = terminal.write_all(text.as_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_waits_for_text_and_ends_at_the_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("terminal");
+        let terminal = File::create(&path).expect("a file");
+        let mut bar = Bar { terminal: Some(terminal), cleared: Instant::now() };
+        bar.show(0.5, "put");
+        assert_eq!(std::fs::read(&path).expect("a file"), b"");
+        bar.cleared -= PASSED_ON;
+        bar.show(0.5, "put");
+        let shown = std::fs::read_to_string(&path).expect("a file");
+        assert!(shown.starts_with('\r') && shown.ends_with(" 50 %  put\r"), "{shown:?}");
     }
 }

@@ -1,4 +1,17 @@
-//! Text in columns.
+//! Text in columns, and paragraphs as wide as a narrow terminal.
+
+use textwrap::{Options, WordSplitter};
+
+/// Columns of a terminal. How many that of the user has, PEs do not know.
+const WIDTH: usize = 80;
+
+/// A paragraph in lines, the first after `first`, the others indented as much.
+pub fn paragraph(first: &str, text: &str) -> String {
+    let indent = " ".repeat(first.chars().count());
+    let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(&indent);
+    let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(text, options) + "\n"
+}
 
 /// Rows whose columns are as wide as their widest cells. The first `n_left` columns are aligned at
 /// the left, the others at the right.

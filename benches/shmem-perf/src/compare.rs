@@ -53,7 +53,7 @@ struct CompareFlags {
     /// side, and 50 with one
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     threshold: Option<f64>,
-    /// Also list what is equal
+    /// Also list what is equal, and all that only one side has
     #[arg(long)]
     all: bool,
 }

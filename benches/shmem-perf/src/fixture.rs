@@ -30,6 +30,7 @@ pub fn empty() -> Record {
         name: (*name).into(),
         cpu: "AMD EPYC 9354 32-Core Processor".into(),
         n_cpus: 64,
+        load: 0.0,
         kernel: "6.1.0-18-amd64".into(),
         numa_nodes: vec!["0-31".into(), "32-63".into()],
         nics: vec!["mlx5_0 (NUMA node 1)".into()],

@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{HostInfo, JobInfo, PeInfo, SettingInfo};
 
+/// The hosts that are listed by name; the others are counted.
+const MOST_HOSTS: usize = 8;
 /// Prefixes of variables that configure a library and the libraries below it.
 const SETTINGS: &[&str] =
     &["SHMEM_", "SMA_", "UCX_", "FI_", "OMPI_MCA_", "OSHMEM_", "GLIBC_TUNABLES"];
 /// Prefixes of those by which launchers pass a PE its place.
 const OF_LAUNCHERS: &[&str] = &[
     "SHMEM_LOCAL_ID",
+    "SHMEM_TRY",
     "OMPI_MCA_orte_",
     "OMPI_MCA_ess",
     "OMPI_MCA_pmix",
@@ -40,6 +43,10 @@ pub fn own(node: u32) -> PeFacts {
             name: read("/proc/sys/kernel/hostname"),
             cpu: model.unwrap_or_else(|| std::env::consts::ARCH.into()),
             n_cpus: count(&read("/sys/devices/system/cpu/online")).max(count(&cpus)),
+            load: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .map_or(0.0, |load| load.parse().unwrap_or(0.0)),
             kernel: read("/proc/sys/kernel/osrelease"),
             numa_nodes: listed("/sys/devices/system/node")
                 .iter()
@@ -90,6 +97,32 @@ pub fn job(all: Vec<PeFacts>) -> JobInfo {
     job
 }
 
+/// Hosts, grouped by kind.
+pub fn hosts(job: &JobInfo) -> String {
+    let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for host in &job.hosts {
+        let parts = match host.numa_nodes.len() {
+            0 | 1 => String::new(),
+            n => format!(" in {n} NUMA nodes"),
+        };
+        let nics = match host.nics.as_slice() {
+            [] => String::new(),
+            nics => format!(", NICs {}", nics.join(", ")),
+        };
+        let kind =
+            format!("{}, {} CPUs{parts}{nics}, Linux {}", host.cpu, host.n_cpus, host.kernel);
+        kinds.entry(kind).or_default().push(&host.name);
+    }
+    let words = |(kind, names): (String, Vec<&str>)| {
+        let more = match names.len().saturating_sub(MOST_HOSTS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}{more} ({kind})", names[..names.len().min(MOST_HOSTS)].join(", "))
+    };
+    kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
 /// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has
 /// too few.
 pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
@@ -109,13 +142,9 @@ pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
 /// The variables that configure a library or one below it, by name. A library may add some of its
 /// own, so what the user has set is known before it is initialized.
 pub fn variables() -> Vec<SettingInfo> {
-    let is_one = |name: &String| {
-        SETTINGS.iter().any(|start| name.starts_with(start))
-            && !OF_LAUNCHERS.iter().any(|start| name.starts_with(start))
-    };
     let mut variables: Vec<SettingInfo> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, _)| is_one(name))
+        .filter(|(name, _)| configures(name))
         .map(|(name, value)| SettingInfo {
             name,
             value: value.to_string_lossy().into_owned(),
@@ -124,6 +153,11 @@ pub fn variables() -> Vec<SettingInfo> {
         .collect();
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     variables
+}
+
+fn configures(name: &str) -> bool {
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    begins(SETTINGS) && !begins(OF_LAUNCHERS)
 }
 
 /// The settings that the library reports, and the variables that it does not.
@@ -190,24 +224,18 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
             warnings.push(format!("{name}={value}: the library {what}."));
         }
     }
-    for (index, host) in job.hosts.iter().enumerate() {
-        let n_pes = job.pes.iter().filter(|pe| pe.host as usize == index).count();
-        if n_pes > host.n_cpus as usize {
-            warnings.push(format!(
-                "{}: {n_pes} PEs share {} CPUs, so that figures are about the scheduler, too.",
-                host.name, host.n_cpus
-            ));
-        }
+    for (host, n_pes) in job.hosts.iter().zip(job.pes_by_host()) {
+        let (name, n_cpus) = (&host.name, host.n_cpus);
+        let shared = match () {
+            () if n_pes > n_cpus => format!("{n_pes} PEs share {n_cpus} CPUs"),
+            () if host.is_loaded() => {
+                format!("the CPUs were shared (load {:.0} on {n_cpus})", host.load)
+            }
+            () => continue,
+        };
+        warnings.push(format!("{name}: {shared}: times measure the scheduler."));
     }
     if let Some(host) = job.hosts.first() {
-        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let load = load.split(' ').next().and_then(|load| load.parse::<f64>().ok()).unwrap_or(0.0);
-        if load > f64::from(host.n_cpus) {
-            warnings.push(format!(
-                "{}: other programs run: the load was {load} on {} CPUs when this began.",
-                host.name, host.n_cpus
-            ));
-        }
         let governor = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         if let Ok(governor) = governor
             && governor.trim() != "performance"
@@ -252,6 +280,7 @@ mod tests {
             name: name.into(),
             cpu: String::new(),
             n_cpus: 2,
+            load: 0.0,
             kernel: String::new(),
             numa_nodes: Vec::new(),
             nics: Vec::new(),
@@ -285,6 +314,12 @@ mod tests {
     }
 
     #[test]
+    fn what_a_launcher_sets_is_no_setting() {
+        let names = ["SHMEM_TRANSPORT", "UCX_TLS", "SHMEM_TRY", "SHMEM_LOCAL_ID", "HOME"];
+        assert_eq!(names.map(configures), [true, true, false, false, false]);
+    }
+
+    #[test]
     fn what_the_library_reports_is_not_repeated() {
         let [reported, other] = [setting("SHMEM_X", "1"), setting("UCX_TLS", "tcp")];
         let variables = [setting("SHMEM_X", "2"), other.clone()];
@@ -309,6 +344,10 @@ mod tests {
 
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
+        let busy = HostInfo { load: 17.2, ..host("b") };
+        let loaded = JobInfo { hosts: vec![busy], pes: Vec::new() };
+        let expected = "b: the CPUs were shared (load 17 on 2): times measure the scheduler.";
+        assert!(warnings(&loaded).iter().any(|warning| warning == expected));
         let host = HostInfo { n_cpus: 1, ..host("a") };
         let own = PeFacts { host, node: 0, cpus: "0".into() };
         let job = job(vec![own.clone(), own]);

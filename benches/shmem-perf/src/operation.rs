@@ -3,7 +3,7 @@
 use crate::record::{Point, Series};
 
 /// A floor is no bound if it takes longer than what it bounds by more than noise.
-pub const NOISE: f64 = 1.02;
+const NOISE: f64 = 1.02;
 
 /// What is drawn together: of one measure, routines of a kind.
 pub fn kind_of(operation: &str) -> &'static str {
@@ -55,12 +55,12 @@ pub struct Bound<'a> {
     /// The floor's name.
     pub floor: &'a str,
     pub point: &'a Point,
-    /// How many times as long the operation takes; less than 1 if the floor bounds nothing.
+    /// How many times as long the operation takes.
     pub ratio: f64,
 }
 
-/// The highest floor of a point among the series of its run that is not above it, or else the
-/// lowest. What several PEs or threads do at once has none.
+/// The highest valid floor of a point among the series of its run. What several PEs or threads do
+/// at once has none.
 pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| of.measure.cost(point.summary.p50);
     let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
@@ -69,12 +69,11 @@ pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<
         is_one && is_single && !of.is_floor && bounds(&floor.operation, &of.operation)
     });
     let points = floors.flat_map(|floor| floor.points.iter().map(move |point| (floor, point)));
-    let points = points.filter(|(_, found)| found.nbytes == point.nbytes && cost(found) > 0.0);
-    let points: Vec<_> = points.collect();
-    let by_cost = |a: &&(&Series, &Point), b: &&(&Series, &Point)| cost(a.1).total_cmp(&cost(b.1));
-    let valid = points.iter().filter(|(_, found)| cost(found) <= NOISE * cost(point));
-    let found = valid.max_by(by_cost).or_else(|| points.iter().min_by(by_cost));
-    found.map(|&(floor, found)| Bound {
+    let valid = points.filter(|(floor, found)| {
+        found.nbytes == point.nbytes && cost(found) > 0.0 && !is_invalid(all, floor, found)
+    });
+    let highest = valid.max_by(|a, b| cost(a.1).total_cmp(&cost(b.1)));
+    highest.map(|(floor, found)| Bound {
         floor: &floor.operation,
         point: found,
         ratio: cost(point) / cost(found),
@@ -130,8 +129,9 @@ mod tests {
                 ];
                 assert_eq!(is_invalid(&all, &all[1], &all[1].points[0]), is_wrong, "{measure:?}");
                 assert!(!is_invalid(&all, &all[2], &all[2].points[0]), "it bounds no put");
-                let found = bound(&all, &all[0], &all[0].points[0]).expect("a floor");
-                assert_eq!((found.floor, found.ratio < 1.0), ("memcpy to peer", is_wrong));
+                let found = bound(&all, &all[0], &all[0].points[0]);
+                let expected = (!is_wrong).then_some("memcpy to peer");
+                assert_eq!(found.map(|found| found.floor), expected);
                 let several = Series { shape: fixture::pair("all", 2), ..all[0].clone() };
                 assert!(bound(&all, &several, &several.points[0]).is_none());
             }

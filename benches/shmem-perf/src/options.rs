@@ -9,12 +9,19 @@ use crate::library::MOST_LANES;
 use crate::network::Network;
 use crate::record::Measure;
 
+/// Groups of options in the help.
+const WHAT: &str = "What is measured";
+const PES: &str = "PEs and memory";
+const TIME: &str = "Time";
+const OUTPUT: &str = "Output";
+
 /// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside
 /// what the machine itself takes.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "shmem-perf",
     version,
+    max_term_width = 100,
     override_usage = "shmem-perf [OPTIONS | COMMAND [ARGUMENT]...]",
     after_help = "Commands:\n  \
                   report   Make one page of HTML from records\n  \
@@ -37,114 +44,114 @@ use crate::record::Measure;
 pub struct PerfOptions {
     /// Operations, by the names in the tables; all: every one; by default those that most programs
     /// use
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = WHAT)]
     pub operations: Vec<String>,
 
     /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by
     /// default all
-    #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true, help_heading = WHAT)]
     pub measures: Vec<Measure>,
 
     /// The smallest size in bytes; k and m are allowed
-    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = nbytes)]
+    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = nbytes, help_heading = WHAT)]
     pub min_bytes: u64,
 
     /// The largest size in bytes
-    #[arg(long, value_name = "BYTES", default_value = "2m", value_parser = nbytes)]
+    #[arg(long, value_name = "BYTES", default_value = "2m", value_parser = nbytes, help_heading = WHAT)]
     pub max_bytes: u64,
 
     /// How much larger each size is than the one before
-    #[arg(long, value_name = "FACTOR", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1024))]
+    #[arg(long, value_name = "FACTOR", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1024), help_heading = WHAT)]
     pub growth: u64,
 
     /// These sizes in bytes instead
-    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = nbytes, conflicts_with_all = ["min_bytes", "max_bytes", "growth"])]
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = nbytes, conflicts_with_all = ["min_bytes", "max_bytes", "growth"], help_heading = WHAT)]
     pub sizes: Vec<u64>,
 
     /// Pairs of PEs that are active at once: one, neighbors, random, or all, which is the first
     /// half with the second half
-    #[arg(long, value_name = "PAIRS", default_value = "one", hide_possible_values = true)]
+    #[arg(long, value_name = "PAIRS", default_value = "one", hide_possible_values = true, help_heading = PES)]
     pub pairs: Pairs,
 
-    /// The pair of --pairs one: the PE that issues and its peer; by default the first two PEs
-    #[arg(long, value_name = "FROM,TO", value_parser = pair)]
+    /// Which two PEs --pairs one uses, the one that issues first; by default the first two
+    #[arg(long, value_name = "FROM,TO", value_parser = pair, help_heading = PES)]
     pub pair: Option<(u32, u32)>,
 
-    /// What random pairs are drawn by
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Seed of the random pairs
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = PES)]
     pub seed: u64,
 
     /// Contexts of each PE; 0: the default context
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_LANES as i64))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_LANES as i64), help_heading = PES)]
     pub contexts: u32,
 
     /// Threads of each PE that issue at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32), help_heading = PES)]
     pub threads: u32,
 
     /// Initialize with SHMEM_THREAD_MULTIPLE, which several --threads do anyway
-    #[arg(long)]
+    #[arg(long, help_heading = PES)]
     pub thread_multiple: bool,
 
     /// Operations before each completion, for rates and bandwidths
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536), help_heading = PES)]
     pub window: u32,
 
     /// Memory of the target: heap or static
-    #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
+    #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true, help_heading = PES)]
     pub memory: TargetMemory,
 
     /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
-    #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true)]
+    #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true, help_heading = PES)]
     pub target: TargetActivity,
 
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
-    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = PES)]
     pub team_sizes: Vec<u32>,
 
     /// Also what these take by themselves: ucx, libfabric; by default the one that connects the
     /// pair, if the library reports it
-    #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true, help_heading = WHAT)]
     pub floors: Vec<Network>,
 
     /// Bind each PE to a CPU of its own, in their order, on hosts that have enough of them
-    #[arg(long)]
+    #[arg(long, help_heading = PES)]
     pub bind: bool,
 
     /// Measure each PE with each other one, and nothing else unless --operations or --measures asks
     /// for it
-    #[arg(long)]
+    #[arg(long, help_heading = WHAT)]
     pub matrix: bool,
 
     /// About how many seconds it may take
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds, help_heading = TIME)]
     pub time: Duration,
 
     /// Operations before each measurement that are not counted; by default those of a 50th of its
     /// time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..), help_heading = TIME)]
     pub warm_up: Option<u64>,
 
     /// Operations (of bandwidths and rates windows) of each measurement, however long they take; by
     /// default until the median is known to 2 % or the time is over
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = TIME)]
     pub iterations: Option<u64>,
 
     /// Move buffers through this many bytes, one after the other, which should be more than the
     /// caches hold
-    #[arg(long, value_name = "BYTES", value_parser = nbytes)]
+    #[arg(long, value_name = "BYTES", value_parser = nbytes, help_heading = PES)]
     pub off_cache: Option<u64>,
 
     /// Check after each measurement that the data was moved, and end with status 1 if it was not
-    #[arg(long, conflicts_with = "off_cache")]
+    #[arg(long, conflicts_with = "off_cache", help_heading = OUTPUT)]
     pub validate: bool,
 
     /// Write each value into FILE.csv, too, with its batch
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", help_heading = OUTPUT)]
     pub samples: Option<PathBuf>,
 
     /// Write a record into FILE.json, or a table into FILE.csv
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub output: Option<PathBuf>,
 }
 
@@ -270,9 +277,19 @@ impl PerfOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     fn options(words: &[&str]) -> PerfOptions {
         PerfOptions::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
+    }
+
+    #[test]
+    fn the_help_has_groups_and_fits_a_terminal() {
+        let help = PerfOptions::command().term_width(80).render_help().to_string();
+        for heading in [WHAT, PES, TIME, OUTPUT] {
+            assert!(help.contains(&format!("\n{heading}:\n")), "{heading}\n{help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
     }
 
     #[test]

@@ -89,6 +89,26 @@ pub struct JobInfo {
     pub pes: Vec<PeInfo>,
 }
 
+impl JobInfo {
+    /// How many PEs each host has.
+    pub fn pes_by_host(&self) -> Vec<u32> {
+        let n_pes = |host: u32| self.pes.iter().filter(|pe| pe.host == host).count() as u32;
+        (0..self.hosts.len() as u32).map(n_pes).collect()
+    }
+
+    /// Whether the PEs of a host outnumber its CPUs.
+    pub fn is_oversubscribed(&self) -> bool {
+        self.hosts.iter().zip(self.pes_by_host()).any(|(host, n_pes)| n_pes > host.n_cpus)
+    }
+}
+
+impl HostInfo {
+    /// Whether other programs took CPUs.
+    pub fn is_loaded(&self) -> bool {
+        self.load > f64::from(self.n_cpus)
+    }
+}
+
 /// A host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostInfo {
@@ -98,6 +118,9 @@ pub struct HostInfo {
     pub cpu: String,
     /// CPUs that the job may use there.
     pub n_cpus: u32,
+    /// How many threads were ready to run there in the minute before, on average.
+    #[serde(default)]
+    pub load: f64,
     /// The kernel's release.
     pub kernel: String,
     /// The CPUs of each NUMA node, as the kernel lists them.

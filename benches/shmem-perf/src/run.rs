@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 
-use crate::answer::is_oversubscribed;
 use crate::bar::Bar;
 use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
@@ -317,7 +316,7 @@ impl<'a> Measurement<'a> {
             self.print(&text::table(group, &self.record.series[first..], &self.record.series));
         }
         if self.options.matrix {
-            let is_oversubscribed = is_oversubscribed(&self.record.job);
+            let is_oversubscribed = self.record.job.is_oversubscribed();
             let bar = &mut self.bar;
             let shown = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
             self.record.matrices =
@@ -342,7 +341,7 @@ impl<'a> Measurement<'a> {
     /// The connections that floors need, and what they go over, in sentences; where there can be
     /// none, they are left out.
     fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
-        let spins = !is_oversubscribed(&self.record.job);
+        let spins = !self.record.job.is_oversubscribed();
         let mut paths = Vec::new();
         let (from, to) = self.pairs[0];
         let mut wires = Wires::new();

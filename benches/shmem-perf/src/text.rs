@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::answer;
-use crate::columns::aligned;
+use crate::columns::{aligned, paragraph};
+use crate::machine::hosts;
 use crate::operation::is_invalid;
 use crate::plan::Group;
 use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
@@ -22,16 +23,8 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
         many(job.pes.len(), "PE"),
         many(job.hosts.len(), "host"),
     );
-    for host in &job.hosts {
-        text += &format!(
-            "host {}: {}, {}, Linux {}\n",
-            host.name,
-            host.cpu,
-            many(host.n_cpus as usize, "CPU"),
-            host.kernel
-        );
-    }
-    text += &format!("transport: {}\n", record.library.path());
+    text += &paragraph("on ", &hosts(job));
+    text += &paragraph("transport: ", &record.library.path());
     text += &match pairs {
         [(from, to)] if from == to => {
             "There is 1 PE, which measures with itself: use oshrun -n 2 to measure between two.\n"
@@ -46,22 +39,18 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
         ),
         pairs => format!("{} pairs of PEs measure at once: {}\n", pairs.len(), listed(pairs)),
     };
-    for setting in &record.settings {
+    for setting in record.settings.iter().filter(|setting| setting.origin != "default") {
         text += &format!("setting {}={} ({})\n", setting.name, setting.value, setting.origin);
     }
-    text += &format!(
-        "Times are by {}; reading it takes {:.0} ns, which are subtracted; what is shorter than 20 readings is timed in groups.\n",
-        record.clock.name, record.clock.overhead_ns
-    );
     for warning in &record.warnings {
-        text += &format!("warning: {warning}\n");
+        text += &paragraph("warning: ", warning);
     }
     text
 }
 
 /// What the floors of networks go over.
 pub fn paths(paths: &[String]) -> String {
-    paths.iter().map(|path| format!("floor: {path}\n")).collect()
+    paths.iter().map(|path| paragraph("floor: ", path)).collect()
 }
 
 fn listed(pairs: &[(u32, u32)]) -> String {
@@ -197,15 +186,21 @@ pub fn answers(record: &Record) -> String {
     if rows.len() < 2 {
         return String::new();
     }
-    let reasons = answer::reasons(record).into_iter().map(|reason| format!("  - {reason}\n"));
+    let reasons = answer::reasons(record).into_iter().map(|reason| paragraph("  - ", &reason));
+    let clock = &record.clock;
+    let clock = format!(
+        "Times are by {}; reading it takes {:.0} ns, which are subtracted; what is shorter than 20 readings is timed in groups.",
+        clock.name, clock.overhead_ns
+    );
     let checked = match record.validated {
         true => "The data of each measurement of the library was checked.\n",
         false => "",
     };
     format!(
-        "\nWhat it takes, and what is possible here\n{}Likely reasons\n{}{checked}",
+        "\nWhat it takes, and what is possible here\n{}Likely reasons\n{}{checked}{}",
         aligned("  ", &rows, 1),
-        reasons.collect::<String>()
+        reasons.collect::<String>(),
+        paragraph("", &clock)
     )
 }
 
@@ -286,6 +281,16 @@ mod tests {
         assert!(text.contains("* the time limit") && text.contains("! invalid"), "{text}");
         let text = table(&group(true), &all, &all);
         assert!(text.lines().any(|line| line.split_whitespace().eq(["n", "3", "1000"])), "{text}");
+    }
+
+    #[test]
+    fn the_head_is_short_and_names_what_is_not_the_default() {
+        let record = fixture::empty();
+        let text = head(&record, &record.pairs, false);
+        assert!(text.contains("setting SHMEM_TRANSPORT=ofi") && !text.contains("512M"), "{text}");
+        assert!(text.lines().count() < 8, "{text}");
+        let answers = answers(&fixture::run(1, 1.0));
+        assert!(answers.lines().all(|line| line.chars().count() <= 80), "{answers}");
     }
 
     #[test]

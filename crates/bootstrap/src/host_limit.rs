@@ -5,4 +5,4 @@
 pub const VARIABLE: &str = "SHMEM_HOST_LIMIT";
 
 /// Its value where the variable is not set.
-pub const DEFAULT: &str = "10";
+pub const DEFAULT: &str = "10s";

@@ -397,7 +397,8 @@ fn limits_of_strict_fabrics() {
         ("small-regions", "it refuses more than 1024 MiB at once"),
         ("efa", " MiB of a heap in "),
     ] {
-        let doctor = Job::direct(prefix().join("bin/shmem-info")).arg("--doctor");
+        let doctor =
+            Job::direct(prefix().join("bin/shmem-info")).arg("--doctor").env("COLUMNS", "10000");
         let doctor = doctor.env("SHMEM_TRANSPORT", "ofi").env("SHMEM_OFI_PROVIDER", "strict");
         let outcome =
             doctor.env("SHMEM_OFI_DOMAIN", profile).env("FI_PROVIDER_PATH", &folder).run();

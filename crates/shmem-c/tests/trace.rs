@@ -160,8 +160,16 @@ fn shown(folder: &Path) {
     let outcome = info().arg(folder.display()).run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stdout.contains(" when its trace ended."), "{outcome}");
+    let is_short = |line: &str| line.len() <= 100 || line.contains("trace.json");
+    assert!(outcome.stdout.lines().all(is_short), "{outcome}");
     let page = fs::read_to_string(folder.join("trace.html")).expect("a page");
-    for part in ["Trace of a job of 4 PEs", "Bytes between PEs", "Timeline", "Longest waits"] {
+    for part in [
+        "Trace of a job of 4 PEs",
+        "Bytes between PEs",
+        "Timeline",
+        "outside the library",
+        "Who made others wait",
+    ] {
         assert!(page.contains(part), "no {part}");
     }
     let empty = tempfile::tempdir().expect("a folder");

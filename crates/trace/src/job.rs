@@ -41,6 +41,17 @@ pub struct TracedWait {
     pub cause: Option<Place>,
 }
 
+/// The waits of a PE, and those of others for it, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTotals {
+    /// The PE.
+    pub pe: u32,
+    /// How long its calls waited.
+    pub waited: u64,
+    /// How long others waited until it did what ended their waits.
+    pub made_wait: u64,
+}
+
 impl JobTrace {
     /// The traces in a folder: those of the job of PE 0's, or of the least PE's that has one.
     ///
@@ -179,6 +190,24 @@ impl JobTrace {
         waits
     }
 
+    /// The totals of each PE that others waited for, or that waited: those that made others wait
+    /// the longest first.
+    pub fn wait_totals(&self) -> Vec<WaitTotals> {
+        let total = |pe: &PeTrace| WaitTotals { pe: pe.pe, waited: 0, made_wait: 0 };
+        let mut totals: Vec<WaitTotals> = self.pes.iter().map(total).collect();
+        for wait in self.longest_waits(usize::MAX) {
+            totals[wait.call.0].waited += wait.nanoseconds;
+            if let Some(cause) = wait.cause {
+                let until = self.record(cause).begin;
+                let waited = until.saturating_sub(self.record(wait.call).begin);
+                totals[cause.0].made_wait += waited.min(wait.nanoseconds);
+            }
+        }
+        totals.retain(|of| of.waited > 0 || of.made_wait > 0);
+        totals.sort_by_key(|of| (Reverse(of.made_wait), of.pe));
+        totals
+    }
+
     /// What ended each wait that another PE ended.
     fn causes(&self) -> HashMap<Place, Place> {
         let mut causes = HashMap::new();
@@ -301,6 +330,9 @@ mod tests {
         assert_eq!(job.matrix(2), [[32]]);
         let waits = job.longest_waits(1);
         assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some((0, 1))));
+        let first = WaitTotals { pe: 0, waited: 0, made_wait: 40 };
+        let second = WaitTotals { pe: 1, waited: 50, made_wait: 0 };
+        assert_eq!(job.wait_totals(), [first, second]);
     }
 
     #[test]

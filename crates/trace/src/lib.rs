@@ -10,3 +10,4 @@ pub mod chrome;
 pub mod job;
 pub mod layout;
 pub mod pe;
+pub mod units;

@@ -97,9 +97,7 @@ pub(crate) fn all(library: &'static Libfabric, wish: &Wish, fits: &[String]) -> 
     let is_part = |part: &String| names.iter().any(|name| name.split(';').any(|of| of == part));
     let idle = choice::installed(library).into_iter();
     let idle = idle.filter(|name| !name.starts_with(LAYERS) && !is_part(name));
-    found.extend(
-        idle.map(|name| Diagnosis::new(name, Verdict::Absent, "installed; it has no device here")),
-    );
+    found.extend(idle.map(|name| Diagnosis::new(name, Verdict::Absent, "no device of this kind")));
     found
 }
 

@@ -4,6 +4,7 @@
 //! of `--host-limit`.
 
 pub mod doctor;
+mod foreign;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -21,15 +22,22 @@ use crate::report::failure::StartFailure;
 use crate::spawn::debugger::Debugged;
 use crate::spawn::placement::PlacementRequest;
 
+/// Groups of options in the help.
+const HOSTS: &str = "PEs and hosts";
+const OUTPUT: &str = "Output";
+const TIME: &str = "Time";
+const TROUBLE: &str = "Trouble";
+
 /// Start a program as the PEs of one OpenSHMEM job, on this machine or on several hosts.
 #[derive(Debug, Parser)]
 #[command(
     name = "oshrun",
     version,
+    max_term_width = 100,
     override_usage = "oshrun [OPTIONS] PROGRAM [ARGUMENT]...",
     after_help = "Exit status:\n  \
                   0         All PEs exited with status 0\n  \
-                  N         The first PE that failed exited with N, or was killed by signal N - 128\n  \
+                  N         That of the first PE that failed; of one killed by a signal, its number + 128\n  \
                   124       --timeout ended the job\n  \
                   126, 127  The program cannot be run, or was not found\n\n\
                   Examples:\n  \
@@ -40,96 +48,96 @@ use crate::spawn::placement::PlacementRequest;
 struct Flags {
     /// Number of PEs (also -np N); by default the number of slots of the hosts, or 1 on this
     /// machine
-    #[arg(short = 'n', long = "np", value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
+    #[arg(short = 'n', long = "np", alias = "n", value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
     n_pes: Option<u32>,
 
     /// Hosts, each with the maximum number of its PEs (slots)
-    #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts", value_hint = ValueHint::Hostname)]
+    #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts", value_hint = ValueHint::Hostname, help_heading = HOSTS)]
     hosts: Option<String>,
 
     /// A file with one host per line: HOST, HOST:N or HOST slots=N
-    #[arg(long, value_name = "FILE", visible_alias = "machinefile")]
+    #[arg(long, value_name = "FILE", visible_alias = "machinefile", help_heading = HOSTS)]
     hostfile: Option<PathBuf>,
 
     /// Maximum number of PEs on each host (also -ppn N)
-    #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true, help_heading = HOSTS)]
     ppn: Option<u32>,
 
     /// Command that starts daemons on other hosts, called with the host and a command line; by
     /// default ssh, or srun in a Slurm allocation
-    #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true)]
+    #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true, help_heading = HOSTS)]
     launch_agent: Option<AgentCommand>,
 
     /// Folder that contains bin/oshrun on other hosts, if it is not the same as here
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, help_heading = HOSTS)]
     prefix: Option<PathBuf>,
 
     /// Time within which the job ends everywhere when another host stops answering; by default
     /// SHMEM_HOST_LIMIT, or 10
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     host_limit: Option<Duration>,
 
     /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
-    #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
+    #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true, help_heading = HOSTS)]
     export: Vec<OsString>,
 
     /// Prefix every line of output with the number of its PE in brackets, and with its host if
     /// there are several
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     tag_output: bool,
 
     /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its
     /// host; without this option, a newline separates the unfinished line of one PE from the output
     /// of another one
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     output_files: Option<PathBuf>,
 
     /// End the job with status 124 after this time, and print who waits for whom
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     timeout: Option<Duration>,
 
     /// Print who waits for whom when a wait has lasted this long; the job goes on. SIGQUIT (Ctrl-\)
     /// and SIGUSR1 print it at once
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     explain_after: Option<Duration>,
 
     /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware
     /// thread after the other (slot), to one core after the other (core), or in turn to each l3,
     /// numa or socket
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", value_parser = map_by, help_heading = HOSTS)]
     map_by: Option<MapBy>,
 
     /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines
     /// with several NUMA nodes while PEs do not outnumber the CPUs, and none otherwise
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", help_heading = HOSTS)]
     bind_to: Option<BindTo>,
 
     /// Print the CPUs, the NUMA node and the NIC of each PE
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     report_bindings: bool,
 
     /// Start the program without address space layout randomization (ASLR), so that its static
     /// variables have the same address on all PEs
-    #[arg(long)]
+    #[arg(long, help_heading = TROUBLE)]
     no_aslr: bool,
 
-    /// Print what would be started on which host, by which command and with which variables, and
-    /// start nothing; with --report-bindings, also the bindings on this host
-    #[arg(long)]
+    /// Print what would be started on which host, with which variables and bindings, and start
+    /// nothing
+    #[arg(long, help_heading = TROUBLE)]
     dry_run: bool,
 
     /// Examine the hosts before a job instead of starting one: limits, NICs, all transports, and
     /// short jobs over them; end with the command line to use, or with what to repair and status 1
-    #[arg(long)]
+    #[arg(long, help_heading = TROUBLE)]
     doctor: bool,
 
     /// Print at the end of the job when each of its phases was complete
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     timings: bool,
 
     /// Run all PEs, or these, under gdb: each in an xterm if there is a display, otherwise without
     /// a terminal, so that gdb prints a backtrace if a signal stops the PE
-    #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all", help_heading = TROUBLE)]
     gdb: Option<Debugged>,
 }
 
@@ -205,7 +213,7 @@ pub fn command() -> clap::Command {
 /// Parses a command line, including the program name. Returns `None` after printing help or
 /// version.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, StartFailure> {
-    let command = Flags::command();
+    let command = foreign::added_to(Flags::command());
     let (own, rest) = split(&command, words.into_iter().collect());
     let flags = match command
         .try_get_matches_from(own)
@@ -274,7 +282,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }))
 }
 
-/// Splits off the program and its arguments, and replaces `-np` and `-ppn` by their long forms.
+/// Splits off the program and its arguments, and adds the second dash of long names.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let valued = |word: &OsStr| {
         let takes_word =
@@ -286,20 +294,19 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
             short || long.any(|long| word == format!("--{long}").as_str())
         })
     };
+    // Other launchers accept one dash, as in -np.
+    let is_long = |word: &str| {
+        let name = word[1..].split('=').next().filter(|name| name.len() > 1);
+        let has = |arg: &clap::Arg| name.is_some_and(|name| arg.get_long() == Some(name));
+        command.get_arguments().any(has)
+    };
     let mut own = Vec::new();
     let mut words = words.into_iter().peekable();
     own.extend(words.next());
     while let Some(word) = words.next_if(|word| word.as_bytes().starts_with(b"-") && word != "--") {
-        let is_customary = |name: &[u8]| {
-            let rest = word.as_bytes().strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'=')
-        };
-        let word = if is_customary(b"-np") || is_customary(b"-ppn") {
-            let mut long = OsString::from("-");
-            long.push(&word);
-            long
-        } else {
-            word
+        let word = match word.to_str() {
+            Some(text) if is_long(text) => format!("-{text}").into(),
+            _ => word,
         };
         let takes_value = valued(&word);
         own.push(word);
@@ -311,10 +318,12 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
     (own, words.collect())
 }
 
-/// Converts the first line of a message of clap.
+/// Converts the first line of a message of clap, and its advice.
 fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
+    let tips = text.lines().filter_map(|line| line.strip_prefix("  tip: "));
+    let line = std::iter::once(line).chain(tips).collect::<Vec<_>>().join("; ");
     // Cause: an option is unknown, or its value is not valid.
     StartFailure::usage(format!("{line}; oshrun --help lists the options"))
 }
@@ -333,6 +342,13 @@ fn n_pes(text: &str) -> Result<u32, String> {
         Ok(0) => Err("it must be at least 1".to_string()),
         Ok(n_pes) => Ok(n_pes),
         Err(_) => Err("it must be a whole number above 0".to_string()),
+    }
+}
+
+fn map_by(text: &str) -> Result<MapBy, String> {
+    match text.starts_with("ppr:") {
+        true => Err("--ppn N is the number of PEs of each host".to_string()),
+        false => text.parse(),
     }
 }
 
@@ -384,7 +400,16 @@ mod tests {
 
     #[test]
     fn numbers_of_pes_in_every_spelling() {
-        for line in ["-n 3 p", "-n3 p", "-np 3 p", "-np=3 p", "--np 3 p", "--np=3 p", "-n 3 -- p"] {
+        for line in [
+            "-n 3 p",
+            "-n3 p",
+            "-np 3 p",
+            "-np=3 p",
+            "--np 3 p",
+            "--n 3 p",
+            "--np=3 p",
+            "-n 3 -- p",
+        ] {
             let options = parsed(line).expect(line);
             assert_eq!((options.n_pes, options.program), (Some(3), "p".into()), "{line}");
         }
@@ -407,7 +432,9 @@ mod tests {
 
     #[test]
     fn hosts_are_named_in_every_spelling() {
-        for line in ["-H a,b:2 p", "--host a,b:2 p", "--hosts=a,b:2 p", "-Ha,b:2 p"] {
+        for line in
+            ["-H a,b:2 p", "--host a,b:2 p", "--hosts=a,b:2 p", "-host a,b:2 p", "-Ha,b:2 p"]
+        {
             let options = parsed(line).expect(line);
             assert_eq!(options.hosts.list.as_deref(), Some("a,b:2"), "{line}");
             assert_eq!(options.program, "p", "{line}");
@@ -451,6 +478,12 @@ mod tests {
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
             ("-x =1 p", "name of the variable is missing"),
             ("--bind-to board p", "one of none, core, l3, numa, socket"),
+            ("--map-by ppr:2:node p", "--ppn N is"),
+            ("--tag-outptu p", "a similar argument exists: '--tag-output'"),
+            ("--oversubscribe p", "PEs may outnumber CPUs without an option"),
+            ("-c 4 p", "-n N is the number of PEs"),
+            ("-v -n 4 p", "--timings"),
+            ("-genv A 1 p", "-x NAME=VALUE"),
             ("--map-by node p", "one of spread, slot, core, l3, numa, socket"),
         ] {
             let failure = parsed(line).expect_err(line);
@@ -475,6 +508,15 @@ mod tests {
         let failure = default_host_limit(Some("long".into())).expect_err("no number");
         let sentence = "SHMEM_HOST_LIMIT is long, but it must be a time above 0 such as 30s or 5m";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
+    }
+
+    #[test]
+    fn the_help_has_groups_and_fits_a_terminal() {
+        let help = command().term_width(80).render_long_help().to_string();
+        for heading in [HOSTS, OUTPUT, TIME, TROUBLE] {
+            assert!(help.contains(&format!("\n{heading}:\n")), "{heading}\n{help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
     }
 
     #[test]

@@ -131,6 +131,11 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     assert!(outcome.stdout.contains("[1] Program received signal SIGSEGV"), "{outcome:?}");
     assert!(outcome.stdout.contains("[1] #0 "), "{outcome:?}");
     assert_eq!(outcome.status, 1);
+    let all = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert!(!all.contains("Quit anyway") && !all.contains("Python"), "{outcome:?}");
+    // A PE that oshrun ends is no mistake in gdb's commands.
+    let outcome = run(&["--gdb", "--timeout", "5"], "exec sleep 600");
+    assert_eq!((outcome.status, outcome.stderr.contains("Traceback")), (124, false), "{outcome:?}");
     let outcome = run(&["-n", "2", "--gdb"], "echo there");
     assert_eq!(outcome.stdout.lines().filter(|line| *line == "there").count(), 2, "{outcome:?}");
     assert_eq!(outcome.status, 0, "{outcome:?}");

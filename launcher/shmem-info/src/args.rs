@@ -8,25 +8,36 @@ use rushmem_topology::{BindTo, MapBy};
 
 use crate::doctor::Role;
 
-/// Show the version and the settings of this OpenSHMEM library, the transports that work here, or
-/// the placement of the PEs of a job. Without an option, print the version, the settings, and the
-/// value of each.
+/// The options of the map.
+const MAP: &str = "Options of --topology";
+
+/// Show the settings of this OpenSHMEM library, the transports that work here, or the placement of
+/// the PEs of a job. Without an option, print the version and the value of each setting.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-info", version, args_conflicts_with_subcommands = true)]
+#[command(disable_help_subcommand = true, max_term_width = 100)]
 pub struct InfoFlags {
     #[command(subcommand)]
     pub command: Option<InfoCommand>,
+
+    /// Print what the settings do: all, or those whose names contain this word
+    #[arg(long, value_name = "WORD", num_args = 0..=1, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["doctor", "transports", "topology", "json", "markdown"])]
+    pub describe: Option<String>,
 
     /// Print the transports of this build, and whether each of them works on this machine
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,
 
-    /// Print what a job needs of this machine: limits, memory, CPUs, NICs, and for each transport
-    /// and each provider of its library whether it can be used, or why not and what helps; end with
-    /// a verdict, and with status 1 if no job can run. `oshrun --doctor` does so for all hosts of a
-    /// job, and tries one
+    /// Print whether jobs can run on this machine, and what its limits, memory, CPUs, NICs and
+    /// transports are good for; the exit status is 1 if no job can run. `oshrun --doctor` examines
+    /// all hosts of a job, and tries one
     #[arg(long, conflicts_with_all = ["transports", "topology", "json", "markdown"])]
     pub doctor: bool,
+
+    /// With --doctor, say why each part of a transport that jobs do not use is not used
+    #[arg(long, requires = "doctor")]
+    pub why: bool,
 
     /// Examine the job that this command of oshrun starts
     #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true, value_name = "WORD")]
@@ -62,38 +73,37 @@ pub struct InfoFlags {
     #[arg(long)]
     pub topology: bool,
 
-    /// Number of PEs on the map; by default one per core
-    #[arg(short = 'n', long = "np", value_name = "N", requires = "topology")]
+    /// Number of PEs; by default one per core
+    #[arg(help_heading = MAP, short = 'n', long = "np", value_name = "N", requires = "topology")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub n_pes: Option<u32>,
 
     /// Mapping of PEs, as for oshrun: spread, slot, core, l3, numa, socket
-    #[arg(long, value_name = "PLACE", requires = "topology")]
+    #[arg(help_heading = MAP, long, value_name = "PLACE", requires = "topology")]
     pub map_by: Option<MapBy>,
 
     /// Binding of PEs, as for oshrun: none, core, l3, numa, socket
-    #[arg(long, value_name = "PLACE", requires = "topology")]
+    #[arg(help_heading = MAP, long, value_name = "PLACE", requires = "topology")]
     pub bind_to: Option<BindTo>,
 
     /// Read the description of another machine from this file, which lstopo --of xml wrote there
-    #[arg(long, value_name = "FILE", requires = "topology")]
+    #[arg(help_heading = MAP, long, value_name = "FILE", requires = "topology")]
     pub xml: Option<PathBuf>,
 
     /// Use a machine described in hwloc's notation, such as "package:2 l3:2 core:4 pu:2"
-    #[arg(long, value_name = "WORDS", requires = "topology", conflicts_with = "xml")]
+    #[arg(help_heading = MAP, long, value_name = "WORDS", requires = "topology", conflicts_with = "xml")]
     pub synthetic: Option<String>,
 
     /// Draw the map as SVG into this file; - stands for the standard output
-    #[arg(long, value_name = "FILE", requires = "topology")]
+    #[arg(help_heading = MAP, long, value_name = "FILE", requires = "topology")]
     pub svg: Option<PathBuf>,
 }
 
 /// What else it does.
 #[derive(Debug, Subcommand)]
 pub enum InfoCommand {
-    /// Make of what the PEs of a job recorded in the folder of SHMEM_TRACE one trace for Perfetto,
-    /// trace.json, and a page with who talked to whom, when, and who waited longest for whom,
-    /// trace.html; also of a job that died
+    /// Make a trace for Perfetto (trace.json) and a page (trace.html: who talked to whom, who
+    /// waited for whom) of what the PEs of a job recorded for SHMEM_TRACE; also of a job that died
     Trace {
         /// The folder, with the files of all hosts
         folder: PathBuf,

@@ -8,7 +8,9 @@ mod args;
 mod doctor;
 mod json;
 mod map;
+mod settings;
 mod svg;
+mod terminal;
 mod text;
 mod trace;
 mod tune;
@@ -17,11 +19,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::settings::{self, Settings};
+use rushmem_runtime::settings::Settings;
 use rushmem_runtime::setup::{OnThisMachine, on_this_machine};
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
-use rushmem_transport::Setting;
 use rushmem_transport::setting::environment;
 
 use crate::args::{InfoCommand, InfoFlags};
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     } else if flags.topology {
         topology(&flags)
     } else if flags.doctor {
-        doctor::this_machine().map(|(text, is_ok)| {
+        doctor::this_machine(flags.why).map(|(text, is_ok)| {
             status = ExitCode::from(u8::from(!is_ok));
             text
         })
@@ -55,21 +55,23 @@ fn main() -> ExitCode {
     } else if !flags.doctor_job.is_empty() {
         let layout = flags.doctor_layout.split_whitespace().map(str::to_owned).collect();
         let examined = doctor::Examined { oshrun: flags.doctor_job, layout };
-        doctor::examine(&examined).map(|is_ok| {
+        doctor::examine(&examined).map(|(text, is_ok)| {
             status = ExitCode::from(u8::from(!is_ok));
-            String::new()
+            text
         })
     } else if flags.transports {
         transports()
     } else if flags.json {
-        Ok(json::everything(all_settings()))
+        Ok(json::everything(settings::all()))
     } else if flags.markdown {
-        Ok(markdown())
+        Ok(settings::page())
+    } else if let Some(part) = &flags.describe {
+        settings::descriptions(part)
     } else {
-        Ok(everything())
+        Ok(settings::values())
     };
     // A reader that has seen enough is no failure.
-    let printed = shown.map(|text| std::io::stdout().write_all(text.as_bytes()));
+    let printed = shown.map(|text| anstream::stdout().write_all(text.as_bytes()));
     match printed {
         Ok(_) => status,
         Err(sentence) => {
@@ -77,45 +79,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The settings of the library and of its transports.
-fn all_settings() -> impl Iterator<Item = &'static Setting> {
-    settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
-}
-
-/// The version, every environment variable with its meaning, and what each is now.
-fn everything() -> String {
-    let mut text = format!(
-        "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\nEnvironment:\n"
-    );
-    for row in all_settings() {
-        text += &format!("  {}\n      {}\n", row.names(), row.description());
-    }
-    text += "\nValues now:\n";
-    for row in all_settings() {
-        text += &format!("  {}: {}\n", row.name, settings::state(row));
-    }
-    text
-}
-
-/// The page docs/settings.md.
-fn markdown() -> String {
-    let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up; `shmem-info` prints\n\
-        them at any time. Both show the value of each and where it comes from. A variable in parentheses is deprecated and counts\n\
-        only where the first one is not set. A value that a variable may not have ends the job with a message. PE 0 warns of\n\
-        variables whose names are nearly those of settings, of interfaces and NICs that its host does not have, and of empty lists.\n\n\
-        `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
-        on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
-        `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
-        .to_owned();
-    for row in all_settings() {
-        let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
-        let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
-        let old = if old.is_empty() { String::new() } else { format!(" (or {})", old.join(", ")) };
-        text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
-    }
-    text
 }
 
 /// The transports of this build, what each finds here, and who carries out atomic operations over

@@ -7,12 +7,15 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upright_label};
-use charts::palette::{ABSENT, SERIES, SOFT, on_step, step, step_color};
+use charts::palette::{ABSENT, CARD, SERIES, SOFT, on_step, step, step_color};
 use maud::{Markup, html};
 use rushmem_trace::chrome;
-use rushmem_trace::job::{FILE, JobTrace, TracedWait};
+use rushmem_trace::job::{FILE, JobTrace, TracedWait, WaitTotals};
 use rushmem_trace::layout::{Kind, TraceRecord};
 use rushmem_trace::pe::PeTrace;
+use rushmem_trace::units::time;
+
+use crate::terminal::wrapped;
 
 /// The name of the page in the folder.
 const PAGE: &str = "trace.html";
@@ -53,7 +56,19 @@ pub fn show(folder: &Path) -> Result<String, String> {
     let (trace, page) = (trace.display(), page.display());
     let waits =
         job.longest_waits(SHOWN).iter().map(|wait| sentence(wait, &job)).collect::<String>();
-    Ok(format!("{missing}{waits}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+    let lines = format!("{missing}{waits}{}", totals(&job));
+    let lines: String = lines.lines().map(|line| wrapped(line, 2) + "\n").collect();
+    Ok(format!("{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"))
+}
+
+/// Lines about the PEs for which others waited the longest.
+fn totals(job: &JobTrace) -> String {
+    let blamed = job.wait_totals().into_iter().filter(|of| of.made_wait > 0).take(SHOWN);
+    let line = |of: WaitTotals| {
+        let (pe, made_wait, waited) = (of.pe, time(of.made_wait), time(of.waited));
+        format!("PE {pe} made others wait {made_wait} in all, and waited {waited}.\n")
+    };
+    blamed.map(line).collect()
 }
 
 fn page(job: &JobTrace) -> String {
@@ -77,6 +92,8 @@ fn page(job: &JobTrace) -> String {
                 p { (ROWS) " of " (job.pes.len()) " PEs: those of the longest waits, and the first others; the trace for Perfetto has all." }
             }
             figure { (timeline(job).svg("Timeline")) (legend()) }
+            h2 { "Who made others wait" }
+            (wait_totals(job))
             h2 { "Longest waits" }
             (waits(&job.longest_waits(WAITS), job))
         },
@@ -145,6 +162,8 @@ fn legend() -> Markup {
                 svg width="14" height="10" { rect width="10" height="10" fill=(color) {} }
                 (name) " \u{2003}"
             }
+            svg width="14" height="10" { rect width="10" height="10" fill=(CARD) stroke=(SOFT) {} }
+            "outside the library"
         }
     }
 }
@@ -236,7 +255,23 @@ fn timeline(job: &JobTrace) -> Drawing {
             }
         }
     };
-    Drawing { width: LEFT + WIDTH + 20.0, height: bottom + 26.0, content, hits }
+    Drawing { width: LEFT + WIDTH + 34.0, height: bottom + 26.0, content, hits }
+}
+
+/// The totals of the PEs, as many as the timeline has.
+fn wait_totals(job: &JobTrace) -> Markup {
+    html! {
+        div .wide { table {
+            thead { tr { th { "PE" } th .number { "made others wait" } th .number { "waited" } } }
+            @for of in job.wait_totals().into_iter().take(ROWS) {
+                tr {
+                    td { (of.pe) }
+                    td .number { (time(of.made_wait)) }
+                    td .number { (time(of.waited)) }
+                }
+            }
+        } }
+    }
 }
 
 /// The waits with what ended them.
@@ -284,17 +319,6 @@ fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
         "PE " (job.pe(cause)) ", " code { (job.name(cause)) }
         @if record.kind == Kind::Collective { ", which came last, " (after) " later" }
         @else { ", " (after) " after the wait began" }
-    }
-}
-
-/// A time with a unit.
-fn time(nanoseconds: u64) -> String {
-    let value = nanoseconds as f64;
-    match nanoseconds {
-        0..1_000 => format!("{nanoseconds} ns"),
-        1_000..1_000_000 => format!("{:.1} \u{b5}s", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", value / 1e6),
-        _ => format!("{:.2} s", value / 1e9),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The text of a comparison: what makes the runs unlike, what differs, what was not compared, and
 //! by which test.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::judge::{Basis, Change, Compared, Comparison, LEVEL, runs_to_find_one_of};
-use crate::columns::aligned;
+use crate::columns::{aligned, paragraph};
 use crate::naming::names;
 use crate::record::{Record, Series};
 use crate::units;
@@ -18,12 +19,12 @@ pub fn words(
 ) -> String {
     let mut text = String::new();
     for sentence in doubts(runs.0, runs.1) {
-        let _ = writeln!(text, "note: {sentence}");
+        text += &paragraph("note: ", &sentence);
     }
     let series: Vec<&Series> = found.compared.iter().map(|one| one.series).collect();
     let names = names(&series);
     if !names.common.is_empty() {
-        let _ = writeln!(text, "note: all with {}.", names.common);
+        text += &paragraph("note: ", &format!("all with {}.", names.common));
     }
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     for verdict in [Change::Slower, Change::Faster, Change::TooFew, Change::Equal] {
@@ -39,7 +40,7 @@ pub fn words(
     }
     let alone = [(&found.alone.0, "before"), (&found.alone.1, "after")];
     for (series, when) in alone.into_iter().filter(|(series, _)| !series.is_empty()) {
-        let _ = writeln!(text, "only {when}: {}", listed(series));
+        text += &paragraph(&format!("only {when}: "), &listed(series, lists_equal));
     }
     let count = |verdict| {
         let mut n = [0, 0];
@@ -58,15 +59,14 @@ pub fn words(
         floors => writeln!(text, ", beside {floors} figures of floors."),
     };
     if slower[1] + faster[1] > 0 {
-        let _ = writeln!(
-            text,
+        let floors = format!(
             "Of the floors {} are slower and {} are faster: it was not the same machine, or it was not as idle.",
             slower[1], faster[1]
         );
+        text += &paragraph("", &floors);
     }
-    let _ = writeln!(
-        text,
-        "Test: two-sided Mann-Whitney on {} at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
+    let test = format!(
+        "two-sided Mann-Whitney on {} at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
          medians that differ by {threshold} % or less are equal. A ratio is of times: above 1 is slower.",
         match found.basis {
             Basis::Batches => "the medians of batches".into(),
@@ -75,7 +75,8 @@ pub fn words(
         LEVEL * 100.0,
         found.compared.len()
     );
-    let _ = writeln!(text, "{}", reach(runs.0.len().min(runs.1.len()), found, threshold));
+    text += &paragraph("Test: ", &test);
+    text += &paragraph("", &reach(runs.0.len().min(runs.1.len()), found, threshold));
     text
 }
 
@@ -100,6 +101,10 @@ fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
 fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let mut doubts = Vec::new();
     let all: Vec<&Record> = before.iter().chain(after).collect();
+    let [one, other] = [before, after].map(transports);
+    if one != other {
+        doubts.push(format!("the runs before went over {one}, those after over {other}."));
+    }
     let hosts =
         |run: &Record| run.job.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
     if all.iter().any(|run| hosts(run) != hosts(all[0])) {
@@ -124,8 +129,18 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     doubts
 }
 
-/// The operations of some series, each once.
-fn listed(series: &[&Series]) -> String {
+/// How the PEs of some runs reach each other, each way once.
+fn transports(runs: &[Record]) -> String {
+    let of =
+        |run: &Record| run.library.transport.clone().unwrap_or_else(|| "what is unknown".into());
+    runs.iter().map(of).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ")
+}
+
+/// Operations that are listed by name; the others are counted.
+const LISTED: usize = 10;
+
+/// The operations of some series, each once; all, or the first ones.
+fn listed(series: &[&Series], lists_all: bool) -> String {
     let names = names(series);
     let mut all: Vec<String> = series
         .iter()
@@ -133,6 +148,11 @@ fn listed(series: &[&Series]) -> String {
         .map(|(series, name)| format!("{} ({})", name, units::name(series.measure).to_lowercase()))
         .collect();
     all.dedup();
+    let more = all.len().saturating_sub(if lists_all { all.len() } else { LISTED });
+    all.truncate(all.len() - more);
+    if more > 0 {
+        all.push(format!("{more} more (--all)"));
+    }
     all.join("; ")
 }
 
@@ -156,4 +176,27 @@ fn row(one: &Compared, name: &str) -> Vec<String> {
         format!("{:.2}", one.ratio),
         format!("{:.1e}", one.p),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::judge;
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_first_line_says_that_the_transports_differ_and_no_line_is_long() {
+        let (mut before, after) = ([fixture::run(1, 1.0)], [fixture::run(2, 1.0)]);
+        before[0].library.transport = Some("shared memory".into());
+        let alone = before[0].series.clone().into_iter().map(|series| {
+            let operation = format!("{}_of_before", series.operation);
+            Series { operation, ..series }
+        });
+        before[0].series.extend(alone.collect::<Vec<_>>());
+        let found = judge(&before, &after, 0.5).expect("they can be compared");
+        let text = words((&before, &after), &found, 50.0, false);
+        let first = "note: the runs before went over shared memory, those after over ofi";
+        assert!(text.starts_with(first) && text.contains(" more\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
 }

@@ -16,9 +16,7 @@ enum Scale {
     Linear,
     Log,
     /// Powers of two. Zero has a place, too: one power below the least other value.
-    Doubling {
-        has_zero: bool,
-    },
+    Doubling,
 }
 
 /// Pixels that two labels of a vertical axis need.
@@ -51,7 +49,7 @@ impl Axis {
         let (low, high) = ends(logs).unwrap_or((0.0, 0.0));
         let low = if has_zero { low - 1.0 } else { low };
         let high = if high > low { high } else { low + 1.0 };
-        Self { scale: Scale::Doubling { has_zero }, low, high, from, to }
+        Self { scale: Scale::Doubling, low, high, from, to }
     }
 
     /// The place of a value; that of an end if the value lies beyond it.
@@ -59,7 +57,7 @@ impl Axis {
         let counted = match self.scale {
             Scale::Linear => value,
             Scale::Log => value.ln(),
-            Scale::Doubling { .. } => value.log2(),
+            Scale::Doubling => value.log2(),
         };
         let part = (counted.max(self.low) - self.low) / (self.high - self.low);
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
@@ -71,21 +69,30 @@ impl Axis {
 
     /// The largest number of ticks that keep this distance in pixels: round numbers, growing.
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
-        let is_clear = |pair: &[f64]| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance;
         let mut all = self.candidates();
-        let fitting = all.iter().position(|ticks| ticks.windows(2).all(is_clear));
-        let mut ticks = all.swap_remove(fitting.unwrap_or(all.len() - 1));
-        // Zero keeps its tick; the next one may be too close.
-        if (self.scale == Scale::Doubling { has_zero: true }) {
-            ticks.retain(|&tick| tick > 0.0 && is_clear(&[0.0, tick]));
-            ticks.insert(0, 0.0);
-        }
-        ticks
+        let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
+        all.swap_remove(fitting.unwrap_or(all.len() - 1))
+    }
+
+    /// Ticks at these values, which grow: at all, every second, and so on, if they keep this
+    /// distance.
+    pub fn ticks_among(&self, values: &[u64], distance: f64) -> Vec<u64> {
+        let every = |step| values.iter().copied().step_by(step).collect();
+        let keep = |ticks: &Vec<u64>| {
+            self.keep(&ticks.iter().map(|tick| *tick as f64).collect::<Vec<_>>(), distance)
+        };
+        (1..).map(every).find(keep).expect("one tick keeps any distance")
+    }
+
+    fn keep(&self, ticks: &[f64], distance: f64) -> bool {
+        ticks.windows(2).all(|pair| (self.at(pair[0]) - self.at(pair[1])).abs() >= distance)
     }
 
     /// Sets of ticks, the densest first.
     fn candidates(&self) -> Vec<Vec<f64>> {
         match self.scale {
+            // Its ticks are among the values.
+            Scale::Doubling => vec![Vec::new()],
             Scale::Linear => {
                 let power = self.high.log10().floor() as i32;
                 let steps = [(1, -1), (2, -1), (5, -1), (1, 0), (2, 0), (5, 0)];
@@ -113,15 +120,6 @@ impl Axis {
                     (&[1], 3),
                 ];
                 all.map(ticks).to_vec()
-            }
-            Scale::Doubling { has_zero } => {
-                let least = self.low.ceil() as i32 + i32::from(has_zero);
-                let powers = least.max(0)..=self.high.floor() as i32;
-                let ticks = |step| {
-                    let powers = powers.clone().filter(|power| power % step == 0);
-                    powers.map(|power| f64::from(power).exp2()).collect()
-                };
-                [1, 2, 5, 10].map(ticks).to_vec()
             }
         }
     }
@@ -177,15 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_ticks_at_powers_of_two_and_at_zero() {
-        let doubling = |values: &[u64], to| Axis::doubling(values.iter().copied(), (0.0, to));
-        let ticks = doubling(&[8, 1 << 20], 570.0).ticks(40.0);
-        assert_eq!((ticks.len(), ticks[0], ticks[8]), (9, 16.0, 1048576.0));
-        let axis = doubling(&[0, 8, 64], 200.0);
-        assert_eq!(axis.ticks(40.0), [0.0, 8.0, 16.0, 32.0, 64.0]);
+    fn sizes_have_ticks_where_values_are() {
+        let ticks = |values: &[u64], to| {
+            let axis = Axis::doubling(values.iter().copied(), (0.0, to));
+            axis.ticks_among(values, 40.0)
+        };
+        let by_four: Vec<u64> = (0..10).map(|i| 8 << (2 * i)).collect();
+        assert_eq!(ticks(&by_four, 570.0), by_four);
+        assert_eq!(ticks(&by_four, 200.0), [8, 128, 2 << 10, 32 << 10, 512 << 10]);
+        assert_eq!(ticks(&[0, 8, 64], 200.0), [0, 8, 64]);
+        assert_eq!((ticks(&[4], 200.0), ticks(&[], 200.0)), (vec![4], vec![]));
+        let axis = Axis::doubling([0, 8, 64].into_iter(), (0.0, 200.0));
         assert_eq!([0.0, 8.0, 64.0].map(|size| axis.at(size)), [0.0, 50.0, 200.0]);
-        assert_eq!(doubling(&[4], 200.0).at(4.0), 0.0);
-        assert_eq!(doubling(&[0], 200.0).ticks(40.0), [0.0, 1.0]);
-        assert_eq!(doubling(&[], 200.0).ticks(40.0), [1.0, 2.0]);
+        assert_eq!(Axis::doubling([4].into_iter(), (0.0, 200.0)).at(4.0), 0.0);
     }
 }

@@ -41,7 +41,10 @@ pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -
         Measure::Overlap => Axis::linear(100.0, (BOTTOM, TOP)),
         _ => Axis::log(values, (BOTTOM, TOP)),
     };
-    let plot = Plot { xs, ys, right, n_runs };
+    let mut places: Vec<u64> = spots().map(|spot| spot.x).collect();
+    places.sort_unstable();
+    places.dedup();
+    let plot = Plot { xs, ys, places, right, n_runs };
     let content = html! {
         (plot.frame(measure, across))
         @if spots().any(|spot| ys.has(spot.value)) {
@@ -60,6 +63,8 @@ pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -
 struct Plot {
     xs: Axis,
     ys: Axis,
+    /// The values of the horizontal axis, growing.
+    places: Vec<u64>,
     right: f64,
     n_runs: usize,
 }
@@ -80,8 +85,8 @@ impl Plot {
         };
         let ys = self.ys.ticks(LABEL_HEIGHT).into_iter();
         let ys: Vec<_> = ys.map(|y| (self.ys.at(y), units::tick(measure, y))).collect();
-        let xs = self.xs.ticks(LABEL_WIDTH).into_iter();
-        let xs: Vec<_> = xs.map(|x| (self.xs.at(x), name(x as u64))).collect();
+        let xs = self.xs.ticks_among(&self.places, LABEL_WIDTH).into_iter();
+        let xs: Vec<_> = xs.map(|x| (self.xs.at(x as f64), name(x))).collect();
         html! {
             (ticks_beside(&ys, (LEFT, self.right)))
             (ticks_below(&xs, (TOP, BOTTOM)))
@@ -157,10 +162,7 @@ impl Plot {
 
     /// A strip for each place of the horizontal axis that shows the values there.
     fn hits(&self, measure: Measure, across: Across, curves: &[Trace]) -> Markup {
-        let mut places: Vec<u64> =
-            curves.iter().flat_map(|curve| &curve.spots).map(|spot| spot.x).collect();
-        places.sort_unstable();
-        places.dedup();
+        let places = &self.places;
         let edge = |i: usize| match i {
             0 => LEFT,
             i if i == places.len() => self.right,

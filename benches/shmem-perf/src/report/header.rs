@@ -1,19 +1,15 @@
 //! The head of a report: what makes the figures doubtful, what was measured where, and how to
 //! repeat it.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
 use super::source::{NamedRun, called, called_shortly};
 use super::style::Entry;
 use super::table::table;
 use crate::answer;
-use crate::record::{JobInfo, Record};
+use crate::machine::hosts;
+use crate::record::Record;
 use charts::palette::INK;
-
-/// The hosts that are listed by name; the others are counted.
-const MOST_HOSTS: usize = 8;
 
 pub fn header(runs: &[NamedRun]) -> Markup {
     html! {
@@ -117,12 +113,12 @@ fn facts(runs: &[NamedRun]) -> Markup {
                         }
                     }
                 }
-                @for (name, facts) in rows.iter().filter(|(_, facts)| is_known(facts)) {
-                    tr { th scope="row" { (name) } @for fact in facts { td { (fact) } } }
-                }
                 tr {
                     th scope="row" { "to do it again" }
                     @for run in runs { td { code { (again(&run.record)) } (as_job(&run.record)) } }
+                }
+                @for (name, facts) in rows.iter().filter(|(_, facts)| is_known(facts)) {
+                    tr { th scope="row" { (name) } @for fact in facts { td { (fact) } } }
                 }
             }
         }
@@ -140,32 +136,6 @@ fn again(record: &Record) -> String {
 fn shell(word: &str) -> String {
     // Only a NUL cannot be quoted, and no argument has one.
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), String::from)
-}
-
-/// Hosts, grouped by kind.
-fn hosts(job: &JobInfo) -> String {
-    let mut kinds: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for host in &job.hosts {
-        let parts = match host.numa_nodes.len() {
-            0 | 1 => String::new(),
-            n => format!(" in {n} NUMA nodes"),
-        };
-        let nics = match host.nics.as_slice() {
-            [] => String::new(),
-            nics => format!(", NICs {}", nics.join(", ")),
-        };
-        let kind =
-            format!("{}, {} CPUs{parts}{nics}, Linux {}", host.cpu, host.n_cpus, host.kernel);
-        kinds.entry(kind).or_default().push(&host.name);
-    }
-    let words = |(kind, names): (String, Vec<&str>)| {
-        let more = match names.len().saturating_sub(MOST_HOSTS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("{}{more} ({kind})", names[..names.len().min(MOST_HOSTS)].join(", "))
-    };
-    kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 fn settings(runs: &[NamedRun]) -> Markup {

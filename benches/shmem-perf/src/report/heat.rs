@@ -326,6 +326,7 @@ mod tests {
             name: format!("n{i}"),
             cpu: String::new(),
             n_cpus: 1,
+            load: 0.0,
             kernel: String::new(),
             numa_nodes: Vec::new(),
             nics: Vec::new(),

@@ -33,7 +33,7 @@ pub fn of_program(prefix: &mut Prefix, name: &str, tools: &Toolchain) -> Result<
 
 pub fn page(prefix: &mut Prefix, file: &str, template: &str, tools: &Toolchain) -> Result<()> {
     let environment = if template.contains("@ENVIRONMENT@") {
-        entries(&printed(&prefix.path("bin/shmem-info"), &[], tools)?)?
+        entries(&printed(&prefix.path("bin/shmem-info"), &["--describe"], tools)?)?
     } else {
         String::new()
     };
@@ -44,11 +44,10 @@ pub fn page(prefix: &mut Prefix, file: &str, template: &str, tools: &Toolchain) 
     prefix.write(file, &page)
 }
 
-/// The variables that shmem-info lists, as a list of a man page.
+/// The variables that shmem-info describes, as a list of a man page.
 fn entries(text: &str) -> Result<String> {
     let mut page = Roff::new();
-    let lines = text.lines().skip_while(|line| *line != "Environment:").skip(1);
-    for line in lines.take_while(|line| !line.is_empty()) {
+    for line in text.lines() {
         match line.strip_prefix("      ") {
             Some(meaning) => page.text([roman(meaning)]),
             None => page.control("TP", []).text([bold(line.trim())]),

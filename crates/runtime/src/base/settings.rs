@@ -74,11 +74,9 @@ settings! {
         "any value: print the settings with their values at start-up"; is_set, "anything";
     /// Print what the library does.
     debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
-        "1 or info: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0, and why the \
-         symmetric heaps have different addresses, if they do; 2, debug and any other word: also print everything else that \
-         the library finds and chooses, and each connection; 3 or trace: also what it does often; or modules with their levels, such as \
-         transport=debug,bootstrap=trace, for these alone: bootstrap, runtime, transport (with all providers), transport_tcp, \
-         transport_ucx, transport_ofi, and their parts such as runtime::setup";
+        "what the library does, on standard error: 1 or info: how PEs reach each other, and why heaps differ, if they do (lines of PE 0); \
+         2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
+         or levels of single modules, such as transport=debug,runtime::setup=trace (docs/rust.md)";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
     /// Make checks that cost time.
     check: Checks = "SHMEM_CHECK", &[], Some("0");
@@ -103,7 +101,7 @@ settings! {
     /// Count what is sent.
     statistics: Statistics = "SHMEM_STATS", &[], Some("0");
         "1: count operations, bytes and the time in calls that wait, and print at the last finalize, to standard error of PE 0, a \
-         table with the least, the median and the greatest value of all PEs; json:FILE: write the counters of every PE, by context \
+         table with the minimum, the median and the maximum of all PEs; json:FILE: write the counters of every PE, by context \
          and by target, to this file instead; 0: do not count; it must be set on all PEs or on none";
         |value| Statistics::parse(value?), "0, 1, or json: and the name of a file";
     /// A folder for the trace.
@@ -113,11 +111,11 @@ settings! {
          has died; it must be set on all PEs or on none";
         |value| Some(value.map(str::to_owned)), "the name of a folder";
     /// Bytes of the trace of a PE.
-    trace_size: u64 = "SHMEM_TRACE_SIZE", &[], Some("8m");
+    trace_size: u64 = "SHMEM_TRACE_SIZE", &[], Some("8MiB");
         "bytes of the trace of each PE with SHMEM_TRACE, 64 for each call or access; later records replace the oldest ones";
         |value| size(value?).filter(|&nbytes| nbytes <= 1 << 40), "a number of bytes of at most 1t, such as 8m";
     /// Bytes of the symmetric heap.
-    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512m");
+    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512MiB");
         "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
          is taken when it is first touched";
         |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";

@@ -45,19 +45,23 @@ impl Debugged {
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
         // If the program exits, gdb returns its exit status. If a signal stops it, gdb prints a
-        // backtrace and fails.
+        // backtrace and fails. Python gets no files: flushing them when oshrun ends gdb would print
+        // a traceback of gdb's own.
         let batch = [
             "gdb",
             "-q",
             "-batch",
+            "-return-child-result",
             "-iex",
             "set debuginfod enabled off",
+            "-iex",
+            "set confirm off",
+            "-iex",
+            "python import sys; sys.stdout = sys.stderr = None",
             "-ex",
             "run",
             "-ex",
-            "python gdb.selected_inferior().pid and gdb.execute('bt') or None",
-            "-ex",
-            "python gdb.execute('quit 1' if gdb.selected_inferior().pid else 'quit $_exitcode')",
+            "python if gdb.selected_inferior().pid: gdb.execute('bt'); gdb.execute('quit 1')",
             "--args",
         ];
         let words: &[&str] = if has_display { &window } else { &batch };

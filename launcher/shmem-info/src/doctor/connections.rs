@@ -18,10 +18,10 @@ fn nodes(pes_per_node: u64) -> u64 {
 /// What jobs with a PE on each of these CPUs do, where `provider` is the first that needs no
 /// connections.
 pub fn finding(cpus: usize, provider: Option<&str>) -> Finding {
-    let (pes, cpus) = (pes_per_node(), cpus.max(1) as u64);
+    let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(
-        "a node connects more than {MANY_PAIRS} pairs of PEs in jobs of 2 nodes from {pes} PEs per node on, and with \
-         {cpus} PEs, one per CPU, from {} nodes on",
+        "jobs of 2 nodes need more than {MANY_PAIRS} connections from a node with more than {most} PEs each, and with {cpus} \
+         PEs each from {} nodes on",
         nodes(cpus)
     );
     match provider {
@@ -32,9 +32,8 @@ pub fn finding(cpus: usize, provider: Option<&str>) -> Finding {
         None => Finding::new(
             "connections",
             Grade::Note,
-            format!("{sizes}; no provider without connections is usable here"),
-        )
-        .remedy("in such jobs start fewer PEs per node if connections fail"),
+            format!("{sizes}; if they fail, start fewer PEs per node"),
+        ),
     }
 }
 
@@ -58,12 +57,10 @@ mod tests {
     #[test]
     fn the_provider_for_many_pairs_is_named_if_there_is_one() {
         let with = finding(192, Some("cxi")).to_string();
-        assert!(
-            with.contains("from 65 PEs per node on, and with 192 PEs, one per CPU, from 2 nodes")
-        );
+        assert!(with.contains("with more than 64 PEs each, and with 192 PEs each from 2 nodes on"));
         assert!(with.ends_with("; cxi, which needs no connections, is used there"), "{with}");
         let without = finding(2, None);
         assert_eq!(without.grade, Grade::Note);
-        assert!(without.text.contains("with 2 PEs, one per CPU, from 1026 nodes on; no provider"));
+        assert!(without.text.contains("with 2 PEs each from 1026 nodes on; if they fail"));
     }
 }

@@ -69,13 +69,8 @@ pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, Strin
 
 impl ExaminedPart {
     fn of(of: Diagnosis) -> ExaminedPart {
-        let grade = if of.verdict == Verdict::Usable { Grade::Ok } else { Grade::Note };
-        let text = match of.verdict {
-            // A refusal says by whom.
-            Verdict::Usable | Verdict::Refused => of.reason,
-            other => format!("{other}: {}", of.reason),
-        };
-        let finding = Finding { name: of.name, grade, text, remedy: of.remedy };
+        let grade = if of.verdict == Verdict::Usable { Grade::Ok } else { Grade::Unused };
+        let finding = Finding { name: of.name, grade, text: of.reason, remedy: of.remedy };
         ExaminedPart { finding, is_for_many_pairs: of.is_for_many_pairs }
     }
 }

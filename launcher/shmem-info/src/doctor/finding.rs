@@ -2,13 +2,18 @@
 
 use std::fmt;
 
+use clap::builder::styling::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
+
+use crate::terminal::wrapped;
 
 /// What a finding means for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Grade {
     /// As it should be.
     Ok,
+    /// Jobs do without it.
+    Unused,
     /// Of no harm to most jobs.
     Note,
     /// Jobs run, but worse than they could, or large ones do not.
@@ -35,6 +40,11 @@ impl Finding {
         Finding::new(name, Grade::Ok, text)
     }
 
+    /// It as lines of the terminal.
+    pub fn lines(&self) -> String {
+        self.grade.line(&self.to_string())
+    }
+
     pub fn remedy(self, remedy: impl Into<String>) -> Finding {
         Finding { remedy: Some(remedy.into()), ..self }
     }
@@ -48,25 +58,45 @@ pub struct Section {
 }
 
 impl Section {
-    /// The title, and a line for each finding.
-    pub fn text(&self) -> String {
-        let lines: String = self
-            .findings
-            .iter()
-            .map(|finding| format!("  {:<8}{finding}\n", finding.grade.word()))
-            .collect();
-        format!("{}\n{lines}", self.title)
+    /// The title, and each finding. Where something is usable, the names of what is unused are one
+    /// line, unless the reasons are wanted.
+    pub fn text(&self, says_why: bool) -> String {
+        let is_usable = self.findings.iter().any(|finding| finding.grade == Grade::Ok);
+        let is_folded =
+            |finding: &&Finding| finding.grade == Grade::Unused && is_usable && !says_why;
+        let (folded, shown): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_folded);
+        let mut text = format!("{}\n", self.title);
+        shown.into_iter().for_each(|finding| text += &finding.lines());
+        if !folded.is_empty() {
+            let mut names: Vec<&str> = folded.iter().map(|finding| finding.name.as_str()).collect();
+            names.dedup();
+            let names = format!("{} (reasons: shmem-info --doctor --why)", names.join(", "));
+            text += &Grade::Unused.line(&names);
+        }
+        text
     }
 }
 
+/// The verdict, on a line of its own in color, and what follows from it.
+pub fn verdict(is_ok: bool, rest: &str) -> String {
+    let color = if is_ok { AnsiColor::Green } else { AnsiColor::Red };
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    let word = if is_ok { "ok" } else { "not ok" };
+    wrapped(&format!("{style}verdict: {word}{style:#}{rest}"), 2) + "\n"
+}
+
 impl Grade {
-    fn word(self) -> &'static str {
-        match self {
-            Grade::Ok => "ok",
-            Grade::Note => "note",
-            Grade::Warning => "warning",
-            Grade::Bad => "bad",
-        }
+    /// Lines of a finding of this grade.
+    fn line(self, text: &str) -> String {
+        let (word, color) = match self {
+            Grade::Ok => ("ok", None),
+            Grade::Unused => ("unused", None),
+            Grade::Note => ("note", None),
+            Grade::Warning => ("warning", Some(AnsiColor::Yellow.into())),
+            Grade::Bad => ("bad", Some(AnsiColor::Red.into())),
+        };
+        let style = Style::new().fg_color(color);
+        wrapped(&format!("  {style}{word:<8}{style:#}{text}"), 10) + "\n"
     }
 }
 

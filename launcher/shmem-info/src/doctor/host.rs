@@ -35,6 +35,7 @@ pub fn section() -> Section {
     );
     let topology = Topology::of_this_machine();
     let mut findings = vec![cpus(&topology)];
+    findings.extend(load());
     findings.extend(nics(&topology));
     findings.extend(gids::findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
@@ -59,11 +60,13 @@ fn field(path: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
+/// The size in the largest unit in which it is a whole number, or above 10.
 fn size(nbytes: u64) -> String {
-    match nbytes {
-        n if n >= 10 << 30 => format!("{} GiB", n >> 30),
-        n if n >= 10 << 20 => format!("{} MiB", n >> 20),
-        n => format!("{} KiB", n >> 10),
+    let fits = |shift: &u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
+    match [30, 20].into_iter().find(fits).filter(|shift| nbytes >> shift > 0) {
+        Some(30) => format!("{} GiB", nbytes >> 30),
+        Some(_) => format!("{} MiB", nbytes >> 20),
+        None => format!("{} KiB", nbytes >> 10),
     }
 }
 
@@ -85,6 +88,18 @@ fn cpus(topology: &Topology) -> Finding {
         Some(note) => Finding::new("CPUs", Grade::Note, format!("{text}; {note}")),
         None => Finding::ok("CPUs", text),
     }
+}
+
+/// The name of the finding that other programs run.
+pub const LOAD: &str = "load";
+
+/// Other programs, which spoil what jobs measure.
+fn load() -> Option<Finding> {
+    let load: f64 = read("/proc/loadavg")?.split(' ').next()?.parse().ok()?;
+    let cpus = cpus_at_once();
+    let text = format!("the CPUs are shared (load {load:.0} on {cpus})");
+    (load > cpus as f64)
+        .then(|| Finding::new(LOAD, Grade::Warning, text).remedy("times measure the scheduler"))
 }
 
 /// NICs of a fabric, with the CPUs near them.

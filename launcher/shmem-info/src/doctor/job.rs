@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rushmem_transport::setting::environment;
 
-use super::finding::{Finding, Grade, Section};
+use super::finding::{Finding, Grade, Section, verdict};
+use super::host::LOAD;
 use super::outcome::{CheckOutcome, Tag};
 use super::pe::{HostReport, Pair, PairReport};
+use crate::terminal::progress;
 
 /// Seconds for the hosts to answer, as long as `oshrun` waits for a daemon.
 const HOSTS_LIMIT: u32 = 90;
@@ -32,22 +33,32 @@ pub struct Examined {
     pub layout: Vec<String>,
 }
 
-/// Examines the job, prints what it finds, and returns whether it can run.
-pub fn examine(examined: &Examined) -> Result<bool, String> {
-    let Some(hosts) = hosts(examined)? else { return Ok(false) };
-    let hosts: Vec<HostReport> = hosts.into_iter().map(|(_, host)| host).collect();
+/// Examines the job. Returns the verdict with all that was found, and whether the job can run.
+pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
+    progress("examining the hosts");
+    let (mut text, hosts) = match hosts(examined)? {
+        Ok(found) => found,
+        Err((text, first)) => {
+            progress("");
+            return Ok((verdict(false, &format!(": repair first: {first}")) + &text, false));
+        }
+    };
     let one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
     if layout.is_empty() && one_host && !names_hosts(examined) {
         layout = vec!["-n".to_owned(), hosts[0].cpus.max(2).to_string()];
     }
-    show("\nthe job\n")?;
+    text += "\nthe job\n";
+    text += &shared_cpus(&hosts);
+    progress("running the job");
     let outcome = examined.run(&layout, "pairs", JOB_LIMIT, &[])?;
-    let chosen = report(&outcome)?.or_else(|| environment("SHMEM_TRANSPORT"));
+    let n_cpus = hosts.iter().map(|host| host.cpus).sum();
+    let chosen = report(&outcome, n_cpus, &mut text).or_else(|| environment("SHMEM_TRANSPORT"));
     let mut working = None;
     for name in others(&hosts, chosen.as_deref()) {
         let title = if one_host { ", as between hosts" } else { "" };
-        show(&format!("\ntransport {name}{title}\n"))?;
+        text += &format!("\ntransport {name}{title}\n");
+        progress(&format!("running a job over {name}"));
         let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
         let mut few = vec!["--ppn".to_owned(), "1".to_owned()];
         if one_host {
@@ -56,50 +67,60 @@ pub fn examine(examined: &Examined) -> Result<bool, String> {
         }
         few.extend(["--host-limit", OTHER_HOST_LIMIT].map(str::to_owned));
         let other = examined.run(&few, "pairs", OTHER_LIMIT, &variables)?;
-        report(&other)?;
+        report(&other, n_cpus, &mut text);
         working = working.or(other.succeeded.then_some(name));
     }
-    let verdict = match (outcome.succeeded, outcome.complaints().first()) {
-        (true, _) => format!("ok; use: {}", examined.command_line(&layout)),
-        (false, None) => "not ok: the job failed without a message".to_owned(),
-        (false, Some(first)) => format!("not ok: repair first: {first}"),
+    progress("");
+    let first = outcome.complaints().into_iter().next();
+    let first = first.unwrap_or_else(|| "the job failed without a message".to_owned());
+    let rest = match (outcome.succeeded, working) {
+        (true, _) => "; use:".to_owned(),
+        (false, None) => {
+            return Ok((verdict(false, &format!(": repair first: {first}")) + &text, false));
+        }
+        (false, Some(name)) => {
+            layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
+            format!(": repair first: {first}; until then use:")
+        }
     };
-    let until_then = working.filter(|_| !outcome.succeeded).map(|name| {
-        layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
-        format!("; until then use: {}", examined.command_line(&layout))
-    });
-    let verdict = verdict + &until_then.unwrap_or_default();
-    show(&format!("\nverdict: {verdict}\n"))?;
-    Ok(outcome.succeeded)
+    // The command is one line, to be copied.
+    let command = examined.command_line(&layout);
+    let verdict = verdict(outcome.succeeded, &rest);
+    Ok((format!("{verdict}  {command}\n\n{text}"), outcome.succeeded))
 }
 
-fn show(text: &str) -> Result<(), String> {
-    let mut stdout = std::io::stdout().lock();
-    let shown = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    shown.map_err(|error| format!("it cannot print: {error}"))
+/// The findings of the hosts that spoil what jobs measure.
+fn shared_cpus(hosts: &[HostReport]) -> String {
+    let sections = hosts.iter().flat_map(|host| &host.sections);
+    let loads = sections.flat_map(|section| &section.findings).filter(|one| one.name == LOAD);
+    loads.map(Finding::lines).collect()
 }
 
 fn names_hosts(examined: &Examined) -> bool {
     examined.oshrun.iter().any(|word| LISTS.iter().any(|list| word == list))
 }
 
-/// What every host of the job reports, after its name. It is printed. `None` after a verdict if one
-/// cannot run a PE.
-fn hosts(examined: &Examined) -> Result<Option<Vec<(String, HostReport)>>, String> {
+/// What was found, and what every host of the job reports; or what was found, and what to repair
+/// first, if one cannot run a PE.
+type FoundHosts = Result<(String, Vec<HostReport>), (String, String)>;
+
+/// Examines the hosts of the job.
+fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, "host", HOSTS_LIMIT, &[])?;
     let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
     let hosts: Vec<(String, HostReport)> =
         outcome.reports::<HostReport>().into_iter().map(named).collect();
+    let mut text = String::new();
     for (number, host) in hosts.iter().enumerate() {
         match number {
             0 => {
                 if host.0 != host.1.host {
-                    show(&format!("{} is\n", host.0))?;
+                    text += &format!("{} is\n", host.0);
                 }
-                host.1.sections.iter().try_for_each(|section| show(&section.text()))?;
+                host.1.sections.iter().for_each(|section| text += &section.text(false));
             }
-            _ => show(&different(&hosts[0], host).text())?,
+            _ => text += &different(&hosts[0], host).text(false),
         }
     }
     let complaints = outcome.complaints();
@@ -113,11 +134,8 @@ fn hosts(examined: &Examined) -> Result<Option<Vec<(String, HostReport)>>, Strin
         true => bad,
     };
     match first {
-        None => Ok(Some(hosts)),
-        Some(first) => {
-            show(&format!("\nverdict: not ok: repair first: {first}\n"))?;
-            Ok(None)
-        }
+        None => Ok(Ok((text, hosts.into_iter().map(|(_, host)| host).collect()))),
+        Some(first) => Ok(Err((text, first))),
     }
 }
 
@@ -167,8 +185,9 @@ fn others(hosts: &[HostReport], chosen: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// Prints what a job reports, or why it failed; returns how its PEs reach each other.
-fn report(outcome: &CheckOutcome) -> Result<Option<String>, String> {
+/// Adds to `text` what a job on this number of CPUs reports, or why it failed; returns how its PEs
+/// reach each other.
+fn report(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
     let name = |(tag, report): &(Tag, PairReport)| match report {
         PairReport::Host(own) => Some((tag.pe, tag.host_name(own))),
@@ -190,32 +209,32 @@ fn report(outcome: &CheckOutcome) -> Result<Option<String>, String> {
                 if clocks >= CLOCKS {
                     finding = finding.remedy("set the clocks of the hosts, for example by NTP");
                 }
-                show(&line(&finding))?;
-                show(&line(&Finding::ok("path", how.clone())))?;
+                *text += &finding.lines();
+                if n_pes as usize > n_cpus {
+                    let shared = format!("{n_pes} PEs share {n_cpus} CPUs");
+                    let finding = Finding::new("times", Grade::Note, shared);
+                    *text += &finding.remedy("they measure the scheduler").lines();
+                }
+                *text += &Finding::ok("path", how.clone()).lines();
                 path = Some(how);
             }
-            PairReport::Pair(pair) => show(&line(&finding(&pair, &names)))?,
+            PairReport::Pair(pair) => *text += &finding(&pair, &names).lines(),
             PairReport::AllPairs { n_others, first, again } => {
-                let text = format!(
+                let written = format!(
                     "each PE wrote to {n_others} others in {} at most, and once more in {}: connections take the difference",
                     seconds(first),
                     seconds(again)
                 );
-                show(&line(&Finding::ok("all pairs", text)))?;
+                *text += &Finding::ok("all pairs", written).lines();
             }
         }
     }
     if !outcome.succeeded {
         for complaint in outcome.complaints() {
-            show(&line(&Finding::new("failed", Grade::Bad, complaint)))?;
+            *text += &Finding::new("failed", Grade::Bad, complaint).lines();
         }
     }
-    Ok(path)
-}
-
-fn line(finding: &Finding) -> String {
-    let one = Section { title: String::new(), findings: vec![finding.clone()] };
-    one.text().trim_start_matches('\n').to_owned()
+    path
 }
 
 /// `names` has the hosts of their first PEs.
@@ -320,11 +339,11 @@ mod tests {
         let ok = || Finding::ok("eth0", "10.0.0.1");
         let first = ("a".to_owned(), host(vec![ok()]));
         let same = ("b".to_owned(), host(vec![Finding::ok("eth0", "10.0.0.2")]));
-        assert_eq!(different(&first, &same).text(), "host b\n  ok      b: as a\n");
+        assert_eq!(different(&first, &same).text(false), "host b\n  ok      b: as a\n");
         let absent = Finding::new("UCX", Grade::Note, "absent");
         let other = HostReport { build: "2".to_owned(), ..host(vec![ok(), absent]) };
-        let text = different(&first, &("c".to_owned(), other)).text();
-        assert!(text.contains("warning build of Rushmem: 2 here, 1 on a; install"), "{text}");
+        let text = different(&first, &("c".to_owned(), other)).text(false);
+        assert!(text.contains("build of Rushmem: 2 here, 1 on a; install"), "{text}");
         assert!(text.contains("note    UCX: absent") && !text.contains("eth0"), "{text}");
     }
 

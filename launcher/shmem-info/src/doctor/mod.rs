@@ -23,19 +23,19 @@ mod timing;
 mod transports;
 
 pub use examination::report;
-use finding::{Finding, Grade, Section};
+use finding::{Finding, Grade, verdict};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};
 
 /// What the doctor prints of this machine, and whether a job can run on it.
-pub fn this_machine() -> Result<(String, bool), String> {
+pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
     let sections = machine::sections()?;
-    let text: String = sections.iter().map(Section::text).collect();
+    let text: String = sections.iter().map(|section| section.text(says_why)).collect();
     let bad = sections.iter().flat_map(|section| &section.findings);
     let bad: Vec<&Finding> = bad.filter(|finding| finding.grade == Grade::Bad).collect();
     let verdict = match bad.first() {
-        None => "verdict: ok: this machine can run jobs; `oshrun --doctor` tries one\n".to_owned(),
-        Some(first) => format!("verdict: not ok: repair first {first}\n"),
+        None => verdict(true, ": this machine can run jobs; `oshrun --doctor` tries one"),
+        Some(first) => verdict(false, &format!(": repair first {first}")),
     };
-    Ok((text + &verdict, bad.is_empty()))
+    Ok((format!("{verdict}\n{text}"), bad.is_empty()))
 }

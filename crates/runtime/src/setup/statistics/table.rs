@@ -4,11 +4,12 @@
 
 use super::form::{ContextStatistics, PeStatistics, TrafficByKind};
 use crate::base::counters::{AccessKind, CallKind};
+use rushmem_trace::units::{size, time};
 use rushmem_transport::NetworkActivity;
 use std::fmt::Write;
 
 /// The most PEs for which there is a matrix; the file has it for any number.
-const IN_MATRIX: usize = 16;
+const IN_MATRIX: usize = 7;
 
 /// The table, by kinds.
 pub(super) fn of(pes: &[PeStatistics]) -> String {
@@ -28,15 +29,15 @@ pub(super) fn of(pes: &[PeStatistics]) -> String {
             };
             (*kind, pes.iter().map(of).collect())
         });
-        section(&mut text, title, "operations", "bytes", rows);
+        section(&mut text, title, ["operations", "bytes"], size, rows);
     }
     let rows = CallKind::NAMES.iter().map(|kind| {
         let of = |pe: &PeStatistics| {
-            pe.calls.get(*kind).map_or((0, 0), |time| (time.calls, time.nanoseconds / 1000))
+            pe.calls.get(*kind).map_or((0, 0), |time| (time.calls, time.nanoseconds))
         };
         (*kind, pes.iter().map(of).collect())
     });
-    section(&mut text, "calls", "calls", "microseconds", rows);
+    section(&mut text, "calls", ["calls", "time"], time, rows);
     network(&mut text, pes);
     matrix(&mut text, pes);
     text
@@ -45,7 +46,7 @@ pub(super) fn of(pes: &[PeStatistics]) -> String {
 /// Rows of what threads have done on the network, of one counter each.
 fn network(text: &mut String, pes: &[PeStatistics]) {
     let mut head = Some(format!(
-        "{:<14} {:>13} {:>12} {:>12} {:>7}\n",
+        "{:<16} {:>10} {:>10} {:>10} {:>6}\n",
         "network", "min", "median", "max", "PE"
     ));
     for (name, _) in NetworkActivity::default().by_name() {
@@ -56,7 +57,7 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "  {name:<14} {:>11} {:>12} {:>12} {:>7}",
+                "  {name:<14} {:>10} {:>10} {:>10} {:>6}",
                 n.min, n.median, n.max, n.max_pe
             );
         }
@@ -68,27 +69,27 @@ fn matrix(text: &mut String, pes: &[PeStatistics]) {
     if pes.len() > IN_MATRIX {
         return;
     }
-    text.push_str("bytes by PE    ");
-    let columns = (0..pes.len()).map(|to| format!(" {:>12}", format!("to {to}")));
+    text.push_str("bytes by PE     ");
+    let columns = (0..pes.len()).map(|to| format!(" {:>10}", format!("to {to}")));
     text.extend(columns.chain(["\n".to_owned()]));
     for pe in pes {
         let sent = |to: usize| pe.peers.iter().find(|peer| peer.pe as usize == to);
         let bytes = (0..pes.len()).map(|to| sent(to).map_or(0, |peer| peer.bytes));
-        let row: String = bytes.map(|bytes| format!(" {bytes:>12}")).collect();
-        let _ = writeln!(text, "  from {:<8}{row}", pe.pe);
+        let row: String = bytes.map(|bytes| format!(" {:>10}", size(bytes))).collect();
+        let _ = writeln!(text, "  from {:<9}{row}", pe.pe);
     }
 }
 
-/// Rows of two counters each, if any is not zero.
+/// Rows of two counters each, if any is not zero; `shown` is how the second one is written.
 fn section<'a>(
     text: &mut String,
     title: &str,
-    first: &str,
-    second: &str,
+    [first, second]: [&str; 2],
+    shown: fn(u64) -> String,
     rows: impl Iterator<Item = (&'a str, Vec<(u64, u64)>)>,
 ) {
     let mut head = Some(format!(
-        "{title:<14} {:>12} {:>12} {:>12} {:>7} {:>15} {:>15} {:>15} {:>7}\n",
+        "{title:<12} {:>14} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}\n",
         format!("{first}: min"),
         "median",
         "max",
@@ -105,8 +106,15 @@ fn section<'a>(
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "  {kind:<14} {:>13} {:>12} {:>12} {:>7} {:>15} {:>15} {:>15} {:>7}",
-            n.min, n.median, n.max, n.max_pe, sum.min, sum.median, sum.max, sum.max_pe
+            "  {kind:<14} {:>10} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}",
+            n.min,
+            n.median,
+            n.max,
+            n.max_pe,
+            shown(sum.min),
+            shown(sum.median),
+            shown(sum.max),
+            sum.max_pe
         );
     }
 }
@@ -150,9 +158,12 @@ mod tests {
     fn rows_of_zeros_are_left_out() {
         let mut text = String::new();
         let rows = || [("put", vec![(0, 0), (2, 16)]), ("get", vec![(0, 0), (0, 0)])].into_iter();
-        section(&mut text, "on the node", "operations", "bytes", rows());
+        section(&mut text, "on the node", ["operations", "bytes"], size, rows());
         assert!(text.contains("\n  put ") && !text.contains("get"), "{text}");
-        section(&mut text, "off the node", "operations", "bytes", rows().skip(1));
+        section(&mut text, "off the node", ["operations", "bytes"], size, rows().skip(1));
         assert!(!text.contains("off the node"), "{text}");
+        let long = [("put_signal_nbi", vec![(1 << 33, 3 << 40)])].into_iter();
+        section(&mut text, "off the node", ["operations", "bytes"], size, long);
+        assert!(text.contains(" 3.0 TiB") && text.lines().all(|line| line.len() <= 100), "{text}");
     }
 }

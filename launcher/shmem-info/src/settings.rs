@@ -1,0 +1,80 @@
+//! The settings: what each is now, what they do, and the page docs/settings.md.
+
+use clap::builder::styling::Style;
+use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_runtime::settings;
+use rushmem_transport::Setting;
+use rushmem_transport::setting::ValueSource;
+
+use crate::terminal::wrapped;
+
+/// The settings of the library and of its transports.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
+}
+
+/// The version, the settings that differ from their defaults, then the others.
+pub fn values() -> String {
+    let name = Style::new().bold();
+    let width = all().map(|row| row.name.len()).max().unwrap_or_default();
+    let (mut set, mut defaults, mut unset) = (String::new(), String::new(), Vec::new());
+    for row in all() {
+        match settings::now(row) {
+            None => unset.push(row.name),
+            Some((value, ValueSource::Default)) => {
+                defaults += &format!("  {:width$}  {value}\n", row.name);
+            }
+            Some(_) => {
+                let default = row.default.map(|default| format!("; the default is {default}"));
+                let (state, default) = (settings::state(row), default.unwrap_or_default());
+                set += &format!("  {name}{:width$}{name:#}  {state}{default}\n", row.name);
+            }
+        }
+    }
+    if set.is_empty() {
+        set += "  nothing\n";
+    }
+    let unset = wrapped(&format!("  {}", unset.join(", ")), 2);
+    format!(
+        "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\n\
+         Set:\n{set}\nDefaults:\n{defaults}\nNot set:\n{unset}\n\n\
+         shmem-info --describe [WORD] prints what they do.\n"
+    )
+}
+
+/// What the settings do whose names contain this word.
+pub fn descriptions(word: &str) -> Result<String, String> {
+    let name = Style::new().bold();
+    let wanted = word.to_uppercase();
+    let text: String = all()
+        .filter(|row| row.names().contains(&wanted))
+        .map(|row| {
+            let description = wrapped(&format!("      {}", row.description()), 6);
+            format!("  {name}{}{name:#}\n{description}\n", row.names())
+        })
+        .collect();
+    match text.is_empty() {
+        true => Err(format!("no setting has {wanted} in its name; shmem-info lists all")),
+        false => Ok(text),
+    }
+}
+
+/// The page docs/settings.md.
+pub fn page() -> String {
+    let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up. `shmem-info` prints\n\
+        the value of each, and where it comes from; `shmem-info --describe` prints what they do. A variable in parentheses is\n\
+        deprecated and counts only where the first one is not set. A value that a variable may not have ends the job with a\n\
+        message. PE 0 warns of variables whose names are nearly those of settings, of interfaces and NICs that its host does not\n\
+        have, and of empty lists.\n\n\
+        `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
+        on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
+        `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
+        .to_owned();
+    for row in all() {
+        let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
+        let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
+        let old = if old.is_empty() { String::new() } else { format!(" (or {})", old.join(", ")) };
+        text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
+    }
+    text
+}

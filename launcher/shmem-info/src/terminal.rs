@@ -1,0 +1,32 @@
+//! Paragraphs that fit the terminal.
+
+use std::io::IsTerminal;
+
+use textwrap::{Options, WordSplitter};
+
+/// The columns of lines where no terminal says how many it has.
+const COLUMNS: usize = 100;
+
+/// Breaks a paragraph into lines; those after the first one are indented by this many columns.
+pub fn wrapped(paragraph: &str, indent: usize) -> String {
+    let indent = " ".repeat(indent);
+    let options = Options::new(columns())
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(paragraph, options)
+}
+
+/// Shows what is going on; on a terminal alone, where the next call replaces it.
+pub fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    }
+}
+
+/// The width of the terminal, as for `--help`.
+fn columns() -> usize {
+    let of_terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    of_terminal.or_else(variable).unwrap_or(COLUMNS)
+}

@@ -5,7 +5,7 @@ use crate::machine::{LinkCost, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
-    binomial, blelloch, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
+    binomial, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
     recursive_doubling, ring, scatter_all_gather, two_level,
 };
 use std::collections::VecDeque;
@@ -95,7 +95,6 @@ pub fn all() -> Vec<ModeledCollective> {
         of(Scan(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::inclusive_scan(n, me))
         }),
-        of(Scan(8), "Blelloch", |n, me| Box::new(blelloch::inclusive_scan(n, me))),
         of(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
         linear(of(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
         linear(of(Collect(8 << 10), "neighbor exchange", |n, me| match n % 2 {

@@ -127,7 +127,7 @@ pub enum Error {
     /// Remedy: raise `ulimit -n` if it says so, or start the job again.
     #[error(
         "PE {pe} cannot listen for the other PEs of its node ({cause}){}",
-        after_listening(cause)
+        after_local_failure(cause)
     )]
     Listening {
         /// This PE.
@@ -142,7 +142,10 @@ pub enum Error {
     Random(#[source] io::Error),
     /// The memory that the PEs of the node share cannot be made.
     /// Remedy: free memory, or raise the limit named as the cause.
-    #[error("PE {pe} cannot make the memory that its node shares: {cause}")]
+    #[error(
+        "PE {pe} cannot make the memory that its node shares ({cause}){}",
+        after_local_failure(cause)
+    )]
     Memory {
         /// This PE.
         pe: u32,
@@ -212,8 +215,8 @@ fn process(pe: &Option<u32>) -> String {
     pe.map_or("one process of several".to_owned(), |pe| format!("PE {pe} of several"))
 }
 
-/// What can be done about a failure to listen, as the end of a sentence.
-fn after_listening(cause: &io::Error) -> &'static str {
+/// What can be done about a failure of this PE itself, as the end of a sentence.
+fn after_local_failure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,
         io::ErrorKind::AddrInUse => ": another process has the same number",

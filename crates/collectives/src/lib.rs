@@ -14,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
-pub mod blelloch;
 pub mod bruck;
 pub mod central;
 pub mod chain;

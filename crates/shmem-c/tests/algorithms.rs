@@ -32,7 +32,7 @@ fn forced_algorithms_are_right() {
             program!("collectives_team.c"),
         ),
         ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise", "bruck"], program!("collectives_team.c")),
-        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "blelloch", "direct"], program!("scan.c")),
+        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"], program!("scan.c")),
     ] {
         let jobs = [
             ("SHMEM_ONNODE", "on", 5),

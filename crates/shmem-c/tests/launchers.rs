@@ -213,8 +213,8 @@ fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
 }
 
-/// Jobs start while another user holds all connections to their sockets that there can be. One PE
-/// comes late, so that the attackers have time with what the others have opened by then.
+/// Jobs start while another user keeps the queues of their sockets full. One PE comes late, so that
+/// the attackers have time with what the others have opened by then.
 fn starts_among_attackers(launcher: &Launcher) {
     const N: usize = 4;
     const SCRIPT: &str = "echo pid $$; \

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
@@ -10,18 +10,19 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+    SendAncillaryMessage, SendFlags, sendmsg,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::time_left::TimeLeft;
+
 /// Pause before a step is repeated that another process has interrupted.
-pub(super) const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum number of descriptors in one message; the kernel accepts 253.
 const AT_ONCE: usize = 128;
 
-/// Descriptors besides those for the PEs of the node: of the program, of the process manager, and
-/// of connections that have proved nothing yet.
+/// Descriptors besides those for the PEs of the node: of the program and of the process manager.
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Raises the soft limit of descriptors to `n` and those of other uses, as far as the hard limit
@@ -36,34 +37,43 @@ pub(super) fn make_room(n: usize) {
     }
 }
 
-/// Sends `bytes` with `fds` in one message. Does not wait if `flags` say so.
+/// Sends `bytes` with `fds` in one message.
+///
+/// # Errors
+/// [`ErrorKind::TimedOut`] when `limit` is over, and those of sendmsg.
 pub(super) fn send(
-    stream: &UnixStream,
+    socket: impl AsFd,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
-    flags: SendFlags,
-) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    limit: &mut TimeLeft,
+) -> io::Result<()> {
+    loop {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(fds));
+        }
+        let send =
+            |_| sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+        match limit.spend(send).ok_or(ErrorKind::TimedOut)? {
+            Ok(_) => return Ok(()),
+            // The kernel limits how many descriptors of a user are in flight at once.
+            Err(Errno::TOOMANYREFS) => limit.spend(|_| sleep(PAUSE)).ok_or(ErrorKind::TimedOut)?,
+            // A socket with a time limit whose receiver has no room yet.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    let flags = flags | SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(stream, &[IoSlice::new(bytes)], &mut ancillary, flags).map(drop)
 }
 
 /// Receives one message of `bytes.len()` bytes and the descriptors that this process could open:
 /// the kernel drops those for which there is no room.
-pub(super) fn receive(
-    stream: &UnixStream,
-    bytes: &mut [u8],
-    flags: RecvFlags,
-) -> io::Result<Vec<OwnedFd>> {
+pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
     let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)
+        rustix::net::recvmsg(&socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)
     })?;
     if received.bytes != bytes.len() {
         return Err(ErrorKind::UnexpectedEof.into());
@@ -76,21 +86,18 @@ pub(super) fn receive(
 }
 
 /// Sends a list of files, of which some may be missing.
+///
+/// # Errors
+/// As [`send`].
 pub(super) fn send_files(
     stream: &UnixStream,
     files: &[Option<BorrowedFd<'_>>],
-) -> Result<(), Errno> {
+    limit: &mut TimeLeft,
+) -> io::Result<()> {
     for files in files.chunks(AT_ONCE) {
         let present: Vec<u8> = files.iter().map(|file| u8::from(file.is_some())).collect();
         let fds: Vec<BorrowedFd<'_>> = files.iter().copied().flatten().collect();
-        loop {
-            match send(stream, &present, &fds, SendFlags::empty()) {
-                Ok(()) => break,
-                // The kernel limits how many descriptors of a user are in flight at once.
-                Err(Errno::INTR | Errno::TOOMANYREFS) => sleep(PAUSE),
-                Err(error) => return Err(error),
-            }
-        }
+        send(stream, &present, &fds, limit)?;
     }
     Ok(())
 }
@@ -100,7 +107,7 @@ pub(super) fn receive_files(stream: &UnixStream, n: usize) -> io::Result<Vec<Opt
     let mut files = Vec::with_capacity(n);
     while files.len() < n {
         let mut present = vec![0; AT_ONCE.min(n - files.len())];
-        let mut fds = receive(stream, &mut present, RecvFlags::WAITALL)?.into_iter();
+        let mut fds = receive(stream, &mut present)?.into_iter();
         for present in present {
             let file = (present != 0).then(|| fds.next().ok_or(Errno::MFILE));
             files.push(file.transpose()?);

@@ -1,252 +1,313 @@
 //! How the PEs of one node find each other if they were not started by `oshrun`.
 //!
-//! Each PE listens on its node socket. Once all PEs of the job do so, a PE connects to those with
-//! lower numbers, in order: the lowest one that listens on this node is the first PE of the node,
-//! and gets a hello from every other. When all have come, it sends each of them a welcome with the
-//! node's memory and a stream for later exchanges. The connection itself stays open as long as both
-//! live, which is how they watch each other.
+//! Each PE has a datagram socket with a name that only the PEs of the job can compute. Once all PEs
+//! have theirs, the lowest PE that has one on this node is the first PE of the node. Every other PE
+//! sends it a hello with the end of a stream for exchanges. When all have come, the first PE
+//! answers on the streams with the node's memory, the files of all PEs, and the end of another
+//! stream, a lifeline, by which the two watch each other.
 //!
-//! Only the first PE accepts connections, and it does nothing else while it waits; the queues of
-//! the others may be full. Every step has a time limit.
+//! The names are in the kernel's abstract namespace, which belongs to the network namespace:
+//! nothing is left behind, and a descriptor can be passed to every process that can send to the
+//! name. Every process can list the names and send to them. So a datagram without the proof that
+//! its sender belongs to the job is dropped before its descriptors are opened, the end of a stream
+//! must be one that this user has made, and every step has a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
-use std::mem::forget;
-use std::os::fd::{AsFd, OwnedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+use rustix::process::Pid;
 
-use super::admission::{Admission, hello};
-use super::descriptors::{self, PAUSE};
-use super::node_key::PROOF;
-use super::node_peers::{NodePeers, Seat};
-use super::node_socket::NodeSocket;
-use super::time_left::{SLICE, TimeLeft};
+use super::descriptors;
+use super::node_key::{NodeKey, PROOF};
+use super::node_peers::NodePeers;
+use super::time_left::{self, SLICE, TimeLeft};
 use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
 
-/// Meets the PEs of this node, of `n_pes` in the job; a step takes `limit` at most.
-pub(super) fn meet(socket: NodeSocket, n_pes: u32, limit: Duration) -> Result<NodePeers, Error> {
-    let meeting = Meeting { socket, limit };
-    for before in 0..meeting.socket.pe() {
-        if let Some(stream) = meeting.connect(before)? {
-            return meeting.follow(before, stream);
-        }
-    }
-    meeting.lead(n_pes)
+/// Bytes of a greeting.
+const GREETING: usize = 4 + 4 + PROOF;
+
+/// A hello to the first PE of a node, or its answer.
+#[derive(Debug)]
+struct Greeting {
+    /// The PE that sends it.
+    pe: u32,
+    /// Number of files: one or none with a hello, one for each PE of the node after the answer.
+    n_files: u32,
 }
 
+impl Greeting {
+    /// The bytes for PE `to`, with the proof that they come from a PE of this job.
+    fn encode(&self, key: &NodeKey, to: u32) -> Vec<u8> {
+        let numbers = [self.pe, self.n_files].map(u32::to_le_bytes);
+        [numbers.as_flattened(), &key.proof(self.pe, to)].concat()
+    }
+
+    /// The greeting of these bytes; `None` if they do not prove that they are one to PE `to`.
+    fn decode(bytes: &[u8; GREETING], key: &NodeKey, to: u32) -> Option<Greeting> {
+        let (pe, rest) = bytes.split_first_chunk().expect("a greeting is longer");
+        let (n_files, proof) = rest.split_first_chunk().expect("a greeting is longer");
+        let (pe, n_files) = (u32::from_le_bytes(*pe), u32::from_le_bytes(*n_files));
+        key.is_proof(pe, to, proof).then_some(Greeting { pe, n_files })
+    }
+}
+
+/// What the PEs of a node have after they have met.
 #[derive(Debug)]
-struct Meeting {
-    socket: NodeSocket,
+pub(super) struct Met {
+    pub(super) peers: NodePeers,
+    /// Lifelines to all other PEs of the node if this is the first of them, else to the first.
+    pub(super) lifelines: Vec<Lifeline>,
+    /// The node's memory; none where a PE is alone.
+    pub(super) memory: Option<OwnedFd>,
+    /// The files of the node's PEs, in their order.
+    pub(super) files: Vec<Option<OwnedFd>>,
+}
+
+/// A PE that has sent a hello.
+#[derive(Debug)]
+struct JoinedPe {
+    pid: Pid,
+    stream: UnixStream,
+    file: Option<OwnedFd>,
+}
+
+/// The socket of a PE, by which the other PEs of its node find it.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    socket: OwnedFd,
+    /// Looks for others' names, and sends the hello.
+    probe: OwnedFd,
+    key: NodeKey,
+    pe: u32,
+    /// Maximum duration of a step.
     limit: Duration,
 }
 
 impl Meeting {
-    /// The first PE of the node: it waits for all others that listen on it.
-    fn lead(self, n_pes: u32) -> Result<NodePeers, Error> {
-        let me = self.socket.pe();
-        let mut joined = BTreeMap::new();
-        let mut others = Vec::new();
-        match self.serve(n_pes, &mut joined, &mut others) {
-            Ok(memory) => {
-                let lifeline = |(pe, stream)| Lifeline { pe, stream: Arc::new(stream) };
-                let lifelines = joined.into_iter().map(lifeline).collect();
-                Ok(NodePeers::new(Seat::First { pe: me, others }, memory, lifelines))
-            }
-            Err(error) => {
-                // To the others an end of these is the end of this PE, which each of them would
-                // report, while this one still says what is wrong and has the job ended. So they
-                // stay open as long as this process runs.
-                forget((self, joined, others));
-                Err(error)
-            }
-        }
+    /// Makes PE `pe` known to its node. Every PE of the job must do so before one calls
+    /// [`Meeting::meet`].
+    pub(super) fn open(key: NodeKey, pe: u32, limit: Duration) -> Result<Meeting, Error> {
+        let open = || -> Result<(OwnedFd, OwnedFd), Errno> {
+            let (socket, probe) = (socket()?, socket()?);
+            rustix::net::bind(&socket, &key.name(pe)?)?;
+            set_socket_timeout(&probe, Timeout::Send, Some(SLICE))?;
+            Ok((socket, probe))
+        };
+        let (socket, probe) =
+            open().map_err(|cause| Error::Listening { pe, cause: cause.into() })?;
+        Ok(Meeting { socket, probe, key, pe, limit })
     }
 
-    /// Waits for all others of the node, who connect (`joined`), and welcomes them (`others`). The
-    /// node's memory, if there are any.
-    fn serve(
-        &self,
-        n_pes: u32,
-        joined: &mut BTreeMap<u32, UnixStream>,
-        others: &mut Vec<(u32, Link)>,
-    ) -> Result<Option<OwnedFd>, Error> {
+    /// Meets the PEs of this node, of `n_pes` in the job. They get `file`.
+    pub(super) fn meet(self, n_pes: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+        for before in 0..self.pe {
+            if self.is_there(before)? {
+                return self.follow(before, file);
+            }
+        }
+        self.lead(n_pes, file)
+    }
+
+    /// The first PE of the node: it waits for all others.
+    fn lead(self, n_pes: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+        // Where this fails, they stay open as long as the process runs: to the others their end is
+        // the end of this PE, which each of them would report, while this one still says what is
+        // wrong and has the job ended.
+        let meeting = ManuallyDrop::new(self);
+        let mut joined = ManuallyDrop::new(BTreeMap::new());
+        let me = meeting.pe;
+        meeting.admit(meeting.awaited(n_pes)?, &mut joined)?;
+        let failed = |cause| Error::Memory { pe: me, cause };
+        let own = file.map(|file| file.try_clone_to_owned()).transpose().map_err(failed)?;
+        let files = std::iter::once(own).chain(joined.values_mut().map(|other| other.file.take()));
+        let files: Vec<Option<OwnedFd>> = files.collect();
+        let memory = (!joined.is_empty()).then(new_memory).transpose().map_err(failed)?;
+        let all: Vec<_> = files.iter().map(|file| file.as_ref().map(AsFd::as_fd)).collect();
+        let mut lifelines = ManuallyDrop::new(Vec::new());
+        if let Some(memory) = &memory {
+            for (&pe, other) in joined.iter() {
+                let stream = Arc::new(meeting.answer(pe, &other.stream, memory.as_fd(), &all)?);
+                lifelines.push(Lifeline { pe, pid: other.pid, stream });
+            }
+        }
+        drop(ManuallyDrop::into_inner(meeting));
+        let joined = ManuallyDrop::into_inner(joined).into_iter();
+        let others = joined.map(|(pe, other)| (pe, Link::new(other.stream))).collect();
+        let peers = NodePeers::First { pe: me, others };
+        Ok(Met { peers, lifelines: ManuallyDrop::into_inner(lifelines), memory, files })
+    }
+
+    /// The PEs behind this one that are on this node.
+    fn awaited(&self, n_pes: u32) -> Result<BTreeSet<u32>, Error> {
         let mut awaited = BTreeSet::new();
-        for pe in self.socket.pe() + 1..n_pes {
-            if self.socket.is_there(pe).map_err(|cause| Error::NodePeer { pe, cause })? {
+        for pe in self.pe + 1..n_pes {
+            if self.is_there(pe)? {
                 awaited.insert(pe);
             }
         }
-        if awaited.is_empty() {
-            return Ok(None);
-        }
-        // A connection, a stream and a file of static data for each.
-        descriptors::make_room(3 * awaited.len());
-        self.admit(awaited, joined)?;
-        let memory = self.new_memory()?;
-        for (&pe, stream) in joined.iter() {
-            others.push((pe, self.welcome(pe, stream, &memory)?));
-        }
-        Ok(Some(memory))
+        Ok(awaited)
     }
 
-    /// The connections of all `awaited` PEs.
+    /// Waits for the hellos of all `awaited` PEs.
     fn admit(
         &self,
         mut awaited: BTreeSet<u32>,
-        joined: &mut BTreeMap<u32, UnixStream>,
+        joined: &mut BTreeMap<u32, JoinedPe>,
     ) -> Result<(), Error> {
-        let me = self.socket.pe();
+        // A stream, a lifeline and a file of each.
+        descriptors::make_room(3 * awaited.len());
         let mut limit = TimeLeft::new(self.limit);
-        let mut admission = Admission::new(&self.socket);
         let mut looked = Instant::now();
         while let Some(&pe) = awaited.first() {
-            let Some(proven) = limit.spend(|slice| admission.admit(slice)) else {
-                return Err(self.silent(self.limit, pe, "to connect"));
-            };
-            let proven = proven.map_err(|cause| Error::Listening { pe: me, cause })?;
-            for (pe, stream) in proven {
-                if awaited.remove(&pe) {
-                    joined.insert(pe, stream);
-                }
+            let hello = limit.spend(|slice| self.next_hello(slice));
+            let hello = hello.ok_or_else(|| self.silent(self.limit, pe, "to connect"))?;
+            match hello.map_err(|cause| Error::Listening { pe: self.pe, cause })? {
+                Some((pe, other)) if awaited.remove(&pe) => drop(joined.insert(pe, other)),
+                _ => {}
             }
             if looked.elapsed() > SLICE {
-                self.check_present(&awaited)?;
+                for &pe in &awaited {
+                    // A PE that has ended will not come.
+                    if !self.is_there(pe)? {
+                        return Err(Error::NodePeer {
+                            pe,
+                            cause: ErrorKind::ConnectionRefused.into(),
+                        });
+                    }
+                }
                 looked = Instant::now();
             }
         }
         Ok(())
     }
 
-    /// A PE that has ended will not come.
-    fn check_present(&self, awaited: &BTreeSet<u32>) -> Result<(), Error> {
-        for &pe in awaited {
-            // Where this cannot be reported, for lack of a descriptor that an unproven connection
-            // holds, it is reported later.
-            if let Ok(false) = self.socket.is_there(pe) {
-                return Err(Error::NodePeer { pe, cause: ErrorKind::ConnectionRefused.into() });
-            }
+    /// Waits for at most `wait` for a datagram; returns the PE that has sent it if it is a hello.
+    fn next_hello(&self, wait: Duration) -> io::Result<Option<(u32, JoinedPe)>> {
+        if !time_left::is_readable(&self.socket, wait)? {
+            return Ok(None);
         }
-        Ok(())
+        let mut bytes = [0; GREETING];
+        // To close a stranger's descriptor may block, so none is opened before the proof.
+        rustix::net::recv(&self.socket, &mut bytes, RecvFlags::PEEK)?;
+        let Some(hello) = Greeting::decode(&bytes, &self.key, self.pe) else {
+            rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;
+            return Ok(None);
+        };
+        let mut fds = descriptors::receive(&self.socket, &mut bytes)?.into_iter();
+        // The kernel drops those for which there is no room.
+        let mut next = || fds.next().ok_or(Errno::MFILE);
+        let stream: UnixStream = next()?.into();
+        let file = (hello.n_files > 0).then(next).transpose()?;
+        let joined = pid_of_this_user(&stream).map(|pid| JoinedPe { pid, stream, file });
+        Ok(joined.map(|joined| (hello.pe, joined)))
     }
 
-    /// Sends PE `pe` what it needs. The stream for the exchanges with it.
-    fn welcome(&self, pe: u32, stream: &UnixStream, memory: &OwnedFd) -> Result<Link, Error> {
-        let failed = |cause: io::Error| Error::NodePeer { pe, cause };
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let proof = self.socket.key().proof(self.socket.pe(), pe);
-        let fds = [memory.as_fd(), theirs.as_fd()];
-        let mut limit = TimeLeft::new(self.limit);
-        loop {
-            match limit.spend(|_| descriptors::send(stream, &proof, &fds, SendFlags::DONTWAIT)) {
-                None => {
-                    return Err(self.silent(
-                        self.limit,
-                        pe,
-                        "and others to take the descriptors sent to them",
-                    ));
-                }
-                Some(Ok(())) => return Ok(Link::new(ours)),
-                // The kernel limits how many descriptors of a user are in flight at once.
-                Some(Err(Errno::INTR | Errno::TOOMANYREFS)) => {
-                    limit.spend(|_| sleep(PAUSE));
-                }
-                Some(Err(error)) => return Err(failed(error.into())),
-            }
-        }
-    }
-
-    /// Any other PE: it waits for the welcome of the first one, which has accepted `stream` or
-    /// will.
-    fn follow(self, first: u32, mut stream: UnixStream) -> Result<NodePeers, Error> {
-        let failed = |cause| Error::NodePeer { pe: first, cause };
-        // The first PE waits for others too, and says whom it has missed.
-        let whole = 2 * self.limit;
-        let silent = || self.silent(whole, first, "to answer");
-        let mut limit = TimeLeft::new(whole);
-        loop {
-            match self.await_welcome(first, &stream, &mut limit) {
-                Ok((memory, link)) => {
-                    let seat = Seat::Other { first, link: Link::new(link.into()) };
-                    let lifelines = vec![Lifeline { pe: first, stream: Arc::new(stream) }];
-                    return Ok(NodePeers::new(seat, Some(memory), lifelines));
-                }
-                // It has ended, or closed this connection in favor of others.
-                Err(error) if is_end(&error) => {
-                    limit.spend(|_| sleep(PAUSE)).ok_or_else(silent)?;
-                    stream = self.connect(first)?.ok_or_else(|| failed(error))?;
-                }
-                Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    return Err(silent());
-                }
-                Err(error) => return Err(failed(error)),
-            }
-        }
-    }
-
-    /// Says hello; the node's memory and the stream that the answer brings.
-    fn await_welcome(
+    /// Answers the hello of PE `pe` with the node's memory and the files of all PEs. Returns the
+    /// lifeline to it.
+    fn answer(
         &self,
-        first: u32,
+        pe: u32,
         stream: &UnixStream,
-        limit: &mut TimeLeft,
-    ) -> io::Result<(OwnedFd, OwnedFd)> {
-        let hello = hello(self.socket.key(), self.socket.pe(), first);
-        // The queue of a new connection has room for it.
-        rustix::net::send(stream, &hello, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-        limit.readable(stream)?;
-        let (proof, fds) = receive_with(stream)?;
-        if !self.socket.key().is_proof(first, self.socket.pe(), &proof) {
-            return Err(io::Error::other("it does not know the secret of this job"));
-        }
-        let [memory, link] = fds.ok_or_else(|| {
-            // The kernel drops those for which there is no room.
-            io::Error::from(Errno::MFILE)
-        })?;
-        Ok((memory, link))
-    }
-
-    /// A connection to PE `pe`, if it is on this node.
-    fn connect(&self, pe: u32) -> Result<Option<UnixStream>, Error> {
-        let mut limit = TimeLeft::new(self.limit);
-        self.socket.connect(pe, &mut limit).map_err(|cause| match cause.kind() {
-            ErrorKind::TimedOut => self.silent(self.limit, pe, "to accept its connection"),
+        memory: BorrowedFd<'_>,
+        files: &[Option<BorrowedFd<'_>>],
+    ) -> Result<UnixStream, Error> {
+        let answer = Greeting { pe: self.pe, n_files: files.len() as u32 }.encode(&self.key, pe);
+        let send = || {
+            let (ours, theirs) = UnixStream::pair()?;
+            let mut limit = TimeLeft::new(self.limit);
+            descriptors::send(stream, &answer, &[memory, theirs.as_fd()], &mut limit)?;
+            descriptors::send_files(stream, files, &mut limit)?;
+            Ok(ours)
+        };
+        send().map_err(|cause: io::Error| match cause.kind() {
+            ErrorKind::TimedOut => {
+                self.silent(self.limit, pe, "and others to take the descriptors sent to them")
+            }
             _ => Error::NodePeer { pe, cause },
         })
     }
 
+    /// Any other PE: it says hello to the first one, and waits for its answer.
+    fn follow(self, first: u32, file: Option<BorrowedFd<'_>>) -> Result<Met, Error> {
+        // The first PE waits for others too, and says whom it has missed.
+        let whole = 2 * self.limit;
+        self.greet(first, file, TimeLeft::new(whole)).map_err(|cause| match cause.kind() {
+            ErrorKind::TimedOut => self.silent(whole, first, "to answer"),
+            _ => Error::NodePeer { pe: first, cause },
+        })
+    }
+
+    fn greet(
+        &self,
+        first: u32,
+        file: Option<BorrowedFd<'_>>,
+        mut limit: TimeLeft,
+    ) -> io::Result<Met> {
+        let (stream, theirs) = UnixStream::pair()?;
+        let fds: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
+        let hello = Greeting { pe: self.pe, n_files: u32::from(file.is_some()) };
+        // The probe is connected to the first PE, which it has found last.
+        descriptors::send(&self.probe, &hello.encode(&self.key, first), &fds, &mut limit)?;
+        drop(theirs);
+        limit.readable(&stream)?;
+        let mut bytes = [0; GREETING];
+        let fds = descriptors::receive(&stream, &mut bytes)?;
+        let answer = Greeting::decode(&bytes, &self.key, self.pe).filter(|by| by.pe == first);
+        let answer =
+            answer.ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
+        // The kernel drops those for which there is no room.
+        let [memory, lifeline] = fds.try_into().map_err(|_| Errno::MFILE)?;
+        let lifeline = UnixStream::from(lifeline);
+        let pid = pid_of_this_user(&lifeline)
+            .ok_or_else(|| io::Error::other("it is a process of another user"))?;
+        descriptors::make_room(answer.n_files as usize);
+        let files = descriptors::receive_files(&stream, answer.n_files as usize)?;
+        let lifelines = vec![Lifeline { pe: first, pid, stream: Arc::new(lifeline) }];
+        let peers = NodePeers::Other { first, link: Link::new(stream) };
+        Ok(Met { peers, lifelines, memory: Some(memory), files })
+    }
+
+    /// Whether PE `pe` has its socket on this node. It never waits, and leaves the probe connected.
+    fn is_there(&self, pe: u32) -> Result<bool, Error> {
+        let connect = || rustix::net::connect(&self.probe, &self.key.name(pe)?);
+        match connect() {
+            Ok(()) => Ok(true),
+            Err(Errno::CONNREFUSED) => Ok(false),
+            Err(error) => Err(Error::NodePeer { pe, cause: error.into() }),
+        }
+    }
+
     /// This PE has waited for all of `limit`.
     fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
-        Error::SilentNodePeer { pe: self.socket.pe(), limit, other, what }
-    }
-
-    fn new_memory(&self) -> Result<OwnedFd, Error> {
-        memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-            .map_err(|cause| Error::Memory { pe: self.socket.pe(), cause: cause.into() })
+        Error::SilentNodePeer { pe: self.pe, limit, other, what }
     }
 }
 
-/// Whether the other end has closed the connection.
-fn is_end(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-    )
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// The proof that has arrived, with its descriptors if this process could open them.
-fn receive_with(stream: &UnixStream) -> io::Result<([u8; PROOF], Option<[OwnedFd; 2]>)> {
-    let mut proof = [0; PROOF];
-    let fds = descriptors::receive(stream, &mut proof, RecvFlags::DONTWAIT)?;
-    Ok((proof, fds.try_into().ok()))
+/// The process that has made the pair of streams to which this one belongs, if it is one of this
+/// user's.
+fn pid_of_this_user(stream: &UnixStream) -> Option<Pid> {
+    let maker = socket_peercred(stream).ok()?;
+    (maker.uid == rustix::process::geteuid()).then_some(maker.pid)
+}
+
+fn new_memory() -> io::Result<OwnedFd> {
+    Ok(memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?)
 }
 
 #[cfg(test)]

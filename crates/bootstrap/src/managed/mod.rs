@@ -6,25 +6,22 @@
 //! its first fences.
 
 mod abort_message;
-mod admission;
 mod chunks;
 mod descriptors;
 mod manager;
-mod manager_watch;
 mod meeting;
 mod mpi;
 mod node_key;
 mod node_peers;
-mod node_socket;
 mod notice;
 mod pmi;
 mod pmix;
-mod port;
 mod time_left;
 mod watch;
 mod wire;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -36,12 +33,12 @@ use crate::nodes::NodeMap;
 use crate::proto::Receivers;
 use crate::records::Records;
 pub(crate) use manager::{Ender, Manager};
+use meeting::{Meeting, Met};
 use mpi::Mpi;
 use node_key::NodeKey;
 use node_peers::NodePeers;
-use node_socket::NodeSocket;
 use notice::Notice;
-use pmi::{Opening, Pmi};
+use pmi::{Identity, Opening, Pmi};
 use pmix::PmixConnection;
 use watch::Lifelines;
 use wire::Dialect;
@@ -50,10 +47,11 @@ use wire::Dialect;
 #[derive(Debug)]
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
-    node_peers: NodePeers,
+    peers: NodePeers,
     watch: Lifelines,
     nodes: NodeMap,
-    /// The files of the node's PEs, in their order.
+    /// The node's memory, and the files of its PEs, in their order.
+    memory: Option<OwnedFd>,
     files: Vec<Option<OwnedFd>>,
     /// Number of the next exchange between nodes.
     round: u32,
@@ -66,6 +64,7 @@ pub(crate) fn manager(
     opens_libraries: bool,
 ) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
+    let limit = time_left::ANSWER;
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match route {
         JoinRoute::Alone => Ok(None),
@@ -74,22 +73,19 @@ pub(crate) fn manager(
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
-            Ok(Some(Box::new(PmixConnection::open(time_left::ANSWER, nobody)?)))
+            Ok(Some(Box::new(PmixConnection::open(limit, nobody)?)))
         }
         JoinRoute::Port { address, id } => {
             // The manager keeps one connection per process, the last.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
             }
-            let variables = [env::PMI_PORT, env::PMI_ID];
             let who = format!("the process with {}={id}", env::PMI_ID);
-            let connected = port::connect(&address, id, time_left::ANSWER)
-                .map_err(|error| nobody(error, &who, &variables))?;
-            let (socket, pe, n_pes) = (connected.socket, connected.pe, connected.n_pes);
-            let limit = time_left::ANSWER;
-            let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false, limit };
-            let pmi = Pmi::open(opening).map_err(|error| nobody(error, &who, &variables))?;
-            Ok(Some(Box::new(pmi)))
+            let nobody = |error| nobody(error, &who, &[env::PMI_PORT, env::PMI_ID]);
+            let socket = connect(&address).map_err(|error| nobody(Error::ManagerLost(error)))?;
+            let (identity, socket) = (Identity::Of(id), socket.into());
+            let opening = Opening { socket, dialect, identity, job, is_open: false, limit };
+            Ok(Some(Box::new(Pmi::open(opening).map_err(nobody)?)))
         }
         JoinRoute::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
@@ -99,15 +95,25 @@ pub(crate) fn manager(
             if mpi == Mpi::Later && opens_once {
                 return Err(Error::MpiLater);
             }
-            let is_open = mpi == Mpi::Open;
-            let limit = time_left::ANSWER;
-            let opening = Opening { socket, dialect, pe, n_pes, job, is_open, limit };
+            let (identity, is_open) = (Identity::Known { pe, n_pes }, mpi == Mpi::Open);
+            let opening = Opening { socket, dialect, identity, job, is_open, limit };
             let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
-            let pmi = Pmi::open(opening)
-                .map_err(|error| nobody(error, &format!("PE {pe}"), &variables))?;
-            Ok(Some(Box::new(pmi)))
+            let nobody = |error| nobody(error, &format!("PE {pe}"), &variables);
+            Ok(Some(Box::new(Pmi::open(opening).map_err(nobody)?)))
         }
     }
+}
+
+/// A connection to the manager at `address`, a host and a port.
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut connected = Err(ErrorKind::AddrNotAvailable.into());
+    for address in address.to_socket_addrs()? {
+        connected = TcpStream::connect_timeout(&address, time_left::ANSWER);
+        if connected.is_ok() {
+            break;
+        }
+    }
+    connected
 }
 
 /// The error of an opening, which shows that no manager is where the variables lead.
@@ -144,31 +150,27 @@ impl Managed {
     ) -> Result<Managed, Error> {
         let notice = Notice::after(time_left::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
-        let socket = NodeSocket::listen(key, manager.pe())?;
+        let meeting = Meeting::open(key, manager.pe(), time_left::ANSWER)?;
         manager.fence()?;
         rushmem_log::trace!("all processes of the job have come");
         drop(notice);
-        let mut node_peers = meeting::meet(socket, manager.n_pes(), time_left::ANSWER)?;
-        let led = node_peers.led();
-        let several = led.as_ref().map(|led| led.len() < manager.n_pes() as usize);
-        let nodes = if node_peers.spread_several(several)? {
+        let Met { mut peers, lifelines, memory, files } = meeting.meet(manager.n_pes(), file)?;
+        let nodes = if files.len() < manager.n_pes() as usize {
+            let led = peers.led();
             if let Some(led) = &led {
                 let bytes: Vec<u8> = led.iter().flat_map(|pe| pe.to_le_bytes()).collect();
                 manager.put(&node_key(manager.pe()), &bytes)?;
             }
             manager.fence()?;
             let nodes = led.map(|_| node_map(&mut *manager)).transpose()?;
-            node_peers.spread_nodes(nodes)?
+            peers.spread(nodes)?
         } else {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
-        let n_local = nodes.size(nodes.node_of(manager.pe())) as usize;
-        let files = node_peers.share_files(file, n_local)?;
         let watches = nodes.local_index(manager.pe()) < 2;
-        let watch = Lifelines::start(node_peers.take_lifelines(), watches, manager.ender());
-        manager_watch::start(manager.pe(), manager.ender());
-        Ok(Managed { manager, node_peers, watch, nodes, files, round: 0 })
+        let watch = Lifelines::start(manager.pe(), lifelines, watches, manager.ender());
+        Ok(Managed { manager, peers, watch, nodes, memory, files, round: 0 })
     }
 
     pub(crate) fn pe(&self) -> u32 {
@@ -180,7 +182,7 @@ impl Managed {
     }
 
     pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
-        self.node_peers.take_memory()
+        self.memory.take()
     }
 
     /// The files of the node's PEs in their order, once.
@@ -198,7 +200,7 @@ impl Managed {
         to: Receivers,
         record: &[u8],
     ) -> Result<Option<Records>, Error> {
-        let gathered = self.node_peers.gather(record)?;
+        let gathered = self.peers.gather(record)?;
         let whole = match gathered {
             Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
             Some(ours) => Some(ours),
@@ -210,7 +212,7 @@ impl Managed {
             }
         };
         let whole = match to {
-            Receivers::All => Some(self.node_peers.spread(whole)?),
+            Receivers::All => Some(self.peers.spread(whole)?),
             Receivers::FirstOfNode => whole,
         };
         rushmem_log::trace!(round = self.round, "has the records of all PEs");

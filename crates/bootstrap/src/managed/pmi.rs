@@ -79,13 +79,21 @@ impl Ender for PmiSender {
     }
 }
 
+/// How a process learns its number and that of all processes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Identity {
+    /// It knows them.
+    Known { pe: u32, n_pes: u32 },
+    /// The manager says them to the process that it knows by this number.
+    Of(u32),
+}
+
 /// How to open a connection.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) socket: OwnedFd,
     pub(crate) dialect: Dialect,
-    pub(crate) pe: u32,
-    pub(crate) n_pes: u32,
+    pub(crate) identity: Identity,
     /// `PMI_JOBID`, which PMI-2 wants back.
     pub(crate) job: Option<String>,
     /// MPI has opened the session on this socket already.
@@ -117,11 +125,15 @@ impl Pmi {
         let mut pmi = Pmi {
             sender: Arc::new(sender),
             decoder: PmiDecoder::new(Dialect::One),
-            pe: with.pe,
-            n_pes: with.n_pes,
+            pe: 0,
+            n_pes: 0,
             job: String::new(),
             longest: PMI_2_VALUE - 1,
             limit: with.limit,
+        };
+        (pmi.pe, pmi.n_pes) = match with.identity {
+            Identity::Known { pe, n_pes } => (pe, n_pes),
+            Identity::Of(id) => pmi.identify(id)?,
         };
         let version = match with.dialect {
             Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
@@ -142,6 +154,19 @@ impl Pmi {
         } else {
             Err(Error::Unexpected("a PE number beyond the job"))
         }
+    }
+
+    /// Has the manager say the number of the process that it knows by `id`, and that of all.
+    fn identify(&mut self, id: u32) -> Result<(u32, u32), Error> {
+        self.ask("initack", &[("pmiid", &id.to_string())], "initack")?;
+        let (mut pe, mut n_pes) = (None, None);
+        for _ in 0..3 {
+            let reply = self.reply("initack")?;
+            let number = |key| reply.value(key).and_then(|text| text.parse().ok());
+            pe = pe.or(number("rank"));
+            n_pes = n_pes.or(number("size"));
+        }
+        pe.zip(n_pes).ok_or(Error::Unexpected("an opening without rank and size"))
     }
 
     fn open_one(&mut self) -> Result<(), Error> {
@@ -186,14 +211,19 @@ impl Pmi {
         answer: &str,
     ) -> Result<PmiMessage, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        let reply = self.reply(command)?;
+        expect(command, answer, reply)
+    }
+
+    /// The manager's next message, which it has ready, in reply to `command`.
+    fn reply(&mut self, command: &str) -> Result<PmiMessage, Error> {
         let mut limit = TimeLeft::new(self.limit);
-        let reply = self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
+        self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
             Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
                 Error::ManagerSilent { pe: self.pe, request: command.to_owned(), limit: self.limit }
             }
             error => error,
-        })?;
-        expect(command, answer, reply)
+        })
     }
 
     /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request,
@@ -326,29 +356,54 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    /// What an opening says where the other end of the socket is `manager`.
-    fn opened(dialect: Dialect, manager: impl FnOnce(UnixStream) -> Option<UnixStream>) -> Error {
+    /// What an opening results in where the other end of the socket is `manager`.
+    fn open(
+        dialect: Dialect,
+        identity: Identity,
+        manager: impl FnOnce(UnixStream) -> Option<UnixStream>,
+    ) -> Result<Pmi, Error> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let _theirs = manager(theirs);
         let limit = Duration::from_millis(50);
         let (socket, job) = (ours.into(), None);
-        let opening = Opening { socket, dialect, pe: 1, n_pes: 2, job, is_open: false, limit };
-        Pmi::open(opening).expect_err("there is no manager")
+        Pmi::open(Opening { socket, dialect, identity, job, is_open: false, limit })
+    }
+
+    /// A manager that has written this.
+    fn writes(text: &str) -> impl FnOnce(UnixStream) -> Option<UnixStream> {
+        move |mut theirs| {
+            theirs.write_all(text.as_bytes()).expect("room");
+            Some(theirs)
+        }
     }
 
     #[test]
     fn an_opening_against_nobody_is_over_soon() {
         for dialect in [Dialect::One, Dialect::Two] {
-            let error = opened(dialect, Some);
-            assert!(matches!(&error, Error::ManagerSilent { pe: 1, .. }), "{error}");
-            let error = opened(dialect, |_| None);
-            assert!(matches!(&error, Error::ManagerLost(_)), "{error}");
-            let half = |mut theirs: UnixStream| {
-                theirs.write_all(b"cmd=response_to_init pmi_ver").expect("room");
-                Some(theirs)
-            };
-            let error = opened(dialect, half);
-            assert!(matches!(&error, Error::ManagerSilent { pe: 1, .. }), "{error}");
+            for identity in [Identity::Known { pe: 1, n_pes: 2 }, Identity::Of(5)] {
+                let error = open(dialect, identity, Some).expect_err("silence");
+                assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
+                let error = open(dialect, identity, |_| None).expect_err("nobody");
+                assert!(matches!(&error, Error::ManagerLost(_)), "{error}");
+                let half = writes("cmd=response_to_init pmi_ver");
+                let error = open(dialect, identity, half).expect_err("half an answer");
+                assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_manager_says_who_we_are() {
+        let opened = |answer: &str| {
+            let rest = "cmd=response_to_init rc=0 pmi_version=1\ncmd=maxes vallen_max=1024\n\
+                        cmd=my_kvsname kvsname=job\n";
+            open(Dialect::One, Identity::Of(5), writes(&format!("{answer}{rest}")))
+        };
+        let pmi = opened("cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
+        let pmi = pmi.expect("opened");
+        assert_eq!((pmi.pe(), pmi.n_pes()), (3, 4));
+        for answer in ["", "cmd=initack rc=1\n", "cmd=initack rc=0\ncmd=set size=4\n"] {
+            opened(answer).expect_err("no place in a job");
         }
     }
 }

@@ -7,7 +7,6 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
-use std::io::Write;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -23,7 +22,7 @@ use pmix_sys::{
 
 use super::manager::{Ender, Manager};
 use super::time_left::TimeLeft;
-use super::watch::without_signals;
+use super::watch::{end_without_manager, without_signals};
 use crate::error::Error;
 
 /// The open library; never closed, since it runs threads of its own.
@@ -189,18 +188,10 @@ unsafe extern "C" fn server_lost(
         }
         return;
     };
-    // One line is enough for the job: if the servers of other hosts are left, their launcher
-    // reports what has happened.
-    if *rank == 0 {
-        // The standard error may have gone with the launcher.
-        let _ = writeln!(
-            std::io::stderr(),
-            "PE 0: the connection to the PMIx server of the launcher was lost; all PEs of that server end"
-        );
-    }
-    // SAFETY: ends the process at once, whatever its other threads do: its exit handlers could wait
-    // for other PEs.
-    unsafe { libc::_exit(1) }
+    end_without_manager(
+        *rank,
+        "the connection to the PMIx server of the launcher was lost; all PEs of that server end",
+    )
 }
 
 /// A value that the library has made, with the memory that it is in.

@@ -45,21 +45,20 @@ impl TimeLeft {
     /// # Errors
     /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
     pub(crate) fn readable(&mut self, fd: impl AsFd) -> io::Result<()> {
-        loop {
-            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-            match self.spend(|slice| poll(&mut fds, Some(&timespec(slice)))) {
-                None => return Err(ErrorKind::TimedOut.into()),
-                Some(Ok(0) | Err(Errno::INTR)) => {}
-                Some(Ok(_)) => return Ok(()),
-                Some(Err(error)) => return Err(error.into()),
-            }
-        }
+        while !self.spend(|slice| is_readable(&fd, slice)).ok_or(ErrorKind::TimedOut)?? {}
+        Ok(())
     }
 }
 
-/// For poll.
-pub(crate) fn timespec(wait: Duration) -> Timespec {
-    Timespec::try_from(wait).expect("a slice is short")
+/// Waits for at most `wait`, which is short, until `fd` can be read or has ended; returns whether
+/// it can or has.
+pub(crate) fn is_readable(fd: impl AsFd, wait: Duration) -> io::Result<bool> {
+    let wait = Timespec::try_from(wait).expect("a slice is short");
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait)) {
+        Ok(n) => Ok(n > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

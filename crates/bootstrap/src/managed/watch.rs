@@ -1,9 +1,13 @@
-//! The PEs of a node watch each other, since not every process manager ends a job when one of its
-//! processes dies: Slurm does so only on request.
+//! A thread of this PE watches the processes without which its job would hang: the process manager
+//! of its node, and other PEs.
 //!
-//! Two PEs keep a connection on which each reports its phases, a byte each, and nothing else. If
-//! the connection ends before the last finalize, a PE has died. The first PE of a node watches all
-//! others, and the second one watches the first, with one sleeping thread each.
+//! Not every process manager ends a job when one of its processes dies: Slurm does so only on
+//! request. So each PE has a lifeline, on which it reports its phases, a byte each, to one that
+//! watches it: the first PE of a node watches all others, and the second one watches the first. If
+//! a lifeline ends before the last finalize, a PE has died.
+//!
+//! A manager that is killed does not end its PEs, so each of them ends itself. PMIx's library
+//! reports that by itself; for managers that speak over a socket, the thread waits for its end.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -14,11 +18,14 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::SendFlags;
+use rustix::process::Pid;
 
 use super::manager::Ender;
+use super::mpi::{self, Mpi};
 
-/// How long the process manager may take to end the job by itself.
+/// How long the process manager may take to end the job, or this PE, by itself.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 const FINALIZED: u8 = b'f';
@@ -26,40 +33,45 @@ const RESUMED: u8 = b'r';
 
 /// A connection to a PE of this node.
 #[derive(Clone, Debug)]
-pub(crate) struct Lifeline {
-    pub(crate) pe: u32,
-    pub(crate) stream: Arc<UnixStream>,
+pub(super) struct Lifeline {
+    pub(super) pe: u32,
+    pub(super) pid: Pid,
+    pub(super) stream: Arc<UnixStream>,
 }
 
 /// This PE's lifelines: as long as the process keeps them it lives.
 #[derive(Debug)]
-pub(crate) struct Lifelines {
+pub(super) struct Lifelines {
     lines: Vec<Lifeline>,
 }
 
 impl Lifelines {
-    /// Watches the PEs of `lines` if `watches`, and has this PE watched by some of them.
-    pub(crate) fn start(lines: Vec<Lifeline>, watches: bool, ender: Arc<dyn Ender>) -> Lifelines {
-        if watches && !lines.is_empty() {
-            let watched = lines.clone();
-            let start = || {
-                thread::Builder::new()
-                    .name("rushmem-watch".into())
-                    .spawn(move || watch(watched, &*ender))
-            };
+    /// Has PE `me` watched over `lines`, watch the PEs at their other ends if `watches`, and watch
+    /// the process manager.
+    pub(super) fn start(
+        me: u32,
+        lines: Vec<Lifeline>,
+        watches: bool,
+        manager: Arc<dyn Ender>,
+    ) -> Lifelines {
+        let watched = if watches { lines.clone() } else { Vec::new() };
+        if !watched.is_empty() || manager.line().is_some() {
+            let watch = move || watch(me, watched, &*manager);
             // Without memory for a thread the process manager is alone in watching.
-            let _ = without_signals(start);
+            let _ = without_signals(|| {
+                thread::Builder::new().name("rushmem-watch".into()).spawn(watch)
+            });
         }
         Lifelines { lines }
     }
 
     /// The last finalize is done: this PE may end.
-    pub(crate) fn finalized(&self) {
+    pub(super) fn finalized(&self) {
         self.report(FINALIZED);
     }
 
     /// It has entered initialization again.
-    pub(crate) fn resumed(&self) {
+    pub(super) fn resumed(&self) {
         self.report(RESUMED);
     }
 
@@ -75,19 +87,36 @@ impl Lifelines {
     }
 }
 
+/// What to wait for on the connection to the manager. What arrives there is for others.
+const END: PollFlags = PollFlags::RDHUP;
+
 /// Watches until all are gone.
-fn watch(lines: Vec<Lifeline>, ender: &dyn Ender) {
+fn watch(me: u32, lines: Vec<Lifeline>, ender: &dyn Ender) {
     let mut lines: Vec<(Lifeline, bool)> = lines.into_iter().map(|line| (line, false)).collect();
-    while !lines.is_empty() {
+    let mut manager = ender.line();
+    while !lines.is_empty() || manager.is_some() {
         let mut fds: Vec<_> =
             lines.iter().map(|(line, _)| PollFd::new(&*line.stream, PollFlags::IN)).collect();
-        if poll(&mut fds, None).is_err() {
-            continue;
+        fds.extend(manager.as_ref().map(|line| PollFd::new(line, END)));
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            // What the kernel does not watch is left to the process manager.
+            Err(_) => return,
         }
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        let mut ready = ready.into_iter();
+        let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        if manager.is_some() && !events[lines.len()].is_empty() {
+            if has_ended(events[lines.len()]) && is_needed(ender) {
+                end_without_manager(
+                    me,
+                    "the process manager of this host is gone; all of its PEs end",
+                );
+            }
+            manager = None;
+        }
+        let mut events = events.into_iter();
         lines.retain_mut(|(line, finalized)| {
-            if !ready.next().unwrap_or(false) {
+            if events.next().is_none_or(|event| event.is_empty()) {
                 return true;
             }
             let mut phases = [0; 16];
@@ -108,12 +137,35 @@ fn watch(lines: Vec<Lifeline>, ender: &dyn Ender) {
 
 fn report_death(line: &Lifeline, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
-    let pid = rustix::net::sockopt::socket_peercred(&*line.stream)
-        .map_or(0, |credentials| credentials.pid.as_raw_nonzero().get());
-    let pe = line.pe;
+    let Lifeline { pe, pid, .. } = line;
     // A PE may have no stderr.
     let _ = writeln!(std::io::stderr(), "PE {pe} (pid {pid}) ended without shmem_finalize");
     ender.end(1);
+}
+
+/// Whether this is the end of a connection, which a number that is no open file does not have.
+fn has_ended(events: PollFlags) -> bool {
+    events.intersects(END | PollFlags::HUP | PollFlags::ERR)
+}
+
+/// Whether this process still needs its manager soon after the end of their connection.
+fn is_needed(manager: &dyn Ender) -> bool {
+    thread::sleep(MANAGER_GRACE);
+    // The program's MPI shares the connection, and its end of MPI may have closed it.
+    !manager.has_left() && mpi::present() == Mpi::Absent
+}
+
+/// Ends this PE, whose manager is gone.
+pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
+    // One line is enough for the job: a manager that has lost only one of its hosts reports that
+    // itself.
+    if me == 0 {
+        // The standard error may have gone with the manager.
+        let _ = writeln!(std::io::stderr(), "PE 0: {what}");
+    }
+    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
+    // for other PEs.
+    unsafe { libc::_exit(1) }
 }
 
 /// A thread that `start` starts gets no signal: they are the program's.
@@ -133,6 +185,8 @@ pub(super) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::time::Timespec;
+    use std::os::fd::{AsFd, BorrowedFd};
     use std::sync::mpsc;
 
     #[derive(Debug)]
@@ -144,12 +198,40 @@ mod tests {
         }
     }
 
+    /// A manager whose connection may have ended.
+    #[derive(Debug)]
+    struct Socket {
+        stream: UnixStream,
+        has_left: bool,
+    }
+
+    impl Ender for Socket {
+        fn ask(&self, _: i32) -> bool {
+            false
+        }
+
+        fn line(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.stream.as_fd())
+        }
+
+        fn has_left(&self) -> bool {
+            self.has_left
+        }
+    }
+
+    /// What the kernel reports about the connection to a manager now.
+    fn now(line: BorrowedFd<'_>) -> PollFlags {
+        let mut fds = [PollFd::new(&line, END)];
+        poll(&mut fds, Some(&Timespec::default())).expect("it looks");
+        fds[0].revents()
+    }
+
     /// A watch of PE 7, this PE's end of the line, and the requests to end the job.
     fn watched() -> (UnixStream, mpsc::Receiver<i32>) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (end, ends) = mpsc::channel();
-        let line = Lifeline { pe: 7, stream: Arc::new(there) };
-        Lifelines::start(vec![line], true, Arc::new(TestEnder(end)));
+        let line = Lifeline { pe: 7, pid: Pid::INIT, stream: Arc::new(there) };
+        Lifelines::start(0, vec![line], true, Arc::new(TestEnder(end)));
         (here, ends)
     }
 
@@ -166,11 +248,36 @@ mod tests {
     #[test]
     fn a_pe_that_ends_after_finalize_does_not() {
         let (here, ends) = watched();
-        let watch = Lifelines { lines: vec![Lifeline { pe: 0, stream: Arc::new(here) }] };
+        let watch =
+            Lifelines { lines: vec![Lifeline { pe: 0, pid: Pid::INIT, stream: Arc::new(here) }] };
         watch.finalized();
         watch.resumed();
         watch.finalized();
         drop(watch);
         assert!(ends.recv().is_err(), "the watch is over, and the job has not ended");
+    }
+
+    #[test]
+    fn only_the_end_of_the_managers_connection_is_an_event() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(b"cmd=barrier_out\n").expect("room");
+        assert_eq!(now(ours.as_fd()), PollFlags::empty(), "data are not its end");
+        drop(theirs);
+        assert!(has_ended(now(ours.as_fd())));
+        // SAFETY: it is only passed to poll, which reports that no file has this number.
+        let closed = unsafe { BorrowedFd::borrow_raw(i32::MAX) };
+        assert_eq!(now(closed), PollFlags::NVAL);
+        assert!(!has_ended(PollFlags::NVAL));
+    }
+
+    #[test]
+    fn a_manager_may_end_when_this_process_has_left() {
+        let (stream, theirs) = UnixStream::pair().expect("a pair");
+        drop(theirs);
+        let mut manager = Socket { stream, has_left: false };
+        assert!(is_needed(&manager));
+        manager.has_left = true;
+        // It returns instead of ending this process.
+        watch(0, Vec::new(), &manager);
     }
 }

@@ -143,9 +143,6 @@ algorithms! {
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_landings(),
-    /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
-    /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
-    "blelloch" => Blelloch if |_, facts| facts.has_landings(),
     /// The plan `direct::scan`.
     "direct" => Direct,
 }

@@ -54,9 +54,6 @@ pub enum Call {
     /// With landings that no other team uses.
     OwnBruckAllToAll,
     DirectAllToAll,
-    Blelloch {
-        exclusive: bool,
-    },
     DirectScan {
         exclusive: bool,
         parts: u32,
@@ -125,7 +122,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 50] = [
+    pub const ALL: [Call; 48] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -160,8 +157,6 @@ impl Call {
         Call::CentralReduce,
         Call::InclusiveScan,
         Call::ExclusiveScan,
-        Call::Blelloch { exclusive: false },
-        Call::Blelloch { exclusive: true },
         Call::DirectScan { exclusive: false, parts: 10, in_place: false },
         Call::DirectScan { exclusive: false, parts: 10, in_place: true },
         Call::DirectScan { exclusive: true, parts: 10, in_place: false },
@@ -227,8 +222,6 @@ impl Call {
             }
             Call::OwnBruckAllToAll => Box::new(bruck::all_to_all(n, me)),
             Call::DirectAllToAll => Box::new(direct::all_to_all(n, me, DISSEMINATION)),
-            Call::Blelloch { exclusive: false } => Box::new(blelloch::inclusive_scan(n, me)),
-            Call::Blelloch { exclusive: true } => Box::new(blelloch::exclusive_scan(n, me)),
             Call::DirectScan { exclusive, parts, .. } => {
                 Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
             }
@@ -324,8 +317,8 @@ impl Call {
     pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
         match self {
             call if call.is_all_reduce() => Some(n),
-            Call::InclusiveScan | Call::Blelloch { exclusive: false } => Some(me + 1),
-            Call::ExclusiveScan | Call::Blelloch { exclusive: true } => (me > 0).then_some(me),
+            Call::InclusiveScan => Some(me + 1),
+            Call::ExclusiveScan => (me > 0).then_some(me),
             _ => None,
         }
     }
@@ -337,7 +330,7 @@ impl Call {
 
     /// Whether accumulators hold the results of a scan at the end.
     fn is_scan(self) -> bool {
-        matches!(self, Call::InclusiveScan | Call::ExclusiveScan | Call::Blelloch { .. })
+        matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
     }
 
     /// Whether every accumulator holds the contributions of all at the end.

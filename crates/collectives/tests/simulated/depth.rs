@@ -2,8 +2,8 @@
 
 use crate::call::Broadcasting;
 use crate::call::Call::{
-    self, AllReduce, AllToAll, Blelloch, Broadcast, Bruck, BruckAllToAll, Dissemination,
-    ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelShort, TwoLevelSync,
+    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, Dissemination, ExclusiveScan,
+    Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelShort, TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -33,11 +33,6 @@ fn rounds_are_as_documented() {
         assert!(reduce(Rabenseifner) <= 2 * n.ilog2() + fold, "n = {n}");
         let broadcast = |by| depth(n, LongBroadcast { by, root: n / 3, parts: 9 });
         assert!(broadcast(Broadcasting::Direct) <= 2 * log2(n), "n = {n}");
-        for exclusive in [false, true] {
-            let shift = u32::from(exclusive);
-            let scan = depth(n, Blelloch { exclusive });
-            assert!(scan <= 2 * n.ilog2() + credit + shift, "n = {n}: {scan}");
-        }
         for p in [1, 2, 3, 4, 64] {
             let (on_node, nodes) = (log2(p.min(n)), n.div_ceil(p));
             let fold = if nodes.is_power_of_two() { 0 } else { 2 };

@@ -113,9 +113,8 @@ fn vectors(n: u32) -> Vec<Call> {
     let root = n / 2;
     let broadcasts = [Broadcasting::Direct, Broadcasting::Chain { segments: 4 }]
         .map(|by| LongBroadcast { by, root, parts: 6 });
-    let scans = [false, true].map(|exclusive| Blelloch { exclusive });
     let direct = DirectScan { exclusive: true, parts: n + 5, in_place: true };
-    let once = reductions.chain(broadcasts).chain(scans).chain([
+    let once = reductions.chain(broadcasts).chain([
         TwoLevelSync { p: 2 },
         TwoLevelShort { p: 5 },
         TwoLevelSync { p: 16 },
@@ -206,14 +205,7 @@ fn a_broadcast_works_from_every_root() {
 
 #[test]
 fn one_copy_of_the_landings_is_enough_for_scans() {
-    let program = [
-        InclusiveScan,
-        ExclusiveScan,
-        Blelloch { exclusive: true },
-        ExclusiveScan,
-        Blelloch { exclusive: false },
-        InclusiveScan,
-    ];
+    let program = [InclusiveScan, ExclusiveScan, ExclusiveScan, InclusiveScan];
     for n in small() {
         let team = Team {
             n,

@@ -16,7 +16,6 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         Just(InclusiveScan),
         Just(ExclusiveScan),
         Just(Bruck),
-        any::<bool>().prop_map(|exclusive| Blelloch { exclusive }),
         (1..40_u32).prop_map(|parts| Call::reduce(Reduction::Rabenseifner, parts)),
         (1..40_u32).prop_map(|parts| Call::reduce_in_place(Reduction::Rabenseifner, parts)),
         (1..9_u32).prop_map(|p| TwoLevelSync { p }),

@@ -51,13 +51,3 @@ fn blocks_are_moved_as_rarely_as_documented() {
         assert_eq!(volume(n, DirectAllToAll), (0, n - 1));
     }
 }
-
-#[test]
-fn a_work_efficient_scan_sends_two_messages_per_member() {
-    for n in 1..=130 {
-        let puts = |me| {
-            Blelloch { exclusive: false }.plan(n, me).filter(|s| matches!(s, Step::Put { .. }))
-        };
-        assert!((0..n).map(|me| puts(me).count()).sum::<usize>() <= 2 * n as usize);
-    }
-}

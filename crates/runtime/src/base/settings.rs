@@ -216,8 +216,8 @@ settings! {
         |value| forced(value?), "auto, pairwise or bruck";
     /// How scans are done; `None` for the best algorithm.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
-        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, blelloch or direct";
-        |value| forced(value?), "auto, recursive_doubling, blelloch or direct";
+        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
+        |value| forced(value?), "auto, recursive_doubling or direct";
     /// A file that says which algorithm is used where.
     coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;
         "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \

@@ -30,7 +30,7 @@ use rushmem_collectives::choice::{
     AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
 use rushmem_collectives::{
-    Partner, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
+    Partner, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
 use rushmem_race_interface::{ByteBlocks, FollowedMembers};
@@ -442,12 +442,6 @@ impl<'a> EnteredCollective<'a> {
                 let (n, me, parts) = (self.n(), self.me(), vector_parts(nbytes));
                 let plan = direct::scan(n, me, parts, self.choose(0), exclusive);
                 self.run_vector(source, dest, nbytes, op, plan);
-            }
-            ScanAlgorithm::Blelloch if exclusive => {
-                self.run_pieces(source, dest, nelems, op, landings, blelloch::exclusive_scan);
-            }
-            ScanAlgorithm::Blelloch => {
-                self.run_pieces(source, dest, nelems, op, landings, blelloch::inclusive_scan);
             }
             ScanAlgorithm::RecursiveDoubling if exclusive => {
                 self.run_pieces(

@@ -1,9 +1,7 @@
-//! Programs of another user, which connect to the sockets of a job: as many connections as go,
-//! silent or not, all held.
+//! Programs of another user, which fill the queues of a job's sockets.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,9 +9,6 @@ use std::thread::{self, JoinHandle};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Uid;
-
-/// Most connections that one attacker holds.
-const MOST: usize = 300;
 
 /// What they know and have done.
 #[derive(Default)]
@@ -89,32 +84,20 @@ fn attack(shared: &Shared) {
     if rustix::process::geteuid().is_root() {
         rustix::thread::set_thread_uid(Uid::from_raw(65534)).expect("root may");
     }
-    let mut held = VecDeque::new();
     while !shared.over.load(Ordering::Relaxed) {
         let names = shared.names.lock().expect("no panic").clone();
         for name in names {
-            match connect(&name, held.len() % 2 == 0) {
-                Ok(socket) => held.push_back(socket),
-                Err(Errno::AGAIN) => {
-                    shared.filled.lock().expect("no panic").insert(name);
-                }
-                Err(_) => {}
-            }
-            if held.len() > MOST {
-                held.pop_front();
+            if send(&name) == Err(Errno::AGAIN) {
+                shared.filled.lock().expect("no panic").insert(name);
             }
         }
         thread::yield_now();
     }
 }
 
-fn connect(name: &str, babbles: bool) -> Result<OwnedFd, Errno> {
+fn send(name: &str) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-    if babbles {
-        // It may have been sent away already.
-        let _ = rustix::net::send(&socket, &[0xA5; 1000], SendFlags::NOSIGNAL);
-    }
-    Ok(socket)
+    rustix::net::send(&socket, &[0xA5; 1000], SendFlags::NOSIGNAL).map(drop)
 }

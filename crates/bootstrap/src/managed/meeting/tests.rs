@@ -1,18 +1,12 @@
-//! Nodes of threads, which meet over real sockets, also while other users and other programs of
-//! this user sit on them.
+//! Nodes of threads, which meet over real sockets, also while other users flood them.
 
-use std::collections::VecDeque;
 use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::process::{Resource, Rlimit, Uid, getrlimit, setrlimit};
+use rustix::process::Uid;
 
-use super::super::node_key::NodeKey;
-use super::super::node_socket::BACKLOG;
 use super::super::time_left::ANSWER;
 use super::*;
 
@@ -23,44 +17,43 @@ fn new_key() -> NodeKey {
     NodeKey::new(format!("test-{}-{number}", std::process::id()).as_bytes(), b"")
 }
 
-/// Runs `body` as each of the PEs, which all share a node; `together` stands for the manager's
-/// fence.
-fn node_of(
-    key: &NodeKey,
+/// Runs `body` as each of the PEs, which all share a node, and of which each has `file`; a barrier
+/// stands for the manager's fence.
+fn node(
     pes: &[u32],
     n_pes: u32,
-    together: &Barrier,
-    body: impl Fn(u32, NodePeers) + Sync,
+    file: impl Fn(u32) -> Option<OwnedFd> + Sync,
+    body: impl Fn(u32, Met) + Sync,
 ) {
+    let (key, together) = (new_key(), Barrier::new(pes.len()));
     thread::scope(|scope| {
         for &pe in pes {
-            let body = &body;
+            let (key, together, file, body) = (&key, &together, &file, &body);
             scope.spawn(move || {
-                let socket = NodeSocket::listen(key.clone(), pe).expect("a name");
+                let meeting = Meeting::open(key.clone(), pe, ANSWER).expect("a name");
                 together.wait();
-                body(pe, meet(socket, n_pes, ANSWER).expect("node_peers"));
+                let file = file(pe);
+                body(pe, meeting.meet(n_pes, file.as_ref().map(AsFd::as_fd)).expect("met"));
             });
         }
     });
 }
 
-fn node(pes: &[u32], n_pes: u32, body: impl Fn(u32, NodePeers) + Sync) {
-    node_of(&new_key(), pes, n_pes, &Barrier::new(pes.len()), body);
+fn no_file(_: u32) -> Option<OwnedFd> {
+    None
 }
 
 #[test]
 fn a_node_gathers_at_its_first_pe() {
     for pes in [&[0_u32][..], &[0, 1], &[5], &[2, 3, 7, 9], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]] {
-        node(pes, 12, |pe, mut node_peers| {
-            assert_eq!(node_peers.led().is_some(), pe == pes[0]);
+        node(pes, 12, no_file, |pe, mut met| {
+            assert_eq!(met.files.len(), pes.len());
+            assert_eq!(met.peers.led(), (pe == pes[0]).then(|| pes.to_vec()));
             for round in 0..3_u8 {
                 let part = |pe: u32| vec![round; pe as usize * 999];
-                let gathered = node_peers.gather(&part(pe)).expect("parts");
-                let whole = node_peers.spread(gathered).expect("the whole");
+                let gathered = met.peers.gather(&part(pe)).expect("parts");
+                let whole = met.peers.spread(gathered).expect("the whole");
                 assert_eq!(whole, pes.iter().map(|&pe| part(pe)).collect());
-            }
-            if let Some(led) = node_peers.led() {
-                assert_eq!(led, pes);
             }
         });
     }
@@ -68,14 +61,13 @@ fn a_node_gathers_at_its_first_pe() {
 
 #[test]
 fn the_nodes_memory_is_one_file() {
-    node(&[4, 6, 7], 8, |pe, mut node_peers| {
-        let file = std::fs::File::from(node_peers.take_memory().expect("memory"));
-        assert!(node_peers.take_memory().is_none());
+    node(&[4, 6, 7], 8, no_file, |pe, mut met| {
+        let file = std::fs::File::from(met.memory.expect("memory"));
         if pe == 4 {
             file.write_all_at(b"here", 0).expect("written");
-            node_peers.spread_several(Some(true)).expect("sent");
+            met.peers.spread(Some(true)).expect("sent");
         } else {
-            assert!(node_peers.spread_several(None).expect("heard"));
+            assert!(met.peers.spread(None::<bool>).expect("heard"));
             let mut text = [0; 4];
             file.read_exact_at(&mut text, 0).expect("read");
             assert_eq!(&text, b"here");
@@ -85,16 +77,13 @@ fn the_nodes_memory_is_one_file() {
 
 #[test]
 fn all_pes_get_the_files_of_all() {
-    let pes = [1, 2, 5, 6];
     let file = |pe: u32| {
         let file = std::fs::File::from(memfd_create("test", MemfdFlags::empty()).expect("a memfd"));
         file.write_all_at(&[pe as u8], 0).expect("written");
-        OwnedFd::from(file)
+        (pe != 5).then(|| OwnedFd::from(file))
     };
-    node(&pes, 7, |pe, node_peers| {
-        let own = (pe != 5).then(|| file(pe));
-        let files = node_peers.share_files(own.as_ref().map(AsFd::as_fd), pes.len());
-        let numbers = files.expect("files").into_iter().map(|file| {
+    node(&[1, 2, 5, 6], 7, file, |_, met| {
+        let numbers = met.files.into_iter().map(|file| {
             let mut number = [0];
             std::fs::File::from(file?).read_exact_at(&mut number, 0).expect("read");
             Some(number[0])
@@ -105,14 +94,14 @@ fn all_pes_get_the_files_of_all() {
 
 #[test]
 fn a_pe_that_is_alone_has_no_memory_to_share() {
-    node(&[3], 9, |_, mut node_peers| assert!(node_peers.take_memory().is_none()));
+    node(&[3], 9, no_file, |_, met| assert!(met.memory.is_none() && met.lifelines.is_empty()));
 }
 
 #[test]
 fn a_first_pe_that_dies_is_an_error() {
-    node(&[0, 1], 2, |pe, mut node_peers| {
+    node(&[0, 1], 2, no_file, |pe, mut met| {
         if pe == 1 {
-            let error = node_peers.spread_nodes(None).expect_err("it is gone");
+            let error = met.peers.spread(None::<bool>).expect_err("it is gone");
             assert!(error.to_string().contains("PE 0"), "{error}");
         }
     });
@@ -121,90 +110,120 @@ fn a_first_pe_that_dies_is_an_error() {
 #[test]
 fn two_processes_cannot_have_one_number() {
     let key = new_key();
-    let _first = NodeSocket::listen(key.clone(), 1).expect("a name");
-    let error = NodeSocket::listen(key, 1).expect_err("the name is taken");
+    let _first = Meeting::open(key.clone(), 1, ANSWER).expect("a name");
+    let error = Meeting::open(key, 1, ANSWER).expect_err("the name is taken");
     assert!(error.to_string().contains("PE 1"), "{error}");
+}
+
+/// PEs 0 and 1 of a node, each of which allows a step this time.
+fn two(limit: Duration) -> (Meeting, Meeting) {
+    let open = |key, pe| Meeting::open(key, pe, limit).expect("a name");
+    let key = new_key();
+    (open(key.clone(), 0), open(key, 1))
 }
 
 #[test]
 fn a_pe_that_never_comes_is_named() {
-    let key = new_key();
-    let first = NodeSocket::listen(key.clone(), 0).expect("a name");
-    let _silent = NodeSocket::listen(key, 1).expect("a name");
-    let error = meet(first, 2, Duration::from_millis(50)).expect_err("PE 1 does nothing");
-    let error = error.to_string();
+    let (first, _silent) = two(Duration::from_millis(50));
+    let error = first.meet(2, None).expect_err("PE 1 does nothing").to_string();
     assert!(error.contains("PE 0 has waited") && error.contains("PE 1"), "{error}");
 }
 
 #[test]
 fn a_pe_that_ends_before_it_comes_is_named() {
-    let key = new_key();
-    let first = NodeSocket::listen(key.clone(), 0).expect("a name");
-    let other = NodeSocket::listen(key, 1).expect("a name");
-    thread::scope(|scope| {
-        let meeting = scope.spawn(|| meet(first, 2, ANSWER));
-        // It has seen PE 1, and so waits for it.
-        while other.accept().is_none() {
-            sleep(PAUSE);
-        }
-        drop(other);
-        let error = meeting.join().expect("no panic").expect_err("PE 1 has ended").to_string();
-        assert!(error.contains("PE 1"), "{error}");
-    });
+    let (first, other) = two(ANSWER);
+    let awaited = first.awaited(2).expect("a look");
+    drop(other);
+    let error = first.admit(awaited, &mut BTreeMap::new()).expect_err("PE 1 has ended");
+    assert!(error.to_string().contains("PE 1"), "{error}");
 }
 
 #[test]
 fn a_first_pe_that_never_answers_is_named() {
-    let key = new_key();
-    let _silent = NodeSocket::listen(key.clone(), 0).expect("a name");
-    let other = NodeSocket::listen(key, 1).expect("a name");
-    let error = meet(other, 2, Duration::from_millis(500)).expect_err("PE 0 does nothing");
-    let error = error.to_string();
+    let (_silent, other) = two(Duration::from_millis(500));
+    let error = other.meet(2, None).expect_err("PE 0 does nothing").to_string();
     assert!(error.contains("PE 1 has waited 1 s") && error.contains("PE 0"), "{error}");
 }
 
 #[test]
 fn a_first_pe_that_ends_before_it_answers_is_named() {
-    let key = new_key();
-    let first = NodeSocket::listen(key.clone(), 0).expect("a name");
-    let other = NodeSocket::listen(key, 1).expect("a name");
+    for reads in [false, true] {
+        let (first, other) = two(ANSWER);
+        thread::scope(|scope| {
+            let meeting = scope.spawn(|| other.meet(2, None));
+            let wait = || time_left::is_readable(&first.socket, SLICE).expect("a look");
+            while !wait() {}
+            if reads {
+                first.next_hello(SLICE).expect("it listens").expect("a hello");
+            }
+            drop(first);
+            let error = meeting.join().expect("no panic").expect_err("PE 0 has ended").to_string();
+            assert!(error.contains("PE 0"), "{error}");
+        });
+    }
+}
+
+#[test]
+fn a_first_pe_without_the_secret_is_refused() {
+    let (first, other) = two(ANSWER);
     thread::scope(|scope| {
-        let meeting = scope.spawn(|| meet(other, 2, ANSWER));
-        let mut admission = Admission::new(&first);
-        while admission.admit(SLICE).expect("it listens").is_empty() {}
-        drop(admission);
-        drop(first);
-        let error = meeting.join().expect("no panic").expect_err("PE 0 has ended").to_string();
-        assert!(error.contains("PE 0"), "{error}");
+        let meeting = scope.spawn(|| other.meet(2, None));
+        let (pe, joined) = loop {
+            if let Some(hello) = first.next_hello(SLICE).expect("it listens") {
+                break hello;
+            }
+        };
+        let stranger = Meeting { key: new_key(), ..first };
+        let memory = new_memory().expect("a memfd");
+        stranger.answer(pe, &joined.stream, memory.as_fd(), &[None, None]).expect("it is sent");
+        let error = meeting.join().expect("no panic").expect_err("a stranger").to_string();
+        assert!(error.contains("does not know the secret"), "{error}");
     });
 }
 
-/// What an attacker does with a connection.
-#[derive(Clone, Copy, Debug)]
-enum Attack {
-    /// It holds it and says nothing.
-    Hold,
-    /// It sends what is no hello, and holds it.
-    Babble,
-    /// It sends the beginning of a hello, and holds it.
-    Stammer,
+#[test]
+fn a_pe_of_another_user_is_not_heard() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (first, other) = two(Duration::from_millis(300));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            become_another();
+            other.meet(2, None).expect_err("no answer");
+        });
+        let error = first.meet(2, None).expect_err("PE 1 is another user's").to_string();
+        assert!(error.contains("PE 1"), "{error}");
+    });
 }
 
-/// The attacker's connection to PE `pe`, `None` where the queue is full or nobody listens.
-fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> Option<UnixStream> {
+/// What an attacker sends.
+#[derive(Clone, Copy, Debug)]
+enum Attack {
+    /// Nothing, in a datagram.
+    Empty,
+    /// More than a hello.
+    Long,
+    /// A hello without a proof, with a descriptor.
+    Descriptor,
+}
+
+/// Sends a datagram to PE `pe`; false where the queue is full or nobody is there.
+fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bool {
     let flags = if wait.is_some() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None);
+    let socket = socket.expect("a socket");
     set_socket_timeout(&socket, Timeout::Send, wait).expect("a socket");
-    rustix::net::connect(&socket, &key.name(pe).expect("a name")).ok()?;
+    if rustix::net::connect(&socket, &key.name(pe).expect("a name")).is_err() {
+        return false;
+    }
     let words: &[u8] = match attack {
-        Attack::Hold => b"",
-        Attack::Babble => &[0xA5; 4096],
-        Attack::Stammer => &[0, 0, 0, 0, 1],
+        Attack::Empty => b"",
+        Attack::Long => &[0xA5; 4096],
+        Attack::Descriptor => &[1; GREETING],
     };
-    // It may have been sent away already.
-    let _ = rustix::net::send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-    Some(socket.into())
+    let fds: &[_] = if let Attack::Descriptor = attack { &[socket.as_fd()] } else { &[] };
+    descriptors::send(&socket, words, fds, &mut TimeLeft::new(Duration::from_millis(20))).is_ok()
 }
 
 /// Becomes another user, where this one may.
@@ -214,76 +233,45 @@ fn become_another() {
     }
 }
 
-/// Connects to the socket of PE `pe` as fast as it can, holding `MOST` connections, until `over`.
-fn besiege(key: &NodeKey, pe: u32, attack: Attack, over: &AtomicBool) {
-    const MOST: usize = 100;
-    let mut held = VecDeque::new();
-    while !over.load(Ordering::Relaxed) {
-        held.extend(intrude(key, pe, attack, Some(Duration::from_millis(20))));
-        if held.len() > MOST {
-            held.pop_front();
-        }
-    }
-}
-
-/// A node meets although all queues were full before, and attackers go on; as another user if
-/// `is_foreign`.
-fn meets_under(attack: Attack, is_foreign: bool) {
-    // Many of the process's descriptors are the attackers'.
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("a soft limit");
-    const PES: [u32; 4] = [1, 2, 4, 5];
-    let key = new_key();
-    let sockets = PES.map(|pe| NodeSocket::listen(key.clone(), pe).expect("a name"));
-    let (full, over) = (Barrier::new(4), AtomicBool::new(false));
-    thread::scope(|scope| {
-        for attacker in 0..3 {
-            let (key, full, over) = (&key, &full, &over);
-            scope.spawn(move || {
-                if is_foreign {
-                    become_another();
-                }
-                let mut held = Vec::new();
-                if attacker == 0 {
-                    for pe in PES {
-                        held.extend(std::iter::from_fn(|| intrude(key, pe, attack, None)));
-                    }
-                    assert!(held.len() >= PES.len() * BACKLOG as usize, "{} held", held.len());
-                }
-                full.wait();
-                besiege(key, PES[0], attack, over);
-            });
-        }
-        full.wait();
-        let met: Vec<_> = sockets
-            .into_iter()
-            .map(|socket| {
-                scope.spawn(move || {
-                    let pe = socket.pe() as u8;
-                    let mut node_peers = meet(socket, 6, ANSWER).expect("node_peers");
-                    let gathered = node_peers.gather(&[pe]).expect("parts");
-                    node_peers.spread(gathered).expect("the whole")
-                })
-            })
-            .collect();
-        let met: Vec<_> = met.into_iter().map(|pe| pe.join()).collect();
-        over.store(true, Ordering::Relaxed);
-        for whole in met {
-            assert!(whole.expect("no panic").iter().eq(&PES.map(|pe| vec![pe as u8])));
-        }
-    });
-}
-
+/// A node meets although all queues were full before, and other users go on to fill them.
 #[test]
 fn other_users_keep_nobody_waiting() {
-    for attack in [Attack::Hold, Attack::Babble, Attack::Stammer] {
-        meets_under(attack, true);
-    }
-}
-
-#[test]
-fn other_programs_of_this_user_keep_nobody_waiting() {
-    for attack in [Attack::Hold, Attack::Babble, Attack::Stammer] {
-        meets_under(attack, false);
+    for attack in [Attack::Empty, Attack::Long, Attack::Descriptor] {
+        const PES: [u32; 4] = [1, 2, 4, 5];
+        let key = new_key();
+        let meetings = PES.map(|pe| Meeting::open(key.clone(), pe, ANSWER).expect("a name"));
+        let (full, over) = (Barrier::new(4), AtomicBool::new(false));
+        thread::scope(|scope| {
+            for attacker in 0..3 {
+                let (key, full, over) = (&key, &full, &over);
+                scope.spawn(move || {
+                    become_another();
+                    if attacker == 0 {
+                        for pe in PES {
+                            let n = (0..1 << 16).take_while(|_| intrude(key, pe, attack, None));
+                            assert_ne!(n.count(), 0, "PE {pe} has a queue");
+                        }
+                    }
+                    full.wait();
+                    while !over.load(Ordering::Relaxed) {
+                        intrude(key, PES[0], attack, Some(Duration::from_millis(20)));
+                    }
+                });
+            }
+            full.wait();
+            let met = meetings.map(|meeting| {
+                scope.spawn(move || {
+                    let pe = meeting.pe as u8;
+                    let mut met = meeting.meet(6, None).expect("met");
+                    let gathered = met.peers.gather(&[pe]).expect("parts");
+                    met.peers.spread(gathered).expect("the whole")
+                })
+            });
+            let met = met.map(|pe| pe.join());
+            over.store(true, Ordering::Relaxed);
+            for whole in met {
+                assert!(whole.expect("no panic").iter().eq(&PES.map(|pe| vec![pe as u8])));
+            }
+        });
     }
 }

@@ -194,7 +194,7 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
 }
 
 /// What oshrun has printed, without the ends of lines.
-fn unwrapped(lines: &[String]) -> String {
+fn unwrapped(lines: &[&str]) -> String {
     let lines = lines.iter().map(|line| line.trim_start_matches("oshrun:").trim());
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, remove_file};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use testkit::{Job, program};
 
@@ -39,6 +40,24 @@ impl Waiting {
         assert_eq!(outcome.code(), 0, "{outcome}");
         outcome.stdout
     }
+}
+
+/// Once for a node, though all of its PEs wait.
+#[test]
+#[ignore = "takes a minute"]
+fn a_long_wait_names_the_means_to_explain_it() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("released-after-the-line");
+    let _ = remove_file(&file);
+    let job = Job::new(program!("long_waits.c")).n(4).arg("barrier_all").arg(file.display());
+    let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]).timeout(Duration::from_secs(120));
+    let mut running = job.start();
+    let line = "has waited 60 s in shmem_barrier_all; press Ctrl-\\ in oshrun";
+    running.wait_for(|lines| lines.iter().any(|text| text.contains(line)).then_some(()));
+    File::create(&file).expect("a file");
+    let outcome = running.finish();
+    let _ = remove_file(file);
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stdout.matches("has waited 60 s").count(), 1, "{outcome}");
 }
 
 /// The calls in which a PE can wait on any path, as the program and the user call them.

@@ -1,7 +1,7 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell, exits, finalizes, crashes | per source PE: mailbox, pair line, acknowledgment |
+//! bell, exits, finalizes, crashes, long waits | per source PE: mailbox, pair line, acknowledgment |
 //! slot per team | table | landings | steps | status | last writes | landings of single teams |
 //! keys of heap blocks
 //! ```
@@ -142,6 +142,11 @@ impl Areas {
     /// How many PEs of this PE's node have crashed; used on the node's first PE alone.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
+    }
+
+    /// How many PEs of this PE's node have waited for long; used on the node's first PE alone.
+    pub(crate) fn long_waits(&self) -> usize {
+        5 * WORD
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.

@@ -47,8 +47,7 @@ static REPORTER: OnceLock<Reporter> = OnceLock::new();
 
 /// Installs the handler for those signals that have none, and a stack for it in this thread.
 pub(super) fn install(job: &Job) {
-    let first = (0..job.n_pes).map(Pe).find(|pe| flags::area().is_mapped(*pe));
-    let first = first.unwrap_or(job.me());
+    let first = flags::area().first_of_node(job.n_pes);
     if REPORTER.set(Reporter { first, checks: job.settings.checks() }).is_ok() {
         set_stack();
         SIGNALS.into_iter().filter(|signal| has_no_handler(*signal)).for_each(handle);

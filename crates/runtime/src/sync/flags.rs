@@ -152,6 +152,12 @@ impl FlagArea {
         is_last
     }
 
+    /// The first PE of the node, which has the words that its PEs share.
+    pub(crate) fn first_of_node(&self, n_pes: u32) -> Pe {
+        let first = (0..n_pes).map(Pe).find(|pe| self.is_mapped(*pe));
+        first.expect("a PE has its own area")
+    }
+
     /// Counts this PE at a word of the mapped `pe`. Returns false if another one was there before.
     pub(crate) fn is_first_at(&self, pe: Pe, at: usize) -> bool {
         self.word(self.mapped(pe), at).fetch_add(1, Ordering::AcqRel) == 0

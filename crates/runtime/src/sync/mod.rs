@@ -10,6 +10,7 @@ pub(crate) mod channel;
 pub(crate) mod check;
 pub(crate) mod finalizing;
 pub(crate) mod flags;
+mod long_wait;
 pub(crate) mod mailbox;
 pub(crate) mod status;
 pub(crate) mod writes;

@@ -12,7 +12,7 @@ use crate::base::process;
 use crate::base::time::nanoseconds;
 use crate::net::{calling, endpoints, network};
 use crate::sync::finalizing::{PERIOD, PeerLook};
-use crate::sync::flags;
+use crate::sync::{flags, long_wait};
 use rushmem_explain::place;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
@@ -230,6 +230,9 @@ impl<D: Fn() -> Described> LongWait<D> {
             }
             if let Some(peers) = &mut self.peers {
                 peers.look(&self.describe);
+            }
+            if self.lasted() >= long_wait::LIMIT {
+                long_wait::print(|| (self.describe)().0);
             }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());

@@ -4,6 +4,7 @@
 //! tested on a few lines of text. The tables that rules compare with (which crate may import which,
 //! the words that were replaced) are at the top of the rule's file.
 
+mod budgets;
 mod figures;
 mod files;
 mod imports;
@@ -23,6 +24,7 @@ use tree::{Tree, read};
 type Rule = fn(&Tree) -> Vec<String>;
 
 const RULES: &[Rule] = &[
+    budgets::check,
     layers::check,
     manifests::check,
     files::check,

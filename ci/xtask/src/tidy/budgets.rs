@@ -1,0 +1,91 @@
+//! Lines of Rust of each crate, without tests and generated code: lines are a cost, so each crate
+//! has a budget. A commit that raises one says why in its body.
+
+use super::tree::{File, Tree};
+
+/// The folder of a crate, and the lines that it may have.
+const BUDGETS: &[(&str, usize)] = &[
+    ("benches/driver", 1_600),
+    ("benches/scale", 900),
+    ("benches/shmem-perf", 9_750),
+    ("ci/conformance", 2_450),
+    ("ci/faults", 200),
+    ("ci/fuzz", 250),
+    ("ci/loom", 250),
+    ("ci/spec", 1_450),
+    ("ci/strict-fabric", 4_250),
+    ("ci/testkit", 1_150),
+    ("ci/verbs", 850),
+    ("ci/workbench", 600),
+    ("ci/xtask", 6_050),
+    ("crates/bootstrap", 4_900),
+    ("crates/collectives", 2_650),
+    ("crates/explain", 2_950),
+    ("crates/heap", 3_000),
+    ("crates/librushmem-race", 1_350),
+    ("crates/log", 350),
+    ("crates/race-interface", 250),
+    ("crates/race", 3_500),
+    ("crates/runtime", 19_950),
+    ("crates/shmem-c", 2_600),
+    ("crates/shmem", 5_300),
+    ("crates/topology", 1_350),
+    ("crates/trace", 900),
+    ("crates/transport-ofi", 6_950),
+    ("crates/transport-tcp", 6_100),
+    ("crates/transport-ucx", 5_350),
+    ("crates/transport", 7_200),
+    ("launcher/charts", 250),
+    ("launcher/documents", 200),
+    ("launcher/oshrun", 7_900),
+    ("launcher/shmem-info", 3_300),
+    ("sys/libfabric-sys", 400),
+];
+
+/// Lines that a crate may stay below its budget; a looser budget would limit nothing.
+const SLACK: usize = 150;
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    compare(tree, BUDGETS)
+}
+
+fn compare(tree: &Tree, budgets: &[(&str, usize)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
+        let folder = file.path.trim_end_matches("/Cargo.toml");
+        let lines = lines(tree, folder);
+        let Some((_, budget)) = budgets.iter().find(|(name, _)| *name == folder) else {
+            if lines > SLACK {
+                complaints.push(format!(
+                    "{folder}: its {lines} lines of Rust have no budget in \
+                     ci/xtask/src/tidy/budgets.rs"
+                ));
+            }
+            continue;
+        };
+        if lines > *budget {
+            complaints.push(format!(
+                "{folder}: it has {lines} lines of Rust, more than its budget of {budget}; delete \
+                 something, or raise the budget and say why in the commit"
+            ));
+        } else if lines + SLACK < *budget {
+            complaints.push(format!(
+                "{folder}: it has {lines} lines of Rust; lower its budget of {budget}"
+            ));
+        }
+    }
+    complaints
+}
+
+fn lines(tree: &Tree, folder: &str) -> usize {
+    let is_counted = |file: &&File| {
+        let inside = file.path.strip_prefix(folder).and_then(|path| path.strip_prefix('/'));
+        file.is_rust()
+            && !file.is_generated()
+            && inside.is_some_and(|path| !path.contains("tests/") && !path.ends_with("tests.rs"))
+    };
+    tree.files.iter().filter(is_counted).map(|file| file.text.lines().count()).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use core::ffi::c_int;
 /// The symbol of the library whose value is a [`Detector`].
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The name of the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -137,6 +137,30 @@ impl ByteBlocks {
 
     /// No bytes at all.
     pub const NONE: ByteBlocks = ByteBlocks::one(0, 0);
+
+    /// Bytes of all of them.
+    pub const fn total(self) -> usize {
+        self.nbytes.saturating_mul(self.n)
+    }
+
+    /// Bytes from the first to the end of the last one.
+    pub const fn span(self) -> usize {
+        self.stride.saturating_mul(self.n.saturating_sub(1)).saturating_add(self.nbytes)
+    }
+}
+
+/// The words of atomic operations: those of different kinds do not exclude each other.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// An integer, and of an access that is not atomic anything.
+    Integer,
+    /// A floating-point number.
+    Float,
+    /// A signal.
+    Signal,
+    /// A part of a lock, which is the library's.
+    Lock,
 }
 
 /// An access to symmetric memory of a PE.
@@ -151,6 +175,8 @@ pub struct CheckedAccess {
     pub reads_only: bool,
     /// The context belongs to `SHMEM_TEAM_SHARED`.
     pub of_shared: bool,
+    /// What an atomic operation works on.
+    pub word: WordKind,
     /// The place of the context, which a later one may have.
     pub ctx: u64,
     /// The PE.

@@ -1,9 +1,9 @@
 //! The implementation of OpenSHMEM, above symmetric memory and below every language.
 //!
-//! Folders are layers, and each imports only those before it: `base`, `memory`, `net`, `sync`,
-//! `teams`, `coll`, `api`, `setup`. The functions of the standard are in [`setup`], [`heap`],
-//! [`team`], [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and
-//! [`lock`]. They take the arguments of the C functions, preceded by the name of the call for
+//! Folders are layers, and each imports only those before it: `base`, `memory`, `observers`, `net`,
+//! `sync`, `teams`, `coll`, `api`, `setup`. The functions of the standard are in [`setup`],
+//! [`heap`], [`team`], [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`]
+//! and [`lock`]. They take the arguments of the C functions, preceded by the name of the call for
 //! messages. They check the arguments, find the PE's copy of an address and pass the access to
 //! `transport::mem`. The on-node path contains nothing else: no lock, no allocation, no system
 //! call, no log.
@@ -23,6 +23,7 @@ mod base;
 mod coll;
 mod memory;
 mod net;
+mod observers;
 pub mod setup;
 mod sync;
 mod teams;

@@ -20,6 +20,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "crates/runtime/src/coll",
             "crates/runtime/src/memory",
             "crates/runtime/src/net",
+            "crates/runtime/src/observers",
             "crates/runtime/src/sync",
             "crates/runtime/src/teams",
             "crates/heap/src/allocator",

@@ -7,25 +7,23 @@ use crate::areas::{ShadowPlace, by_page};
 use crate::shadow::{PAGE, View};
 use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
-    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order,
+    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order, WordKind,
 };
 use std::sync::atomic::Ordering::Relaxed;
 
 impl ProcessDetector {
     /// An access of the library begins.
     pub fn begin(&self, access: &CheckedAccess) {
-        let call = access.call.get();
-        // The words of a lock are the library's.
-        if call.ends_with("_lock") {
+        if access.word == WordKind::Lock {
             return;
         }
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {
-            let site = sites::of_call(&self.areas, call);
+            let site = sites::of_call(&self.areas, access.call.get());
             let mut contexts = locked(&self.contexts);
             let context =
                 contexts.entry(access.ctx).or_insert_with(|| ContextFlights::new(access.ctx));
-            let nbytes = access.remote.nbytes * access.remote.n;
+            let nbytes = access.remote.total();
             let how = |kind| How { kind, site, nbytes };
             let words = || {
                 let addrs =
@@ -44,7 +42,7 @@ impl ProcessDetector {
                     let fenced = context.fenced(pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
                     let kind = match access.operation {
-                        AccessOperation::Update => atomic(access, call, nbytes),
+                        AccessOperation::Update => atomic(access, nbytes),
                         _ => ShadowKind::WRITE,
                     };
                     self.note_blocks(access.remote, Some(pe), how(kind).record(actor, epoch), view);
@@ -77,7 +75,7 @@ impl ProcessDetector {
                 AccessOperation::Fetch => {
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
-                    let record = how(atomic(access, call, nbytes)).record(thread.actor, own);
+                    let record = how(atomic(access, nbytes)).record(thread.actor, own);
                     self.note_blocks(access.remote, Some(access.pe), record, view);
                     if !access.reads_only {
                         let mut released = thread.clock.clone();
@@ -106,7 +104,7 @@ impl ProcessDetector {
                     self.note_blocks(access.local, None, writes, view);
                     let flight = context.puts(&self.areas, self.me, access.pe, 0);
                     let Some(flight) = flight else { return };
-                    let record = how(atomic(access, call, nbytes));
+                    let record = how(atomic(access, nbytes));
                     let record = record.record(flight.actor, flight.issue());
                     let fenced = context.fenced(access.pe, &thread.clock);
                     let view = View { clock: &thread.clock, fenced: &fenced };
@@ -127,7 +125,7 @@ impl ProcessDetector {
     /// have changed it. Of operations in flight that this PE has issued on the word, a fetch that
     /// changes nothing has seen the result; they are the thread's own from now on.
     pub fn end(&self, access: &CheckedAccess) {
-        if access.operation != AccessOperation::Fetch || access.call.get().ends_with("_lock") {
+        if access.operation != AccessOperation::Fetch || access.word == WordKind::Lock {
             return;
         }
         self.with_caller(|thread| {
@@ -235,8 +233,7 @@ impl ProcessDetector {
                 0 => 0,
                 _ => sites::of_call(&self.areas, collective.call.get()),
             };
-            let how =
-                |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.nbytes * blocks.n };
+            let how = |kind, blocks: ByteBlocks| How { kind, site, nbytes: blocks.total() };
             let reads = how(ShadowKind::READ, source).record(thread.actor, thread.epoch());
             let view = View { clock: &thread.clock, fenced: &[] };
             self.note_blocks(source, None, reads, view);
@@ -286,13 +283,12 @@ impl ProcessDetector {
     }
 }
 
-/// The kind of an atomic operation: its type is a part of the name of the routine.
-fn atomic(access: &CheckedAccess, call: &str, nbytes: usize) -> ShadowKind {
-    let domain = match access.of_shared {
-        _ if call.contains("_signal_") => AtomicityDomain::Signal,
-        true => AtomicityDomain::Shared,
-        false => AtomicityDomain::World,
+fn atomic(access: &CheckedAccess, nbytes: usize) -> ShadowKind {
+    let domain = match (access.word, access.of_shared) {
+        (WordKind::Signal, _) => AtomicityDomain::Signal,
+        (_, true) => AtomicityDomain::Shared,
+        (_, false) => AtomicityDomain::World,
     };
-    let is_float = call.contains("float") || call.contains("double") || call.contains("real");
+    let is_float = access.word == WordKind::Float;
     ShadowKind::atomic(domain, nbytes, is_float, !access.reads_only)
 }

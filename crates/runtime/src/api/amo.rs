@@ -6,6 +6,7 @@ use crate::base::call::Call;
 use crate::memory::address::{mapped_atomic, mapped_polled_atomic};
 use crate::net::contexts::Context;
 use crate::net::remote::Access;
+use crate::observers::Argument;
 use core::ffi::c_int;
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
@@ -21,7 +22,7 @@ pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::fetch(at) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
         }
     }
@@ -48,7 +49,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
             unsafe { fetch.write(old) }
         }
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe);
             let (dest, op) = (source.addr(), AmoOp::Fetch);
             // SAFETY: valid for a write by contract.
             unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
@@ -74,7 +75,7 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
             let (value, cond) = (value.to_bits(), cond.to_bits());
             T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
         }
@@ -104,7 +105,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
             unsafe { fetch.write(old) }
         }
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
             let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
             // SAFETY: valid for a write by contract.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
@@ -133,7 +134,7 @@ macro_rules! updates {
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
                 }
                 None => {
-                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     access.update(dest.addr(), T::WIDTH, AmoOp::$op, value.to_bits());
                 }
             }
@@ -170,7 +171,7 @@ macro_rules! fetching {
                 // SAFETY: mapped and aligned.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
-                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     let value = value.to_bits();
                     T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
                 }
@@ -199,7 +200,7 @@ macro_rules! fetching {
                     unsafe { fetch.write(old) }
                 }
                 None => {
-                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe);
                     let (dest, value) = (dest.addr(), value.to_bits());
                     // SAFETY: valid for a write by contract.
                     unsafe {

@@ -1,10 +1,10 @@
 //! Counters of operations in the form of SOS, which count while `SHMEM_STATS` is set.
 
 use crate::base::call::Call;
-use crate::base::counters::{self, ContextCounters};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::net::{contexts, endpoints, network};
+use crate::observers::counters::{self, ContextCounters};
 
 /// Operations of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

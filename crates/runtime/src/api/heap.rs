@@ -9,10 +9,11 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_MALLOC_ATOMICS_REMOTE;
 use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::base::job::{self, Job};
-use crate::base::{races, refusal};
+use crate::base::refusal;
 use crate::coll::collectives::barrier_all_with;
 use crate::memory::{address, available, blocks, huge_pages, locked};
 use crate::net::network;
+use crate::observers::{self, Event, What};
 use crate::sync::check::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{AddressKind, Allocator, Misplaced};
@@ -104,10 +105,10 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     match moved {
         Some(block) => {
             if let Some((_, nbytes)) = old {
-                races::block(call, ptr, nbytes, false);
+                note_block(call, ptr, nbytes, false);
             }
             provide(call, job, block, nbytes, false);
-            races::block(call, block, nbytes, true);
+            note_block(call, block, nbytes, true);
         }
         None => refuse(call, job, nbytes, ALIGNMENT),
     }
@@ -130,7 +131,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     blocks::end();
     match freed {
         Ok(nbytes) => {
-            races::block(call, ptr, nbytes, false);
+            note_block(call, ptr, nbytes, false);
             let block = ptr.addr()..ptr.addr() + nbytes;
             lock::forget(block);
         }
@@ -144,11 +145,16 @@ fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) 
     match block {
         Some(block) => {
             provide(call, job, block, nbytes, for_amos);
-            races::block(call, block, nbytes, true);
+            note_block(call, block, nbytes, true);
         }
         None => refuse(call, job, nbytes, alignment),
     }
     block
+}
+
+/// Reports to those that observe that a block is allocated, or freed.
+fn note_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: bool) {
+    observers::note(|| Event::new(call, What::Block { is_allocated }).of(block, nbytes));
 }
 
 /// Gives a block that was just allocated huge pages, and makes it reachable for all PEs, before any

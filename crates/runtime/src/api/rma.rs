@@ -10,6 +10,7 @@ use crate::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_w
 use crate::net::contexts::Context;
 use crate::net::polling;
 use crate::net::remote::{self, Access};
+use crate::observers::Argument;
 use core::ffi::c_int;
 use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
@@ -214,7 +215,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
             mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
             // SAFETY: valid by contract.
@@ -251,7 +252,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
             mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let access = Access::of_bytes(call, ctx, Argument::Source, pe);
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
             let block = bytes_of::<T>(bsize);
             // SAFETY: valid by contract.

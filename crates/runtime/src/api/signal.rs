@@ -7,13 +7,12 @@ use crate::api::wait;
 use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::base::job;
-use crate::base::{observe, races};
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
 use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
 use crate::net::polling;
 use crate::net::remote::{Access, Completion, update_mapped};
-
+use crate::observers::{self, Event, What};
 use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element, VolatileLoads};
 use rushmem_transport::{AmoOp, AmoWidth};
@@ -85,10 +84,10 @@ unsafe fn put_signal_until<T: Element, C: Context>(
             unsafe { update_mapped(at, op, signal) }
         }
         _ => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
-            let (dest, source, sig_addr) = (dest.addr(), source.cast(), sig_addr.addr());
+            let (dest, source) = (dest.addr(), source.cast());
+            let update = (sig_addr.addr(), signal, op);
             // SAFETY: valid by contract.
-            unsafe { access.put_signal(dest, source, nbytes, sig_addr, signal, op, completion) }
+            unsafe { Access::put_signal(call, ctx, dest, source, nbytes, update, pe, completion) }
         }
     }
 }
@@ -130,7 +129,7 @@ unsafe fn update<C: Context>(
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { update_mapped(at, op, signal) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "sig_addr", pe };
+            let access = Access::of_signal(call, ctx, pe);
             access.update(sig_addr.addr(), AmoWidth::Eight, op, signal);
         }
     }
@@ -163,9 +162,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { u64::fetch(sig_addr) };
     polling::found(sig_addr.addr(), job.me().0 as c_int, value);
-    if observe::any() {
-        races::seen(sig_addr);
-    }
+    observers::note(|| Event::new(call, What::Seen).of(sig_addr, size_of::<u64>()));
     value
 }
 

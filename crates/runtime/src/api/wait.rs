@@ -7,13 +7,11 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
-use crate::base::observe;
-use crate::base::races;
 use crate::memory::address::require_aligned;
 use crate::memory::place;
 use crate::memory::range::symmetric;
+use crate::observers::{self, Event, What};
 use crate::sync::backoff;
 use crate::sync::status::Described;
 use core::ffi::c_int;
@@ -78,9 +76,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 ) -> T {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    let _observed = observe::call(call, CallKind::Wait, || {
-        [place::in_trace(ivar.addr()), size_of::<T>() as u64]
-    });
+    let _observed = observers::call(|| Event::new(call, What::Wait).of(ivar, size_of::<T>()));
     // SAFETY: valid by contract, aligned as just checked.
     let mut value = unsafe { T::load_acquire(ivar) };
     if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
@@ -96,16 +92,14 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-    note_seen(ivar);
+    note_seen(call, ivar);
     value
 }
 
 /// Reports to those that observe that a word was seen.
 #[inline]
-fn note_seen<T>(word: *const T) {
-    if observe::any() {
-        races::seen(word);
-    }
+fn note_seen<T>(call: Call, word: *const T) {
+    observers::note(|| Event::new(call, What::Seen).of(word, size_of::<T>()));
 }
 
 /// `shmem_wait_until` (§9.11.1).
@@ -133,7 +127,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
     if is_seen {
-        note_seen(ivar);
+        note_seen(call, ivar);
     }
     c_int::from(is_seen)
 }
@@ -231,9 +225,9 @@ impl<T: WaitWord> WaitSet<T> {
         (self.call, of_words(listed, missing.count() as u64, all, self.cmp))
     }
 
-    /// The place of the words and their bytes.
-    fn in_trace(&self) -> [u64; 2] {
-        [place::in_trace(self.ivars.addr()), (self.nelems * size_of::<T>()) as u64]
+    /// A wait for its words.
+    fn event(&self) -> Event {
+        Event::new(self.call, What::Wait).of(self.ivars, self.nelems * size_of::<T>())
     }
 
     /// # Safety
@@ -269,8 +263,8 @@ impl<T: WaitWord> WaitSet<T> {
 
     /// Reports to those that observe which words were seen.
     fn note(&self, seen: impl IntoIterator<Item = usize>) {
-        if observe::any() {
-            seen.into_iter().for_each(|i| races::seen(self.ivars.wrapping_add(i)));
+        if observers::any() {
+            seen.into_iter().for_each(|i| note_seen(self.call, self.ivars.wrapping_add(i)));
         }
     }
 
@@ -350,7 +344,7 @@ macro_rules! sets {
 sets! {
     /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
     fn wait_until_all() -> () = |job, set| {
-        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
+        let _observed = observers::call(|| set.event());
         // SAFETY: the same contract.
         backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
         // SAFETY: the same contract.
@@ -360,7 +354,7 @@ sets! {
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
     /// `SIZE_MAX` when no word is in the set.
     fn wait_until_any() -> usize = |job, set| {
-        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
+        let _observed = observers::call(|| set.event());
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return usize::MAX;
@@ -380,7 +374,7 @@ sets! {
     /// `shmem_wait_until_some` (§9.11.4, §9.11.7): how many words satisfied the comparison, their
     /// indices in `indices`; 0 when no word is in the set.
     fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
-        let _observed = observe::call(set.call, CallKind::Wait, || set.in_trace());
+        let _observed = observers::call(|| set.event());
         // SAFETY: the same contract.
         if unsafe { set.is_empty() } {
             return 0;

@@ -3,7 +3,7 @@
 use crate::base::call::Call;
 use crate::base::digest::digest;
 use crate::base::members::Members;
-use crate::base::races::ObservedCollective;
+use crate::observers::{self, Event, FollowedMembers, Membership, ObservedCall, What};
 use crate::sync::channel::InCollective;
 use crate::teams::active_set::{self, ActiveSet};
 use crate::teams::team::{Team, teams};
@@ -38,10 +38,14 @@ impl<'a> CollectiveCall<'a> {
         digest(&[self.number(), u64::from(self.members().world_pe(0).0)])
     }
 
-    /// Says to the race detector, if there is one, that this PE enters it as its member `me`.
-    pub(crate) fn observe(&self, me: u32) -> Option<ObservedCollective> {
-        let (members, n) = (self.number_of_members(), self.members().n);
-        ObservedCollective::enter(self.call, members, self.nth, n, me)
+    /// Begins it for those that observe: `what` makes an event of its membership.
+    pub(crate) fn observe(&self, what: impl FnOnce(Membership) -> What) -> ObservedCall {
+        observers::call(|| {
+            let me = self.set.map_or_else(|| self.team.me(), ActiveSet::me).0;
+            let (team, nth, n) = (self.number_of_members(), self.nth, self.members().n);
+            let follows = (FollowedMembers::All, 0);
+            Event::new(self.call, what(Membership { team, nth, n, me, follows }))
+        })
     }
 
     fn name(&self) -> String {

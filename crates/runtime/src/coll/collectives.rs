@@ -15,12 +15,12 @@ use crate::memory::blocks;
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::World;
 use crate::net::order;
+use crate::observers::FollowedMembers;
 use crate::sync::check::CheckedArgument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
 use rushmem_collectives::pairwise;
-use rushmem_race_interface::FollowedMembers;
 
 pub use crate::coll::entered::TeamOrActiveSet;
 

@@ -6,11 +6,9 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
-use crate::base::counters::CallKind;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
-use crate::base::observe::{self, ObservedCall};
 use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
@@ -20,6 +18,7 @@ use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
 use crate::net::{calling, network};
+use crate::observers::{self, ByteBlocks, FollowedMembers, ObservedCall, What};
 use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, CheckedArgument};
 use crate::sync::flags;
@@ -33,7 +32,6 @@ use rushmem_collectives::{
     Partner, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use rushmem_race_interface::{ByteBlocks, FollowedMembers};
 use std::sync::TryLockError;
 
 mod in_rounds;
@@ -113,7 +111,7 @@ impl<'a> EnteredCollective<'a> {
         team: &'a Team,
         set: Option<&'a ActiveSet>,
     ) -> EnteredCollective<'a> {
-        let is_observed = observe::any();
+        let is_observed = observers::any();
         if is_observed {
             follow_requests(call, job, team);
         }
@@ -140,7 +138,7 @@ impl<'a> EnteredCollective<'a> {
             nth = channels.enter_set(set.triplet());
         }
         let entry = CollectiveCall { call, team, set, nth };
-        let observed = if is_observed { observed(&entry) } else { ObservedCall::default() };
+        let observed = entry.observe(What::Collective);
         EnteredCollective { entry, job, channels, observed }
     }
 
@@ -169,7 +167,7 @@ impl<'a> EnteredCollective<'a> {
     /// Whether this is a non-blocking collective beside which another one may use the landings and
     /// pair flags that all teams of a job without threads share.
     fn is_beside_others(&self) -> bool {
-        !self.job.threads_somewhere && observe::any() && thread::carries_out().is_some()
+        !self.job.threads_somewhere && observers::any() && thread::carries_out().is_some()
     }
 
     /// The facts by which algorithms are chosen.
@@ -256,18 +254,18 @@ impl<'a> EnteredCollective<'a> {
     /// Reports to those that observe which arrays it reads and writes here.
     #[inline]
     pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
-        if let Some(collective) = self.observed.collective() {
+        if let Some(observed) = &mut self.observed {
             let blocks =
                 |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
-            collective.moves(blocks(source), blocks(dest));
+            observed.moves(blocks(source), blocks(dest));
         }
     }
 
     /// Reports to them whose arrays its result comes from, if not from those of all members.
     #[inline]
     pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
-        if let Some(collective) = self.observed.collective() {
-            collective.follows(follows, member);
+        if let Some(observed) = &mut self.observed {
+            observed.follows(follows, member);
         }
     }
 
@@ -606,19 +604,6 @@ fn follow_requests(call: Call, job: &Job, team: &Team) {
     if thread::carries_out().is_none() {
         requests::complete(team);
     }
-}
-
-/// A collective begins that observers see.
-#[cold]
-#[inline(never)]
-fn observed(entry: &CollectiveCall<'_>) -> ObservedCall {
-    let members = entry.number_of_members();
-    let mut observed = observe::call(entry.call, CallKind::Collective, || [members, entry.nth]);
-    if thread::carries_out().is_none() {
-        let me = entry.set.map_or_else(|| entry.team.me(), ActiveSet::me).0;
-        observed.is_collective(entry.observe(me));
-    }
-    observed
 }
 
 impl Drop for EnteredCollective<'_> {

@@ -14,13 +14,12 @@ use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::handle::{RequestHandle, TeamHandle};
 use crate::base::job::{self, Job};
-use crate::base::observe::{self, Observer};
 use crate::base::primitive::{AtomicU32, Ordering};
 use crate::base::process::lock;
-use crate::base::races::ObservedCollective;
 use crate::base::thread;
 use crate::base::warning::warning;
 use crate::coll::collective_call::CollectiveCall;
+use crate::observers::{self, ObservedCall, Subscriber, What};
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
 use crate::sync::flags;
@@ -48,7 +47,7 @@ struct Request {
     /// What the blocking routine returned.
     result: AtomicUsize,
     /// Until a test or wait has found it done.
-    observed: Mutex<Option<ObservedCollective>>,
+    observed: Mutex<ObservedCall>,
 }
 
 /// A request, and what a thread does for it: a collective on its team, which returns the result.
@@ -95,7 +94,7 @@ pub(crate) fn queue(
         None => entered(call, &team),
     };
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
-    let observed = CollectiveCall { call, team: &team, set: None, nth }.observe(team.me().0);
+    let observed = CollectiveCall { call, team: &team, set: None, nth }.observe(What::Request);
     let observed = Mutex::new(observed);
     let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
     requests.count += 1;
@@ -107,7 +106,7 @@ pub(crate) fn queue(
         queue.last = request;
         return RequestHandle(number);
     }
-    observe::add(Observer::Requests);
+    observers::add(Subscriber::Requests);
     requests.by_team.insert(handle, TeamQueue { tasks: [task].into(), last: request });
     requests.ready.push_back(handle);
     if requests.idle >= requests.ready.len() {
@@ -170,7 +169,7 @@ fn next(handle: TeamHandle) -> Option<Task> {
     if task.is_none() {
         requests.by_team.remove(&handle);
         if requests.by_team.is_empty() {
-            observe::remove(Observer::Requests);
+            observers::remove(Subscriber::Requests);
         }
     }
     task
@@ -252,7 +251,7 @@ pub(crate) fn complete(team: &Team) {
 /// addresses, and forgets those that had one. So nothing that the program did with their handles
 /// leaves the object in use.
 pub fn complete_on(object: Range<usize>) {
-    if !observe::has(Observer::Requests) {
+    if !observers::has(Subscriber::Requests) {
         return;
     }
     let is_on = |request: &Request| request.vectors.iter().any(|vector| object.contains(vector));

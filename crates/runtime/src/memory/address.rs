@@ -285,9 +285,8 @@ pub(crate) fn require_place(
     nbytes: usize,
     pe: c_int,
 ) -> (Segment, usize) {
-    let Some((segment, offset)) = place(addr, nbytes).filter(|_| is_pe(pe)) else {
-        refuse(call, argument, addr, nbytes, pe)
-    };
+    let (segment, offset) =
+        place_on(addr, nbytes, pe).unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
     let job = job::require(call);
     if job.settings.checks() {
         caller::check(call, job);
@@ -298,12 +297,16 @@ pub(crate) fn require_place(
     (segment, offset)
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie
-/// in one block, or if the first or last one cannot be accessed.
+/// As [`place`]; `None` if there is no PE `pe`, too.
+fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
+    place(addr, nbytes).filter(|_| is_pe(pe))
+}
+
+/// Ends the job with an error if local bytes begin in the heap and do not lie in one block, or if
+/// the first or last one cannot be accessed.
 pub(crate) fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
-    call.require_no_exit();
     let job = job::require(call);
-    if !job.settings.checks() || local.nbytes == 0 {
+    if local.nbytes == 0 {
         return;
     }
     let addr = local.base.addr();
@@ -444,10 +447,10 @@ pub(crate) fn remote(
     nbytes: usize,
     (pe, is_reachable): (c_int, bool),
 ) -> RemoteAddr {
-    let (segment, offset) = require_place(call, argument, addr, nbytes, pe);
-    if !is_reachable && delta(segment, pe).is_none() {
-        refuse(call, argument, addr, nbytes, pe);
-    }
+    call.require_no_exit();
+    let found = place_on(addr, nbytes, pe)
+        .filter(|(segment, _)| is_reachable || delta(*segment, pe).is_some());
+    let Some((segment, offset)) = found else { refuse(call, argument, addr, nbytes, pe) };
     RemoteAddr { segment, offset: offset as u64 }
 }
 

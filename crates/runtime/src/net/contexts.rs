@@ -24,6 +24,8 @@ use std::sync::atomic::{
 
 /// The context of an operation: the default context, known at compile time, or a handle.
 pub trait Context: Copy {
+    /// Whether its operations are those of a lock on its own words.
+    const IS_OF_LOCK: bool = false;
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.

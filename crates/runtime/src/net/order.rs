@@ -8,17 +8,13 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::base::counters::{self, CallKind};
-use crate::base::handle::ContextHandle;
 use crate::base::job;
-use crate::base::observe;
-use crate::base::races;
 use crate::base::visibility::{complete, release};
 use crate::memory::address;
 use crate::net::contexts::Context;
 use crate::net::{endpoints, network, polling};
+use crate::observers::{self, Event, What};
 use core::ffi::c_int;
-use rushmem_race_interface::Order;
 use rushmem_transport::{Endpoint, Error};
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
@@ -26,18 +22,12 @@ use rushmem_transport::{Endpoint, Error};
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     polling::called();
-    if observe::any() {
-        return observed_fence(call, ctx.handle());
-    }
-    order(call, ctx);
+    observers::during!(event(call, ctx, What::Fence), |_| order(call, ctx));
 }
 
-#[cold]
-#[inline(never)]
-fn observed_fence(call: Call, ctx: ContextHandle) {
-    let _observed = observe::call(call, CallKind::Fence, || [0; 2]);
-    order(call, ctx);
-    races::order(Order::Fence, ctx, 0);
+/// What observers see of a routine on a context.
+fn event<C: Context>(call: Call, ctx: C, what: What) -> Event {
+    Event { ctx: ctx.handle(), ..Event::new(call, what) }
 }
 
 #[inline(always)]
@@ -61,48 +51,23 @@ fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     polling::called();
-    if observe::any() {
-        return observed_quiet(call, ctx.handle());
-    }
-    complete_issued(call, ctx);
-}
-
-#[cold]
-#[inline(never)]
-fn observed_quiet(call: Call, ctx: ContextHandle) {
-    complete_observed(call, ctx, false);
+    complete_issued(call, ctx, false);
 }
 
 /// A quiet as a part of another call.
 #[inline]
 pub(crate) fn complete_on<C: Context>(call: Call, ctx: C) {
-    if observe::any() {
-        return complete_observed(call, ctx.handle(), true);
-    }
-    complete_issued(call, ctx);
+    complete_issued(call, ctx, true);
 }
 
 #[inline(always)]
-fn complete_issued<C: Context>(call: Call, ctx: C) {
-    if ctx.is_valid(call) && network::is_open() {
-        endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
-    }
-    complete();
-}
-
-#[cold]
-#[inline(never)]
-fn complete_observed(call: Call, ctx: ContextHandle, is_part: bool) {
-    let _observed = observe::quiet(call, ctx, is_part);
-    let counters = counters::get().filter(|_| ctx != ContextHandle::INVALID);
-    let counted = counters.map(|counters| counters.context(ctx));
-    let counted = counted.map(|counters| (counters, counters.issued()));
-    races::order(Order::Begin, ctx, 0);
-    complete_issued(call, ctx);
-    races::order(Order::Quiet, ctx, 0);
-    if let Some((counters, issued)) = counted {
-        counters.complete(issued);
-    }
+fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
+    observers::during!(event(call, ctx, What::Quiet { is_part }), |_| {
+        if ctx.is_valid(call) && network::is_open() {
+            endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+        }
+        complete();
+    });
 }
 
 /// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered
@@ -119,9 +84,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     polling::called();
     let mut is_quiet = true;
-    if observe::any() {
-        races::order(Order::Begin, ctx.handle(), 0);
-    }
+    let observed = observers::call(|| event(call, ctx, What::QuietTest));
     if ctx.is_valid(call) && network::is_open() {
         endpoints::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
@@ -129,8 +92,8 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
         });
     }
     complete();
-    if is_quiet && observe::any() {
-        races::order(Order::Quiet, ctx.handle(), 0);
+    if let Some(observed) = observed.filter(|_| !is_quiet) {
+        observed.cancel();
     }
     c_int::from(is_quiet)
 }
@@ -158,14 +121,9 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
-        if observe::any() {
-            races::order(Order::Begin, ctx.handle(), 0);
-        }
+        let _observed = observers::call(|| Event { pe, ..event(call, ctx, What::PeQuiet) });
         if network::is_open() {
             endpoints::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
-        }
-        if observe::any() {
-            races::order(Order::PeQuiet, ctx.handle(), pe as u32);
         }
     }
     if npes > 0 {

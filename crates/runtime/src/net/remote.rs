@@ -1,36 +1,35 @@
 //! Accesses for which `address` has no pointer: a network reaches the bytes or, if accesses are
-//! observed, this CPU.
+//! observed, this CPU. Each describes itself to observers, resolves its address, and is made.
 //!
 //! It is cold code beside the accesses to mapped memory, but short: a NIC takes a request within a
 //! few hundred instructions.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, fail};
-use crate::base::counters::AccessKind;
+use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
-use crate::base::job;
-use crate::base::observe::{self, ObservedAccess};
 use crate::base::visibility::release;
-use crate::memory::{address, place};
+use crate::memory::address;
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, polling};
+use crate::observers::{
+    self, AccessEvent, AccessKind, Argument, ByteBlocks, Effect, Event, What, WordKind,
+};
 use core::ffi::c_int;
-use rushmem_race_interface::ByteBlocks;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
     SignalUpdate, mem,
 };
-use std::sync::OnceLock;
 
-/// One access: the call, the context, and the name of the symmetric address.
+/// One access: the call, the context, the PE, and the symmetric argument.
 #[derive(Clone, Copy)]
 pub(crate) struct Access {
-    pub(crate) call: Call,
-    pub(crate) ctx: ContextHandle,
-    pub(crate) argument: &'static str,
-    pub(crate) pe: c_int,
+    pub(super) call: Call,
+    pub(super) ctx: ContextHandle,
+    pub(super) pe: c_int,
+    argument: Argument,
+    word: WordKind,
 }
 
 /// A remote range and the path that reaches it: the network, or this CPU for mapped memory.
@@ -38,21 +37,6 @@ pub(crate) struct Access {
 pub(super) enum RemoteBytes {
     Network(RemoteAddr),
     Cpu(*mut u8),
-}
-
-/// What an access copies to or from on this PE: an address and a number of bytes. It need not be
-/// symmetric.
-pub(super) type Local = (*const u8, usize);
-
-/// Who gets the writes that take the cold path: the call, where and how many bytes, and the PE.
-type RecordWrite = fn(Call, usize, usize, c_int);
-
-static RECORD: OnceLock<RecordWrite> = OnceLock::new();
-
-/// Reports writes from now on.
-pub(crate) fn record_writes(record: RecordWrite) {
-    // A later init of the process has the same one.
-    let _ = RECORD.set(record);
 }
 
 /// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so
@@ -70,19 +54,13 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
     let kind = if AT_QUIET { AccessKind::PutNbi } else { AccessKind::Put };
-    if observe::any() {
+    observers::during!(
+        access.event(kind, Effect::Writes, dest, nbytes).with_buffer(source, nbytes),
         // SAFETY: the same contract.
-        let again = move || unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(kind, dest, nbytes).with_buffer(source), again)
-            .is_some()
-        {
-            return;
-        }
-    }
-    // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
+        |_| unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
+    )
 }
 
 /// One element of `nbytes` bytes, as [`put`].
@@ -99,16 +77,12 @@ pub(crate) unsafe fn p<C: Context>(
     pe: c_int,
     call: Call,
 ) {
-    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
-    if observe::any() {
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+    observers::during!(
+        access.event(AccessKind::P, Effect::Writes, dest, nbytes),
         // SAFETY: the same contract.
-        let again = move || unsafe { p(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(AccessKind::P, dest, nbytes), again).is_some() {
-            return;
-        }
-    }
-    // SAFETY: the same contract.
-    unsafe { access.put(dest, source, nbytes, Completion::Now) }
+        |_| unsafe { access.put(dest, source, nbytes, Completion::Now) }
+    )
 }
 
 /// `nbytes` bytes from `source`, with its arguments as those of [`put`].
@@ -125,19 +99,13 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
     let kind = if AT_QUIET { AccessKind::GetNbi } else { AccessKind::Get };
-    if observe::any() {
+    observers::during!(
+        access.event(kind, Effect::Reads, source, nbytes).with_buffer(dest, nbytes),
         // SAFETY: the same contract.
-        let again = move || unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(kind, source, nbytes).with_buffer(dest), again)
-            .is_some()
-        {
-            return;
-        }
-    }
-    // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
+        |_| unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
+    )
 }
 
 /// One element of `nbytes` bytes, as [`get`].
@@ -154,17 +122,12 @@ pub(crate) unsafe fn g<C: Context>(
     pe: c_int,
     call: Call,
 ) {
-    let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
-    if observe::any() {
+    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
+    observers::during!(
+        access.event(AccessKind::G, Effect::Reads, source, nbytes),
         // SAFETY: the same contract.
-        let again = move || unsafe { g(ctx, dest, source, nbytes, pe, call) };
-        if observe::access(move || access.observed(AccessKind::G, source, nbytes), again).is_some()
-        {
-            return;
-        }
-    }
-    // SAFETY: the same contract.
-    unsafe { access.get(dest, source, nbytes, Completion::Now) }
+        |_| unsafe { access.get(dest, source, nbytes, Completion::Now) }
+    )
 }
 
 #[inline(always)]
@@ -173,25 +136,53 @@ fn completion<const AT_QUIET: bool>() -> Completion {
 }
 
 impl Access {
-    /// What observers see of it. The word that the target may wait for is at `at`.
-    pub(super) fn observed(self, kind: AccessKind, at: usize, nbytes: usize) -> ObservedAccess {
-        let Access { call, ctx, pe, .. } = self;
-        let (remote, local) = (ByteBlocks::one(at, nbytes), ByteBlocks::NONE);
-        let (place, signal, reads_only) = (place::in_trace(at), 0, false);
+    /// An access to bytes.
+    #[inline(always)]
+    pub(crate) fn of_bytes<C: Context>(
+        call: Call,
+        ctx: C,
+        argument: Argument,
+        pe: c_int,
+    ) -> Access {
+        Access { call, ctx: ctx.handle(), pe, argument, word: WordKind::Integer }
+    }
+
+    /// An atomic operation on a word of type `T`.
+    #[inline(always)]
+    pub(crate) fn of_word<T: Amo, C: Context>(
+        call: Call,
+        ctx: C,
+        argument: Argument,
+        pe: c_int,
+    ) -> Access {
+        let word = match (C::IS_OF_LOCK, T::IS_FLOAT) {
+            (true, _) => WordKind::Lock,
+            (false, true) => WordKind::Float,
+            (false, false) => WordKind::Integer,
+        };
+        Access { word, ..Access::of_bytes(call, ctx, argument, pe) }
+    }
+
+    /// An update of a signal.
+    #[inline(always)]
+    pub(crate) fn of_signal<C: Context>(call: Call, ctx: C, pe: c_int) -> Access {
+        let word = WordKind::Signal;
+        Access { word, ..Access::of_bytes(call, ctx, Argument::SigAddr, pe) }
+    }
+
+    /// What observers see of it.
+    pub(super) fn event(
+        self,
+        kind: AccessKind,
+        effect: Effect,
+        addr: usize,
+        nbytes: usize,
+    ) -> Event {
+        let Access { call, ctx, pe, argument, word } = self;
         let of_shared = contexts::is_of_shared(ctx);
-        ObservedAccess {
-            call,
-            kind,
-            ctx,
-            pe,
-            nbytes,
-            place,
-            remote,
-            local,
-            signal,
-            reads_only,
-            of_shared,
-        }
+        let access = AccessEvent { kind, effect, argument, word, signal: 0, of_shared };
+        let (remote, local) = (ByteBlocks::one(addr, nbytes), ByteBlocks::NONE);
+        Event { call, what: What::Access(access), ctx, pe, remote, local }
     }
 
     /// `nbytes` bytes to `dest`.
@@ -206,39 +197,29 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        let target = self.target(dest, nbytes, (source, nbytes));
-        // SAFETY: the same contract.
-        unsafe { self.put_to(target, source, nbytes, completion) }
-    }
-
-    /// As [`put`](Access::put), to bytes whose place is known.
-    ///
-    /// # Safety
-    /// The same.
-    #[inline(always)]
-    unsafe fn put_to(
-        self,
-        target: RemoteBytes,
-        source: *const u8,
-        nbytes: usize,
-        completion: Completion,
-    ) {
-        match target {
+        match self.resolve(dest, nbytes) {
             RemoteBytes::Network(dest) => {
                 let source = LocalBuf::source(source, nbytes);
-                let put = Put { dest, source, completion };
                 // SAFETY: valid by contract.
-                let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
-                    endpoint.put(network::pe(self.pe), put)
-                });
-                if let Err(error) = done {
-                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
-                }
+                unsafe { self.put_by_network(Put { dest, source, completion }) }
             }
             // SAFETY: mapped, and valid by contract.
             RemoteBytes::Cpu(to) => unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
             },
+        }
+    }
+
+    /// # Safety
+    /// As [`put`](Access::put).
+    #[inline(always)]
+    unsafe fn put_by_network(self, put: Put) {
+        // SAFETY: the same contract.
+        let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.put(network::pe(self.pe), put)
+        });
+        if let Err(error) = done {
+            network::fail_on_memory(self.call, &error, LocalAccess::Read, put.source)
         }
     }
 
@@ -255,8 +236,7 @@ impl Access {
         completion: Completion,
     ) {
         let polled = address::are_polls_counted().then(|| self.mapped(source, nbytes)).flatten();
-        let target = polled.map(RemoteBytes::Cpu);
-        match target.unwrap_or_else(|| self.target(source, nbytes, (dest, nbytes))) {
+        match polled.unwrap_or_else(|| self.resolve(source, nbytes)) {
             RemoteBytes::Network(source) => {
                 let dest = LocalBuf { base: dest, nbytes };
                 let get = Get { dest, source, completion };
@@ -288,38 +268,38 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        if observe::any() {
-            let describe = move || {
-                let reads_only = op == AmoOp::Fetch;
-                self.observed(AccessKind::AmoFetch, dest, width.nbytes()).reading(reads_only)
-            };
-            let again = move || self.fetch(dest, width, op, operand, condition);
-            if let Some(old) = observe::access(describe, again) {
-                return old;
-            }
-        }
-        let is_conditional = op == AmoOp::CompareSwap;
-        let old = match self.word(dest, width.nbytes(), !is_conditional) {
-            RemoteBytes::Cpu(at) => {
-                // SAFETY: mapped and aligned.
-                let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                polling::found(dest, self.pe, old);
+        self.require_aligned(dest, width);
+        observers::during!(
+            {
+                let effect = match op {
+                    AmoOp::Fetch => Effect::Reads,
+                    AmoOp::CompareSwap => Effect::WritesIfEqual,
+                    _ => Effect::Writes,
+                };
+                self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
+            },
+            |observed| {
+                let old = match self.resolve_word(dest, width) {
+                    RemoteBytes::Cpu(at) => {
+                        // SAFETY: mapped and aligned.
+                        let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                        polling::found(dest, self.pe, old);
+                        old
+                    }
+                    RemoteBytes::Network(dest) => {
+                        let old = OldValue::Returned;
+                        // SAFETY: the old value is returned.
+                        unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) }
+                    }
+                };
+                if let Some(observed) =
+                    observed.filter(|_| op == AmoOp::CompareSwap && old == condition)
+                {
+                    observed.has_written();
+                }
                 old
             }
-            RemoteBytes::Network(dest) => {
-                let old = OldValue::Returned;
-                let request = AmoRequest { dest, width, op, operand, condition, old };
-                // SAFETY: the old value is returned.
-                unsafe { self.amo(request) }
-            }
-        };
-        if is_conditional
-            && old == condition
-            && let Some(record) = RECORD.get()
-        {
-            record(self.call, dest, width.nbytes(), self.pe);
-        }
-        old
+        )
     }
 
     /// The atomic operation of a request, by the network.
@@ -350,49 +330,41 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        if observe::any() {
-            let describe = move || {
-                let observed = self.observed(AccessKind::AmoFetchNbi, dest, width.nbytes());
-                observed.with_buffer(fetched).reading(op == AmoOp::Fetch)
-            };
-            // SAFETY: the same contract.
-            let again =
-                move || unsafe { self.fetch_nbi(fetched, dest, width, op, operand, condition) };
-            if observe::access(describe, again).is_some() {
-                return;
+        self.require_aligned(dest, width);
+        observers::during!(
+            {
+                let effect = if op == AmoOp::Fetch { Effect::Reads } else { Effect::Writes };
+                let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
+                event.with_buffer(fetched, width.nbytes())
+            },
+            |_| match self.resolve_word(dest, width) {
+                RemoteBytes::Cpu(at) => {
+                    // SAFETY: mapped and aligned.
+                    let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                    polling::found(dest, self.pe, old);
+                    // SAFETY: valid by contract.
+                    unsafe { width.write(fetched, old) };
+                }
+                RemoteBytes::Network(dest) => {
+                    let old = OldValue::AtQuiet(fetched);
+                    // SAFETY: valid by contract.
+                    unsafe { self.amo(AmoRequest { dest, width, op, operand, condition, old }) };
+                }
             }
-        }
-        let old = match self.word(dest, width.nbytes(), true) {
-            RemoteBytes::Cpu(at) => {
-                // SAFETY: mapped and aligned.
-                let old = unsafe { mem::apply(op, width, at, operand, condition) };
-                polling::found(dest, self.pe, old);
-                old
-            }
-            RemoteBytes::Network(dest) => {
-                let old = OldValue::AtQuiet(fetched);
-                let request = AmoRequest { dest, width, op, operand, condition, old };
-                // SAFETY: valid by contract.
-                unsafe { self.amo(request) };
-                return;
-            }
-        };
-        // SAFETY: valid by contract.
-        unsafe { width.write(fetched, old) };
+        )
     }
 
     /// An atomic operation without the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        if observe::any() {
-            let describe = move || self.observed(AccessKind::Amo, dest, width.nbytes());
-            let again = move || self.update(dest, width, op, operand);
-            if observe::access(describe, again).is_some() {
-                return;
+        self.require_aligned(dest, width);
+        observers::during!(
+            self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes()),
+            |_| {
+                self.update_at(self.resolve_word(dest, width), width, op, operand);
             }
-        }
-        self.update_at(self.word(dest, width.nbytes(), true), width, op, operand);
+        );
     }
 
     /// As [`update`](Access::update), of a word whose place is known.
@@ -420,155 +392,124 @@ impl Access {
     #[cold]
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
-    pub(crate) unsafe fn put_signal(
-        self,
+    pub(crate) unsafe fn put_signal<C: Context>(
+        call: Call,
+        ctx: C,
         dest: usize,
         source: *const u8,
         nbytes: usize,
-        sig_addr: usize,
-        signal: u64,
-        op: AmoOp,
+        (sig_addr, signal, op): (usize, u64, AmoOp),
+        pe: c_int,
         completion: Completion,
     ) {
-        let kind = match completion {
-            Completion::Now => AccessKind::PutSignal,
-            Completion::AtQuiet => AccessKind::PutSignalNbi,
-        };
+        let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+        let signaling = Access::of_signal(call, ctx, pe);
+        signaling.require_aligned(sig_addr, AmoWidth::Eight);
         // The put and its signal count once, by the bytes of the data.
-        if observe::any() {
-            let describe = move || {
-                let observed = self.observed(kind, sig_addr, nbytes).with_buffer(source);
-                let remote = ByteBlocks::one(dest, nbytes);
-                ObservedAccess { remote, signal: sig_addr, ..observed }
+        let _observed = observers::call(move || {
+            let kind = match completion {
+                Completion::Now => AccessKind::PutSignal,
+                Completion::AtQuiet => AccessKind::PutSignalNbi,
             };
-            // SAFETY: the same contract.
-            let again = move || unsafe {
-                self.put_signal(dest, source, nbytes, sig_addr, signal, op, completion)
-            };
-            if observe::access(describe, again).is_some() {
-                return;
-            }
-        }
-        let signaling = Access { argument: "sig_addr", ..self };
-        let word = signaling.word(sig_addr, 8, true);
+            let event = access.event(kind, Effect::Writes, dest, nbytes);
+            event.with_buffer(source, nbytes).with_signal(sig_addr)
+        });
+        let word = signaling.resolve_word(sig_addr, AmoWidth::Eight);
         if nbytes == 0 {
             return signaling.update_at(word, AmoWidth::Eight, op, signal);
         }
-        if sig_addr.wrapping_sub(dest) < nbytes {
-            self.check_signal(dest, nbytes, sig_addr);
-        }
-        if let RemoteBytes::Cpu(at) = word
-            && let Some(to) = self.mapped(dest, nbytes)
-        {
-            // SAFETY: mapped, and valid by contract.
-            unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) };
-            // SAFETY: mapped and aligned.
-            return unsafe { update_mapped(at.cast(), op, signal) };
-        }
-        let target = self.target(dest, nbytes, (source, nbytes));
-        if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (target, word) {
-            let source = LocalBuf::source(source, nbytes);
-            let put = Put { dest, source, completion };
-            let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
-            // SAFETY: valid by contract.
-            let done = endpoints::on(self.call, self.ctx, |endpoint| unsafe {
-                endpoint.put_signal(network::pe(self.pe), put, signal)
-            });
-            if let Err(error) = done {
-                network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+        let mapped = match word {
+            RemoteBytes::Cpu(_) => access.mapped(dest, nbytes),
+            RemoteBytes::Network(_) => None,
+        };
+        let buffer = LocalBuf::source(source, nbytes);
+        match (mapped.unwrap_or_else(|| access.resolve(dest, nbytes)), word) {
+            (RemoteBytes::Network(dest), RemoteBytes::Network(word)) => {
+                let put = Put { dest, source: buffer, completion };
+                let signal = SignalUpdate { dest: word, op, value: signal, follows: Follows::Data };
+                // SAFETY: valid by contract.
+                let done = endpoints::on(call, access.ctx, |endpoint| unsafe {
+                    endpoint.put_signal(network::pe(pe), put, signal)
+                });
+                if let Err(error) = done {
+                    network::fail_on_memory(call, &error, LocalAccess::Read, buffer)
+                }
             }
-            return;
-        }
-        // SAFETY: the same contract.
-        unsafe { self.put_to(target, source, nbytes, completion) };
-        if let (RemoteBytes::Network(_), RemoteBytes::Cpu(_)) = (target, word) {
-            // This CPU does not wait for the network.
-            let done = endpoints::on(self.call, self.ctx, |endpoint| {
-                endpoint.pe_quiet(network::pe(self.pe))
-            });
-            network::or_fail(self.call, done);
-        }
-        signaling.update_at(word, AmoWidth::Eight, op, signal);
-    }
-
-    /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are
-    /// put.
-    #[cold]
-    fn check_signal(self, dest: usize, nbytes: usize, sig_addr: usize) {
-        if job::require(self.call).settings.checks() {
-            // Cause: `shmem_put_signal(x, source, 4, (uint64_t *)x, ...)`.
-            fail!(
-                self.call,
-                "argument sig_addr: the signal at {sig_addr:#x} lies in the {nbytes} bytes of dest at {dest:#x}; \
-                 use a word that is not part of the data"
-            );
+            (RemoteBytes::Network(dest), RemoteBytes::Cpu(_)) => {
+                // SAFETY: valid by contract.
+                unsafe { access.put_by_network(Put { dest, source: buffer, completion }) };
+                // This CPU does not wait for the network.
+                let done =
+                    endpoints::on(call, access.ctx, |endpoint| endpoint.pe_quiet(network::pe(pe)));
+                network::or_fail(call, done);
+                signaling.update_at(word, AmoWidth::Eight, op, signal);
+            }
+            (RemoteBytes::Cpu(to), word) => {
+                // SAFETY: mapped, and valid by contract.
+                unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) };
+                signaling.update_at(word, AmoWidth::Eight, op, signal);
+            }
         }
     }
 
     /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
     /// they cannot be reached.
     #[inline(always)]
-    pub(super) fn target(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
+    pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
-            _ => {
-                let Access { call, argument, pe, .. } = self;
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, true, true))
-            }
+            _ => resolve_others(self.call, self.argument, addr, nbytes, self.pe, (is_open, true)),
         }
     }
 
-    /// As [`target`](Access::target), of a word of an atomic operation. If the network carries
+    /// As [`resolve`](Access::resolve), of a word of an atomic operation. If the network carries
     /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED` and of
-    /// teams split from it. It is recorded if it certainly `writes`.
+    /// teams split from it.
     #[inline(always)]
-    fn word(self, addr: usize, nbytes: usize, writes: bool) -> RemoteBytes {
-        address::require_aligned(self.call, self.argument, addr, nbytes);
+    fn resolve_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
+        let nbytes = width.nbytes();
         let is_by_cpu = contexts::is_by_cpu(self.ctx);
         let by_cpu = || is_by_cpu || !address::are_atomics_by_network();
         if (is_by_cpu || address::are_polls_counted())
             && by_cpu()
-            && let Some(at) = self.mapped(addr, nbytes)
+            && let Some(mapped) = self.mapped(addr, nbytes)
         {
-            return RemoteBytes::Cpu(at);
+            return mapped;
         }
         let is_open = network::is_open();
         match address::remote_in_heap(addr, nbytes, self.pe) {
             Some(at) if is_open => RemoteBytes::Network(at),
             _ => {
-                let Access { call, argument, pe, .. } = self;
-                let local = (std::ptr::null(), 0);
-                other_target(call, argument, addr, nbytes, pe, local, (is_open, by_cpu(), writes))
+                resolve_others(self.call, self.argument, addr, nbytes, self.pe, (is_open, by_cpu()))
             }
         }
     }
 
-    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
+    #[inline(always)]
+    fn require_aligned(self, addr: usize, width: AmoWidth) {
+        address::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
+    }
+
+    fn mapped(self, addr: usize, nbytes: usize) -> Option<RemoteBytes> {
+        let address = std::ptr::with_exposed_provenance(addr);
+        address::mapped(address, nbytes, self.pe).map(RemoteBytes::Cpu)
     }
 }
 
-/// As [`Access::target`], of bytes that are not in the heap, cannot be reached, or whose accesses
-/// are observed. It takes the parts of an access, which otherwise is in memory on the hot
-/// path too.
+/// As [`Access::resolve`], of bytes that are not in the heap, cannot be reached, or whose accesses
+/// are observed. It takes the parts of an access, which otherwise is in memory on the hot path too.
 #[cold]
 #[inline(never)]
-fn other_target(
+fn resolve_others(
     call: Call,
-    argument: &'static str,
+    argument: Argument,
     addr: usize,
     nbytes: usize,
     pe: c_int,
-    local: Local,
-    (is_open, by_cpu, writes): (bool, bool, bool),
+    (is_open, by_cpu): (bool, bool),
 ) -> RemoteBytes {
-    let access = if argument == "dest" { LocalAccess::Read } else { LocalAccess::Write };
-    address::check_local(call, access, LocalBuf::source(local.0, local.1));
-    let at = address::remote(call, argument, addr, nbytes, (pe, is_open));
-    if let Some(record) = RECORD.get().filter(|_| writes && argument != "source") {
-        record(call, addr, nbytes, pe);
-    }
+    let at = address::remote(call, argument.name(), addr, nbytes, (pe, is_open));
     if by_cpu && let Some(here) = address::mapped_if_observed(addr, at.segment, pe) {
         return RemoteBytes::Cpu(here);
     }

@@ -5,12 +5,10 @@
 //! than copying some thousand bytes. Others are left to the endpoint.
 #![allow(unsafe_code)]
 
-use crate::base::counters::AccessKind;
-use crate::base::observe::{self, ObservedAccess};
 use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::net::{endpoints, network};
+use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
 use core::mem::MaybeUninit;
-use rushmem_race_interface::ByteBlocks;
 use rushmem_transport::{LocalBuf, StridedBlocks, mem};
 
 /// Bytes of blocks that are copied here to travel together.
@@ -75,26 +73,20 @@ impl Access {
     /// Every block here is valid for reads of a put, and for writes of a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
         let Blocks { remote, local, remote_stride, local_stride, nbytes, n } = blocks;
-        if observe::any() {
-            let kind = if IS_PUT { AccessKind::PutStrided } else { AccessKind::GetStrided };
-            let describe = move || {
-                let observed = self.observed(kind, remote, span(nbytes, nbytes, n));
-                let [remote, local] = [(remote, remote_stride), (local.addr(), local_stride)]
-                    .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
-                ObservedAccess { remote, local, ..observed }
+        let _observed = observers::call(move || {
+            let (kind, effect) = match IS_PUT {
+                true => (AccessKind::PutStrided, Effect::Writes),
+                false => (AccessKind::GetStrided, Effect::Reads),
             };
-            // SAFETY: the same contract.
-            let again = move || unsafe { self.transfer_strided::<IS_PUT>(blocks) };
-            if observe::access(describe, again).is_some() {
-                return;
-            }
-        }
+            let [remote, local] = [(remote, remote_stride), (local.addr(), local_stride)]
+                .map(|(addr, stride)| ByteBlocks { addr, nbytes, stride, n });
+            Event { remote, local, ..self.event(kind, effect, 0, 0) }
+        });
         if remote_stride == nbytes && is_packed(local_stride, nbytes) {
             // SAFETY: the same contract.
             return unsafe { self.transfer_packed::<IS_PUT>(blocks) };
         }
-        let whole = (local.cast_const(), span(local_stride, nbytes, n));
-        match self.target(remote, span(remote_stride, nbytes, n), whole) {
+        match self.resolve(remote, span(remote_stride, nbytes, n)) {
             RemoteBytes::Network(remote) => {
                 let local = LocalBuf { base: local, nbytes };
                 let blocks = StridedBlocks { remote, local, remote_stride, local_stride, n };
@@ -153,7 +145,7 @@ impl Access {
             return transfer(remote, local, whole);
         }
         // Before the first piece goes or comes.
-        self.target(remote, whole, (local.cast_const(), span(local_stride, nbytes, n)));
+        self.resolve(remote, whole);
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         // The pack has room for the blocks of a piece.

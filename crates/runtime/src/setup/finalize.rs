@@ -8,13 +8,14 @@ use crate::base::call::{self, Call, fail};
 use crate::base::caller;
 use crate::base::job;
 use crate::base::process;
-use crate::base::races;
+
 use crate::base::stdio;
 use crate::base::time::nanoseconds;
 use crate::base::warning::warning;
 use crate::coll::{collective_call, collectives, requests};
 use crate::memory::{address, blocks};
 use crate::net::{endpoints, network};
+use crate::observers::races;
 use crate::sync::{finalizing, status};
 use crate::teams::active_set;
 use crate::teams::team;

@@ -6,12 +6,12 @@ use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::base::job::{self, Job};
-use crate::base::observe::{self, Observer};
 use crate::base::process;
 use crate::base::settings::{Checks, Statistics};
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
-use crate::sync::{status, writes};
+use crate::observers::{self, Subscriber, writes};
+use crate::sync::{flags, status};
 use core::ffi::{c_int, c_void};
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
@@ -61,7 +61,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
     if job.settings.checks() {
-        observe::add(Observer::Check);
+        observers::add(Subscriber::Checks);
     }
     if job.settings.check == Checks::Races {
         races::open(call, job);
@@ -69,7 +69,8 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let traced = job.settings.trace.is_some();
     let observed = job.settings.checks() || counted || traced || writes::are_wanted(&job.settings);
     if observed {
-        writes::begin();
+        writes::start(flags::area().writes());
+        observers::add(Subscriber::Writes);
         status::locate_waits();
     }
     address::count_polls(job.oversubscribed);

@@ -4,8 +4,8 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
-use crate::base::races;
 use crate::memory::{address, statics};
+use crate::observers::{self, Subscriber, races};
 use core::ffi::{CStr, c_int, c_void};
 use libloading::Library;
 use rushmem_race_interface::{Detector, DetectorOpening, LIBRARY, SYMBOL, Text, VERSION};
@@ -82,6 +82,7 @@ pub(super) fn open(call: Call, job: &Job) {
         );
     }
     races::use_detector(detector);
+    observers::add(Subscriber::Races);
 }
 
 /// The functions of the library, which stays loaded.

@@ -2,13 +2,12 @@
 //! finalize, and prints a table or writes a file.
 
 use crate::base::call::{Call, fail};
-use crate::base::counters;
 use crate::base::job::Job;
-use crate::base::observe::{self, Observer};
 use crate::base::settings::Statistics;
 use crate::base::warning::warning;
 use crate::coll::collectives;
 use crate::memory::areas::MIN_LANDING;
+use crate::observers::{self, Subscriber, counters};
 use crate::sync::flags;
 use crate::teams::team;
 use form::{JobStatistics, PeStatistics};
@@ -39,9 +38,8 @@ pub(super) fn start(call: Call, job: &Job) {
     }
     activity::want();
     let own = job.nodes.node_of(job.me.0);
-    observe::add(Observer::Counters);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
-    observe::add(Observer::Counters);
+    observers::add(Subscriber::Counters);
 }
 
 /// What this PE has counted until now; `None` if it does not.

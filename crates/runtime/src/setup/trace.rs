@@ -3,11 +3,11 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
-use crate::base::observe::{self, Observer};
 use crate::base::time::nanoseconds;
-use crate::base::trace::{self, Ring};
 use crate::coll::collectives::{barrier_all, words};
 use crate::memory::areas::MIN_LANDING;
+use crate::observers::trace::{self, Ring};
+use crate::observers::{self, Subscriber};
 use crate::sync::{backoff, flags};
 use crate::teams::team::teams;
 use rushmem_trace::chrome;
@@ -48,7 +48,7 @@ pub(super) fn start(call: Call, job: &Job) {
         })
     });
     ring.set_clock(false, clock_offset(call, job));
-    observe::add(Observer::Trace);
+    observers::add(Subscriber::Trace);
 }
 
 fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'static Ring> {
@@ -67,7 +67,7 @@ fn make(folder: &Path, me: u32, capacity: usize, own: &[u64]) -> io::Result<&'st
 /// Ends the trace of this PE, of which all are here; PE 0 writes that of the job.
 pub(super) fn put_out(call: Call, job: &Job) {
     let (Some(folder), Some(ring)) = (&job.settings.trace, trace::get()) else { return };
-    observe::remove(Observer::Trace);
+    observers::remove(Subscriber::Trace);
     ring.set_clock(true, clock_offset(call, job));
     // All files are whole behind it.
     let n_records: u64 = words(call, teams().world(), ring.n_records()).iter().sum();

@@ -9,10 +9,10 @@
 
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;
-use crate::base::observe::{self, Observer};
 use crate::base::primitive::{AtomicU32, Ordering};
 use crate::base::thread;
 use crate::net::{network, polling};
+use crate::observers::{self, Subscriber};
 use crate::sync::flags;
 use crate::sync::status::{Described, LongWait};
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// The longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !observe::has(Observer::Requests) => NETWORK_SLEEP,
+        (true, SHMEM_THREAD_SINGLE) if !observers::has(Subscriber::Requests) => NETWORK_SLEEP,
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }
@@ -151,7 +151,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
 
 /// Whether this thread of the library works beside the program, which may compute meanwhile.
 fn is_in_background() -> bool {
-    observe::has(Observer::Requests) && thread::carries_out().is_some()
+    observers::has(Subscriber::Requests) && thread::carries_out().is_some()
 }
 
 #[inline]

@@ -5,14 +5,14 @@
 //! `memory::areas` knows where in an area something is.
 #![allow(unsafe_code)]
 
-use crate::base::observe;
 use crate::base::primitive::AtomicU32;
 use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::net::endpoints;
+use crate::observers;
 use crate::sync::bell::Bell;
-use rushmem_explain::writes::{BUSY, ENTRIES, ENTRY_WORDS};
+use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{
     AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, SignalUpdate, mem,
@@ -283,25 +283,12 @@ impl FlagArea {
         sequence.store(before + 2, Ordering::Release);
     }
 
-    /// Write the entry of a write of this number, from its second word on, unless another thread
-    /// writes it, or has done so, a whole round of the ring later.
-    pub(crate) fn record_write(&self, number: u64, words: &[u64]) {
-        let entry = (number - 1) as usize % ENTRIES;
-        let at = self.areas.writes() + 8 * (1 + entry * ENTRY_WORDS);
-        let own = self.own_word(at);
-        let older = own.load(Ordering::Relaxed);
-        let claim =
-            || own.compare_exchange(older, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if older < number && claim() {
-            fence(Ordering::Release);
-            self.write_own(at + 8, words);
-            own.store(number, Ordering::Release);
-        }
-    }
-
-    /// Write that this PE records its writes.
-    pub(crate) fn records_writes(&self) {
-        self.own_word(self.areas.writes()).store(1, Ordering::Release);
+    /// The ring of the last writes of this PE (`rushmem_explain::writes`).
+    pub(crate) fn writes(&self) -> &'static [AtomicU64] {
+        let start = self.own(self.areas.writes(), RING_BYTES).cast();
+        // SAFETY: in the area and aligned to a line; areas stay mapped, and all access these words
+        // atomically.
+        unsafe { std::slice::from_raw_parts(start, RING_BYTES / size_of::<u64>()) }
     }
 
     /// `nbytes` own bytes, for data.
@@ -369,7 +356,7 @@ fn put_signal_remote(
 ) {
     let nbytes = source.nbytes();
     assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-    observe::moved(pe.index(), nbytes);
+    observers::moved(pe.index(), nbytes);
     let source = LocalBuf::source(source.start(), nbytes);
     let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
     // SAFETY: memory of this PE that stays as it is during the call.

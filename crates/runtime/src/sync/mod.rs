@@ -1,6 +1,6 @@
 //! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team,
-//! mailboxes, the checks that use them, the status that shows long waits, what ends a wait for a PE
-//! in finalize, and the record of the last writes.
+//! mailboxes, the checks that use them, the status that shows long waits, and what ends a wait for
+//! a PE in finalize.
 //!
 //! It knows no team and no collective.
 
@@ -13,4 +13,3 @@ pub(crate) mod flags;
 mod long_wait;
 pub(crate) mod mailbox;
 pub(crate) mod status;
-pub(crate) mod writes;

@@ -44,6 +44,8 @@ pub trait WaitWord: Sealed + Copy + PartialOrd + 'static {
 pub trait Amo: Sealed + Element + 'static {
     /// Its size, which is that of the type.
     const WIDTH: AmoWidth;
+    /// Whether it is a floating-point number.
+    const IS_FLOAT: bool;
     /// Its bits, zero-extended, as they cross the wire.
     fn to_bits(self) -> u64;
     /// The value of such bits.
@@ -132,6 +134,7 @@ macro_rules! integer {
     ($($t:ty, $unsigned:ty, $atomic:ty, $width:ident;)*) => {$(
         impl Amo for $t {
             const WIDTH: AmoWidth = AmoWidth::$width;
+            const IS_FLOAT: bool = false;
             #[inline(always)]
             fn to_bits(self) -> u64 {
                 u64::from(self as $unsigned)
@@ -204,6 +207,7 @@ macro_rules! float {
         impl Sealed for $t {}
         impl Amo for $t {
             const WIDTH: AmoWidth = <$bits as Amo>::WIDTH;
+            const IS_FLOAT: bool = true;
             #[inline(always)]
             fn to_bits(self) -> u64 {
                 u64::from(<$t>::to_bits(self))

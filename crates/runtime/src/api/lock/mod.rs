@@ -26,15 +26,13 @@ pub use word::LockWord;
 use crate::base::call::{Call, fail};
 use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
-use crate::base::counters::CallKind;
 use crate::base::job::{self, Job};
-use crate::base::observe;
-use crate::base::races;
 use crate::base::warning::warning;
 use crate::memory::address;
 use crate::memory::{place, range};
 use crate::net::contexts::World;
 use crate::net::{order, polling};
+use crate::observers::{self, Event, What};
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_explain::status::{Place, Subject};
@@ -133,10 +131,16 @@ impl<T: LockWord> LockHandle<T> {
         self.prepare();
         let is_free = self.other(self.replace_last(0, self.name()), Pe(self.home as u32)).is_none();
         match is_free {
-            true => races::lock(self.word, true),
+            true => self.note_held(true),
             false => turns::pass(self.address()),
         }
         is_free
+    }
+
+    /// Reports to those that observe that the lock is taken, or given up.
+    fn note_held(&self, is_taken: bool) {
+        let event = Event::new(self.call, What::LockHeld(is_taken));
+        observers::note(|| event.of(self.word, size_of::<T>()));
     }
 
     /// Leave the queue if this PE is the last of it; whether it was.
@@ -220,7 +224,7 @@ impl<T: LockWord> LockHandle<T> {
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
 pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         // Cause: `shmem_set_lock(&lock); shmem_set_lock(&lock)`.
@@ -237,7 +241,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
         lock.wait(Some(last), || lock.is_granted());
         turns::hold(lock.address(), true);
     }
-    races::lock(lock.word, true);
+    lock.note_held(true);
 }
 
 /// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
@@ -245,7 +249,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 /// # Safety
 /// As [`set`].
 pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
-    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     polling::tested(is_taken);
@@ -257,7 +261,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 /// # Safety
 /// As [`set`].
 pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
-    let _observed = observe::call(call, CallKind::Lock, || [place::in_trace(lock.addr()), 0]);
+    let _observed = observers::call(|| Event::new(call, What::Lock).of(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
     if !turns::hold(lock.address(), false) {
         // Cause: `shmem_clear_lock` without `shmem_set_lock`, or twice.
@@ -268,7 +272,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         );
     }
     order::complete_on(call, World);
-    races::lock(lock.word, false);
+    lock.note_held(false);
     if lock.next().is_some() || !lock.retire() {
         lock.wait(None, || lock.next().is_some());
         lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);

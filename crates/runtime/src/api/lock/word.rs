@@ -6,9 +6,33 @@
 
 use crate::api::amo;
 use crate::base::call::Call;
-use crate::net::contexts::World;
+use crate::base::handle::ContextHandle;
+use crate::net::contexts::Context;
 use core::ffi::{c_int, c_long};
 use rushmem_transport::mem::WaitWord;
+
+/// The default context, as a lock uses it.
+#[derive(Clone, Copy)]
+struct LockContext;
+
+impl Context for LockContext {
+    const IS_OF_LOCK: bool = true;
+
+    #[inline(always)]
+    fn world_pe(self, _: Call, pe: c_int) -> c_int {
+        pe
+    }
+
+    #[inline(always)]
+    fn handle(self) -> ContextHandle {
+        ContextHandle::DEFAULT
+    }
+
+    #[inline(always)]
+    fn is_valid(self, _: Call) -> bool {
+        true
+    }
+}
 
 /// The word of a lock on one PE.
 #[derive(Clone, Copy)]
@@ -63,22 +87,22 @@ impl LockWord for c_long {
 
     unsafe fn clear_node(own: RemoteWord<Self>) {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
-        unsafe { amo::swap(own.call, World, own.node(), 0, own.pe) };
+        unsafe { amo::swap(own.call, LockContext, own.node(), 0, own.pe) };
     }
 
     unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
-        unsafe { amo::or(at.call, World, at.node(), bits, at.pe) };
+        unsafe { amo::or(at.call, LockContext, at.node(), bits, at.pe) };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
-        unsafe { amo::swap(home.call, World, home.tail(), last, home.pe) }
+        unsafe { amo::swap(home.call, LockContext, home.tail(), last, home.pe) }
     }
 
     unsafe fn compare_swap_tail(home: RemoteWord<Self>, cond: u32, last: u32) -> u32 {
         // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
-        unsafe { amo::compare_swap(home.call, World, home.tail(), cond, last, home.pe) }
+        unsafe { amo::compare_swap(home.call, LockContext, home.tail(), cond, last, home.pe) }
     }
 }
 
@@ -99,12 +123,12 @@ impl LockWord for c_int {
     // On the home PE others change the tail meanwhile, so this leaves it as it is.
     unsafe fn clear_node(own: RemoteWord<Self>) {
         // SAFETY: symmetric and aligned by contract.
-        unsafe { amo::fetch_and(own.call, World, own.word.cast(), !NODE, own.pe) };
+        unsafe { amo::fetch_and(own.call, LockContext, own.word.cast(), !NODE, own.pe) };
     }
 
     unsafe fn add_to_node(at: RemoteWord<Self>, bits: u32) {
         // SAFETY: symmetric and aligned by contract.
-        unsafe { amo::or(at.call, World, at.word.cast(), bits, at.pe) };
+        unsafe { amo::or(at.call, LockContext, at.word.cast(), bits, at.pe) };
     }
 
     unsafe fn swap_tail(home: RemoteWord<Self>, last: u32) -> u32 {
@@ -125,11 +149,12 @@ impl LockWord for c_int {
 unsafe fn change_tail(home: RemoteWord<c_int>, next: impl Fn(u32) -> Option<u32>) -> u32 {
     let word = home.word.cast::<u32>();
     // SAFETY: aligned by contract.
-    let mut seen = unsafe { amo::fetch(home.call, World, word, home.pe) };
+    let mut seen = unsafe { amo::fetch(home.call, LockContext, word, home.pe) };
     while let Some(tail) = next(seen >> TAIL) {
         let changed = tail << TAIL | seen & NODE;
         // SAFETY: aligned by contract.
-        let found = unsafe { amo::compare_swap(home.call, World, word, seen, changed, home.pe) };
+        let found =
+            unsafe { amo::compare_swap(home.call, LockContext, word, seen, changed, home.pe) };
         if found == seen {
             break;
         }

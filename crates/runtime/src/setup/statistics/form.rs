@@ -1,8 +1,9 @@
 //! The counters of the PEs in the form in which they cross to PE 0 and go to the file.
 
-use crate::base::counters::{AccessKind, CallKind, ContextCounters, Counters, Tally};
 use crate::base::job::Job;
 use crate::net::network;
+use crate::observers::counters::{ContextCounters, Counters, Tally};
+use crate::observers::{AccessKind, CallKind};
 use rushmem_transport::NetworkActivity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! whom.
 
 use super::form::{ContextStatistics, PeStatistics, TrafficByKind};
-use crate::base::counters::{AccessKind, CallKind};
+use crate::observers::{AccessKind, CallKind};
 use rushmem_trace::units::{size, time};
 use rushmem_transport::NetworkActivity;
 use std::fmt::Write;

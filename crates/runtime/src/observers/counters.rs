@@ -1,87 +1,14 @@
 //! What this PE sends to whom, and how long it stays in calls that wait, while `SHMEM_STATS` asks
-//! for it.
-//!
-//! Without counters nothing is allocated. `base::observe` counts what it sees.
+//! for it. Without counters nothing is allocated.
 
+use super::event::{AccessKind, CallKind, Event, Mark, Observer, What};
 use crate::base::handle::ContextHandle;
-use rushmem_race_interface::AccessOperation;
-use rushmem_trace::layout::Kind;
+use crate::base::time::nanoseconds;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{OnceLock, PoisonError, RwLock};
-use std::time::Duration;
-
-macro_rules! kinds {
-    ($(#[$doc:meta])* $name:ident: $($kind:ident = $text:literal),* $(,)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum $name { $($kind),* }
-
-        impl $name {
-            /// Their names in the output, in the order of the variants.
-            pub(crate) const NAMES: &[&str] = &[$($text),*];
-        }
-    };
-}
-
-kinds! {
-    /// Operations on memory of a PE.
-    AccessKind:
-    Put = "put",
-    PutNbi = "put_nbi",
-    P = "p",
-    PutStrided = "put_strided",
-    PutSignal = "put_signal",
-    PutSignalNbi = "put_signal_nbi",
-    Get = "get",
-    GetNbi = "get_nbi",
-    G = "g",
-    GetStrided = "get_strided",
-    Amo = "amo",
-    AmoFetch = "amo_fetch",
-    AmoFetchNbi = "amo_fetch_nbi",
-    // What plans of collectives move.
-    Collective = "collective",
-}
-
-kinds! {
-    /// Calls whose time counts.
-    CallKind:
-    Collective = "collective",
-    Wait = "wait",
-    Lock = "lock",
-    Fence = "fence",
-    Quiet = "quiet",
-}
 
 impl AccessKind {
-    /// As what a trace has it, and whether a quiet completes it.
-    pub(crate) fn traced(self) -> (Kind, bool) {
-        use AccessKind::*;
-        let kind = match self {
-            Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
-            Get | GetNbi | G | GetStrided => Kind::Get,
-            Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
-            Collective => Kind::Move,
-        };
-        (kind, matches!(self, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi))
-    }
-
-    /// As what the race detector has it; what plans of collectives move is not for it.
-    pub(crate) fn checked(self) -> Option<AccessOperation> {
-        use AccessKind::*;
-        Some(match self {
-            Put | P | PutStrided | PutSignal => AccessOperation::Put,
-            PutNbi | PutSignalNbi => AccessOperation::PutNbi,
-            Get | G | GetStrided => AccessOperation::Get,
-            GetNbi => AccessOperation::GetNbi,
-            Amo => AccessOperation::Update,
-            AmoFetch => AccessOperation::Fetch,
-            AmoFetchNbi => AccessOperation::FetchNbi,
-            Collective => return None,
-        })
-    }
-
     /// Those that write there, and those that bring something back: the two sides of SOS's
     /// counters.
     const WRITES: [AccessKind; 7] = [
@@ -101,19 +28,6 @@ impl AccessKind {
         AccessKind::AmoFetch,
         AccessKind::AmoFetchNbi,
     ];
-}
-
-impl CallKind {
-    /// As what a trace has it.
-    pub(crate) fn traced(self) -> Kind {
-        match self {
-            CallKind::Collective => Kind::Collective,
-            CallKind::Wait => Kind::Wait,
-            CallKind::Lock => Kind::Lock,
-            CallKind::Fence => Kind::Fence,
-            CallKind::Quiet => Kind::Quiet,
-        }
-    }
 }
 
 /// A number of events, and the sum of their bytes or nanoseconds.
@@ -201,16 +115,12 @@ pub(crate) fn start(on_node: impl Iterator<Item = bool>) {
 }
 
 impl Counters {
-    /// Counts an access to `pe`. If there is no such PE the access itself reports that.
-    pub(crate) fn access(&self, kind: AccessKind, ctx: ContextHandle, pe: usize, nbytes: usize) {
-        let (Some(peer), nbytes) = (self.peers.get(pe), nbytes as u64) else { return };
+    /// Counts an access. If there is no such PE the access itself reports that.
+    fn access(&self, event: &Event, kind: AccessKind) {
+        let Some(peer) = self.peers.get(event.pe as u32 as usize) else { return };
+        let nbytes = event.remote.total() as u64;
         peer.traffic.add(nbytes);
-        self.context(ctx).accesses[kind as usize][usize::from(!peer.on_node)].add(nbytes);
-    }
-
-    /// Counts a call that lasted so long.
-    pub(crate) fn stayed(&self, kind: CallKind, time: Duration) {
-        self.calls[kind as usize].add(time.as_nanos() as u64);
+        self.context(event.ctx).accesses[kind as usize][usize::from(!peer.on_node)].add(nbytes);
     }
 
     /// The counters of a context. Contexts that have a place one after another share them.
@@ -232,6 +142,49 @@ impl Counters {
         let others = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
         let others = others.iter().map(|(place, counters)| (*place, *counters));
         [(0, &self.default_context)].into_iter().chain(others).collect()
+    }
+}
+
+/// The observer that counts.
+pub(crate) struct Counting;
+
+/// As what the time of a call counts.
+fn timed(what: What) -> Option<CallKind> {
+    Some(match what {
+        What::Collective(_) => CallKind::Collective,
+        What::Wait => CallKind::Wait,
+        What::Lock => CallKind::Lock,
+        What::Fence => CallKind::Fence,
+        What::Quiet { is_part: false } => CallKind::Quiet,
+        _ => return None,
+    })
+}
+
+impl Observer for Counting {
+    /// The time of the begin, and what a quiet completes.
+    fn begin(&self, event: &Event) -> Mark {
+        let Some(counters) = get() else { return Mark::default() };
+        match event.what {
+            What::Access(access) => counters.access(event, access.kind),
+            What::Move => counters.access(event, AccessKind::Collective),
+            What::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
+                let [writes, reads] = counters.context(event.ctx).issued();
+                return [nanoseconds(), writes, reads];
+            }
+            what if timed(what).is_some() => return [nanoseconds(), 0, 0],
+            _ => {}
+        }
+        Mark::default()
+    }
+
+    fn end(&self, event: &Event, [since, writes, reads]: Mark) {
+        let Some(counters) = get() else { return };
+        if let Some(kind) = timed(event.what) {
+            counters.calls[kind as usize].add(nanoseconds() - since);
+        }
+        if matches!(event.what, What::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
+            counters.context(event.ctx).complete([writes, reads]);
+        }
     }
 }
 

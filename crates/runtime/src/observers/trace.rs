@@ -2,9 +2,10 @@
 //! `SHMEM_TRACE`. What is in the file outlives the process. `rushmem_trace::layout` describes it.
 #![allow(unsafe_code)]
 
+use super::event::{AccessKind, Event, Mark, Observer, What};
 use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
 use crate::base::time::nanoseconds;
+use crate::memory::place;
 use rushmem_trace::layout::{
     self, Kind, MAGIC, N_NAMES, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD,
     header, record,
@@ -28,17 +29,6 @@ static RING: OnceLock<Ring> = OnceLock::new();
 pub(crate) struct Ring {
     words: &'static [AtomicU64],
     capacity: u64,
-}
-
-/// What is recorded of a call or an access when it begins.
-pub(crate) struct Described {
-    pub(crate) call: Call,
-    pub(crate) kind: Kind,
-    pub(crate) in_flight: bool,
-    pub(crate) ctx: ContextHandle,
-    pub(crate) peer: Option<u32>,
-    pub(crate) nbytes: usize,
-    pub(crate) subject: [u64; 2],
 }
 
 /// The ring, if there is one.
@@ -88,19 +78,19 @@ impl Ring {
     }
 
     /// Begins a record, and returns its number.
-    pub(crate) fn begin(&self, described: &Described) -> u64 {
+    fn begin(&self, event: &Event, (kind, in_flight, nbytes, subject): Recorded) -> u64 {
         let number = self.words[header::BEGUN].fetch_add(1, AcqRel) + 1;
         let record = TraceRecord {
-            kind: described.kind,
-            in_flight: described.in_flight,
-            name: self.name(described.call),
-            peer: described.peer,
+            kind,
+            in_flight,
+            name: self.name(event.call),
+            peer: u32::try_from(event.pe).ok(),
             thread: thread(),
-            context: described.ctx.place() as u32,
+            context: event.ctx.place() as u32,
             begin: nanoseconds(),
             end: None,
-            nbytes: described.nbytes as u64,
-            subject: described.subject,
+            nbytes: nbytes as u64,
+            subject,
         };
         let place = self.place(number);
         for (word, value) in place.iter().zip(record.words()) {
@@ -111,7 +101,7 @@ impl Ring {
     }
 
     /// Ends a record, unless others have taken its place.
-    pub(crate) fn end(&self, number: u64) {
+    fn end(&self, number: u64) {
         let place = self.place(number);
         if place[record::NUMBER].load(Acquire) == number {
             place[record::END].store(nanoseconds(), Relaxed);
@@ -130,6 +120,9 @@ impl Ring {
         let address = std::ptr::from_ref(call.0).addr();
         for probe in 0..N_NAMES - 1 {
             let i = (address / size_of::<&str>() + probe) % (N_NAMES - 1);
+            if FUNCTIONS[i].load(Acquire) == address {
+                return i as u16;
+            }
             match FUNCTIONS[i].compare_exchange(0, address, AcqRel, Acquire) {
                 Ok(_) => {
                     self.write_name(i, call.0);
@@ -163,4 +156,54 @@ fn thread() -> u32 {
         NUMBER.set(Some(number));
         number
     })
+}
+
+/// The observer that records.
+pub(crate) struct Tracing;
+
+/// What is recorded of an event besides what all have: its kind, whether a quiet completes it, its
+/// bytes, and two words whose meaning depends on the kind.
+type Recorded = (Kind, bool, usize, [u64; 2]);
+
+fn recorded(event: &Event) -> Option<Recorded> {
+    let remote = event.remote;
+    let place = || place::in_trace(remote.addr);
+    Some(match event.what {
+        What::Access(access) => {
+            use AccessKind::*;
+            let kind = match access.kind {
+                Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi => Kind::Put,
+                Get | GetNbi | G | GetStrided => Kind::Get,
+                Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
+                Collective => Kind::Move,
+            };
+            let in_flight = matches!(access.kind, PutNbi | PutSignalNbi | GetNbi | AmoFetchNbi);
+            // The target may wait for this word.
+            let word = if access.signal == 0 { remote.addr } else { access.signal };
+            (kind, in_flight, remote.total(), [place::in_trace(word), 0])
+        }
+        What::Move => (Kind::Move, false, remote.total(), [0; 2]),
+        What::Collective(member) => (Kind::Collective, false, 0, [member.team, member.nth]),
+        What::Wait => (Kind::Wait, false, 0, [place(), remote.total() as u64]),
+        What::Lock => (Kind::Lock, false, 0, [place(), 0]),
+        What::Fence => (Kind::Fence, false, 0, [0; 2]),
+        What::Quiet { .. } => (Kind::Quiet, false, 0, [0; 2]),
+        _ => return None,
+    })
+}
+
+impl Observer for Tracing {
+    /// The number of the record, or 0.
+    fn begin(&self, event: &Event) -> Mark {
+        let number = get().zip(recorded(event)).map(|(ring, of)| ring.begin(event, of));
+        [number.unwrap_or(0), 0, 0]
+    }
+
+    fn end(&self, _: &Event, [number, ..]: Mark) {
+        if number > 0
+            && let Some(ring) = get()
+        {
+            ring.end(number);
+        }
+    }
 }

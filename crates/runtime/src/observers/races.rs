@@ -1,0 +1,122 @@
+//! What this PE says to the race detector of `SHMEM_CHECK=races`, a library of its own.
+
+use super::event::{AccessEvent, AccessKind, Effect, Event, Mark, Membership, Observer, What};
+use crate::base::thread;
+use rushmem_race_interface::{
+    AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
+};
+use std::sync::OnceLock;
+
+static DETECTOR: OnceLock<&'static Detector> = OnceLock::new();
+
+/// The detector, if there is one.
+pub(crate) fn detector() -> Option<&'static Detector> {
+    DETECTOR.get().copied()
+}
+
+/// Uses this detector from now on.
+pub(crate) fn use_detector(detector: &'static Detector) {
+    // A later init of the process has the same one.
+    let _ = DETECTOR.set(detector);
+}
+
+/// The library is finalized.
+pub(crate) fn close() {
+    if let Some(detector) = detector() {
+        (detector.close)();
+    }
+}
+
+/// The observer that informs the detector.
+pub(crate) struct RaceDetection;
+
+impl Observer for RaceDetection {
+    fn begin(&self, event: &Event) -> Mark {
+        let Some(detector) = detector() else { return Mark::default() };
+        match event.what {
+            What::Access(access) => {
+                if let Some(checked) = checked(event, access) {
+                    (detector.begin)(&checked);
+                }
+            }
+            What::Collective(membership) if is_of_program() => {
+                (detector.enter)(&collective(event, membership));
+            }
+            What::Request(membership) => (detector.enter)(&collective(event, membership)),
+            What::Quiet { .. } | What::PeQuiet | What::QuietTest => {
+                order(detector, event, Order::Begin);
+            }
+            _ => {}
+        }
+        Mark::default()
+    }
+
+    fn end(&self, event: &Event, _: Mark) {
+        let Some(detector) = detector() else { return };
+        let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);
+        match event.what {
+            What::Access(access) => {
+                if let Some(checked) = checked(event, access) {
+                    (detector.end)(&checked);
+                }
+            }
+            What::Collective(membership) if is_of_program() => {
+                (detector.leave)(&collective(event, membership));
+            }
+            What::Request(membership) => (detector.leave)(&collective(event, membership)),
+            What::Fence => order(detector, event, Order::Fence),
+            What::Quiet { .. } | What::QuietTest => order(detector, event, Order::Quiet),
+            What::PeQuiet => order(detector, event, Order::PeQuiet),
+            What::Seen => (detector.seen)(addr),
+            What::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
+            What::Block { is_allocated } => {
+                (detector.block)(Text::new(event.call.0), addr, nbytes, is_allocated);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the program has called, and not a thread that carries out a request, of which the
+/// detector knows since the call.
+fn is_of_program() -> bool {
+    thread::carries_out().is_none()
+}
+
+fn order(detector: &Detector, event: &Event, order: Order) {
+    (detector.order)(order, event.ctx.place() as u64, event.pe as u32);
+}
+
+/// An access as the detector has it; what plans of collectives move is not for it.
+fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
+    use AccessKind::*;
+    let operation = match access.kind {
+        Put | P | PutStrided | PutSignal => AccessOperation::Put,
+        PutNbi | PutSignalNbi => AccessOperation::PutNbi,
+        Get | G | GetStrided => AccessOperation::Get,
+        GetNbi => AccessOperation::GetNbi,
+        Amo => AccessOperation::Update,
+        AmoFetch => AccessOperation::Fetch,
+        AmoFetchNbi => AccessOperation::FetchNbi,
+        Collective => return None,
+    };
+    let Event { call, ctx, pe, remote, local, .. } = *event;
+    Some(CheckedAccess {
+        call: Text::new(call.0),
+        operation,
+        reads_only: access.effect == Effect::Reads,
+        of_shared: access.of_shared,
+        word: access.word,
+        ctx: ctx.place() as u64,
+        pe: u32::try_from(pe).ok()?,
+        remote,
+        local,
+        signal: access.signal,
+    })
+}
+
+fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
+    let Membership { team, nth, n, me, follows: (follows, member) } = membership;
+    let (call, source, dest) = (Text::new(event.call.0), event.local, event.remote);
+    CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
+}

@@ -1,0 +1,79 @@
+//! The last writes of this PE to memory of others, beside its status, so that those who explain why
+//! a PE waits for a word can say who wrote it last.
+//!
+//! They are recorded while accesses are observed: with `SHMEM_CHECK`, `SHMEM_STATS`, `SHMEM_TRACE`,
+//! `SHMEM_WATCHDOG`, or `oshrun --explain-after`.
+
+use super::event::{Effect, Event, Mark, Observer, What};
+use crate::base::settings::Settings;
+use crate::base::time::nanoseconds;
+use crate::memory::place;
+use rushmem_bootstrap::env;
+use rushmem_explain::writes::{self, BUSY, ENTRIES, ENTRY_WORDS};
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// How many writes there were.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// The ring of `rushmem_explain::writes`.
+static RING: OnceLock<&[AtomicU64]> = OnceLock::new();
+
+/// Whether long waits are to be explained, and so who wrote a word.
+pub(crate) fn are_wanted(settings: &Settings) -> bool {
+    settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
+}
+
+/// Records writes into `ring` from now on.
+pub(crate) fn start(ring: &'static [AtomicU64]) {
+    // A later init of the process has the same one.
+    RING.get_or_init(|| ring)[0].store(1, Release);
+}
+
+/// The observer that records writes.
+pub(crate) struct RecordingWrites;
+
+impl Observer for RecordingWrites {
+    fn begin(&self, event: &Event) -> Mark {
+        if let What::Access(access) = event.what
+            && access.effect == Effect::Writes
+        {
+            record(event, event.remote.addr, event.remote.span());
+            if access.signal != 0 {
+                record(event, access.signal, size_of::<u64>());
+            }
+        }
+        Mark::default()
+    }
+
+    fn end(&self, event: &Event, _: Mark) {
+        if let What::Access(access) = event.what
+            && access.effect == Effect::HasWritten
+        {
+            record(event, event.remote.addr, event.remote.span());
+        }
+    }
+}
+
+/// Writes the entry of a write, unless another thread writes it, or has done so, a whole round of
+/// the ring later.
+fn record(event: &Event, address: usize, nbytes: usize) {
+    let place = place::of_bytes(address, nbytes);
+    let words = writes::encode(nanoseconds(), event.pe as u32, &place, nbytes as u64, event.call.0);
+    let (Some(words), Some(ring)) = (words, RING.get()) else { return };
+    let number = COUNT.fetch_add(1, Relaxed) + 1;
+    let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;
+    let older = ring[at].load(Relaxed);
+    let claim = || ring[at].compare_exchange(older, BUSY, Acquire, Relaxed).is_ok();
+    if older < number && claim() {
+        fence(Release);
+        for (word, value) in ring[at + 1..].iter().zip(words) {
+            word.store(value, Relaxed);
+        }
+        ring[at].store(number, Release);
+    }
+}

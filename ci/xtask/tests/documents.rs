@@ -47,7 +47,10 @@ fn printed(command: &str, arguments: &[&str]) -> String {
 /// The long options that a command lists.
 fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
-    let entries = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    // What is further to the right describes one, and may begin with the name of another.
+    let is_entry =
+        |line: &&str| line.find('-').is_some_and(|at| at <= 6 && line[..at].trim().is_empty());
+    let entries = help.lines().filter(is_entry).map(str::trim_start);
     let terms = entries.map(|entry| entry.split("  ").next().unwrap_or(entry));
     let options: Vec<String> =
         terms.flat_map(|term| words(term, "--")).map(str::to_owned).collect();

@@ -21,7 +21,7 @@ use rustix::fs::MemfdFlags;
 use tokio::time::{Instant, timeout};
 
 use self::agent::DaemonCommand;
-use self::messages::{DaemonOrder, Event};
+use self::messages::{DaemonOrder, HostEvent};
 use self::orders::{HostJob, HostPes, JobSpec};
 pub use self::remote::Arrival;
 use self::remote::{AgentStreams, Arrivals, DaemonStage, RemoteDaemon};
@@ -150,21 +150,22 @@ impl Daemons {
         number: usize,
         arrival: Arrival,
         processes: &Processes,
-    ) -> Option<Event> {
+    ) -> Option<HostEvent> {
         let daemon = &mut self.list[number];
         daemon.heartbeat.received();
         match arrival {
             Arrival::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
-                return Some(Event::Greeted { pe: daemon.pes.start });
+                return Some(HostEvent::Greeted { pe: daemon.pes.start });
             }
-            Arrival::Message(Event::Idle) if daemon.stage == DaemonStage::Running => {
+            Arrival::Message(HostEvent::Idle) if daemon.stage == DaemonStage::Running => {
                 daemon.stage = DaemonStage::Idle;
             }
-            Arrival::Message(Event::Done) if daemon.stage != DaemonStage::Lost => {
+            Arrival::Message(HostEvent::Done) if daemon.stage != DaemonStage::Lost => {
                 daemon.stage = DaemonStage::Done
             }
-            Arrival::Message(Event::Pong | Event::Idle | Event::Done) | Arrival::Greeted => {}
+            Arrival::Message(HostEvent::Pong | HostEvent::Idle | HostEvent::Done)
+            | Arrival::Greeted => {}
             Arrival::Message(_) if daemon.stage == DaemonStage::Lost => {}
             Arrival::Message(event) => return Some(event),
             Arrival::Invalid(error) => return self.lose(number, Some(error), processes),
@@ -178,14 +179,19 @@ impl Daemons {
     }
 
     /// Records the exit of a daemon's agent.
-    pub fn exited(&mut self, number: usize, exit: Exit, processes: &Processes) -> Option<Event> {
+    pub fn exited(
+        &mut self,
+        number: usize,
+        exit: Exit,
+        processes: &Processes,
+    ) -> Option<HostEvent> {
         // A daemon whose pipes could not be used has no entry, and the job ends for that.
         self.list.get_mut(number)?.exit = Some(exit);
         self.check_end(number, processes)
     }
 
     /// Sends heartbeats, and checks whether all daemons are alive.
-    pub fn tick(&mut self, processes: &Processes) -> Vec<Event> {
+    pub fn tick(&mut self, processes: &Processes) -> Vec<HostEvent> {
         let mut events = Vec::new();
         for number in 0..self.list.len() {
             let daemon = &mut self.list[number];
@@ -219,7 +225,7 @@ impl Daemons {
     }
 
     /// Reports the loss of a daemon when both its agent and its output have ended.
-    fn check_end(&mut self, number: usize, processes: &Processes) -> Option<Event> {
+    fn check_end(&mut self, number: usize, processes: &Processes) -> Option<HostEvent> {
         let daemon = &self.list[number];
         if daemon.closed && daemon.exit.is_some() {
             return self.lose(number, None, processes);
@@ -234,7 +240,7 @@ impl Daemons {
         number: usize,
         reason: Option<String>,
         processes: &Processes,
-    ) -> Option<Event> {
+    ) -> Option<HostEvent> {
         let daemon = &mut self.list[number];
         if matches!(daemon.stage, DaemonStage::Done | DaemonStage::Lost) {
             return None;
@@ -256,7 +262,7 @@ impl Daemons {
                 format!("cannot start the PEs of host {host}: {how}{}", remedy(daemon, command))
             }
         };
-        Some(Event::failed(sentence))
+        Some(HostEvent::failed(sentence))
     }
 }
 

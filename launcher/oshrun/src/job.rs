@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::signals::{SignalRequest, Signals};
 use crate::daemons::agent::DaemonCommand;
-use crate::daemons::messages::Event;
+use crate::daemons::messages::HostEvent;
 use crate::daemons::orders::{HostPes, JobSpec};
 use crate::ends::watchdog::StartLimit;
 use crate::explain::collection::{Explainer, Purpose};
@@ -112,7 +112,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         let window = job.input_window.clone();
         tokio::select! {
             event = job.supervisor.next() => job.handle(event),
-            sentence = job.output.lost() => job.handle(Event::failed(sentence)),
+            sentence = job.output.lost() => job.handle(HostEvent::failed(sentence)),
             request = signals.request() => job.request(request).await,
             piece = input.next(&window) => job.supervisor.send_input(piece),
             () = job.progress_line.due(), if job.end == Termination::Open => {
@@ -232,20 +232,20 @@ impl Job {
         let started =
             called.and_then(|()| launch.map_or(Ok(()), |own| supervisor.start_pes(own, output)));
         if let Err(StartFailure { status, sentence }) = started {
-            supervisor.report(Event::Failed { status, sentence });
+            supervisor.report(HostEvent::Failed { status, sentence });
         }
     }
 
     /// Passes an event to the rules.
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: HostEvent) {
         match event {
-            Event::Greeted { pe } => self.progress_line.greeted(pe),
-            Event::Started { pe, pid } => {
+            HostEvent::Greeted { pe } => self.progress_line.greeted(pe),
+            HostEvent::Started { pe, pid } => {
                 self.server.started(pe, pid);
                 self.progress_line.started(pe);
                 self.timings.passed(Phase::Started, self.server.host(pe));
             }
-            Event::Frames { pe, bytes } if self.end == Termination::Open => {
+            HostEvent::Frames { pe, bytes } if self.end == Termination::Open => {
                 let n_initialized = self.server.initialized();
                 let decisions = self.server.received(pe, &bytes);
                 if self.server.initialized() > n_initialized {
@@ -254,26 +254,30 @@ impl Job {
                 self.execute(decisions);
                 self.watch();
             }
-            Event::Exited { pe, exit } => {
+            HostEvent::Exited { pe, exit } => {
                 self.timings.passed(Phase::Ended, self.server.host(pe));
                 let decision = self.server.exited(pe, exit);
                 self.explainer.ended(pe);
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Event::Failed { status, sentence } => {
+            HostEvent::Failed { status, sentence } => {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
                 self.ask_about_loss(decision.as_ref());
                 self.execute(decision);
             }
-            Event::Found(result) => self.explainer.add(result),
-            Event::Overdue(wait) => self.explainer.overdue(wait),
-            Event::Notice(notice) => {
+            HostEvent::Found(result) => self.explainer.add(result),
+            HostEvent::Overdue(wait) => self.explainer.overdue(wait),
+            HostEvent::Notice(notice) => {
                 self.progress_line.clear();
                 self.output.message(&format!("oshrun: {notice}"));
             }
-            Event::InputConsumed => self.input_window.add_permits(1),
-            Event::Frames { .. } | Event::Printed(_) | Event::Idle | Event::Done | Event::Pong => {}
+            HostEvent::InputConsumed => self.input_window.add_permits(1),
+            HostEvent::Frames { .. }
+            | HostEvent::Printed(_)
+            | HostEvent::Idle
+            | HostEvent::Done
+            | HostEvent::Pong => {}
         }
     }
 
@@ -452,7 +456,7 @@ impl Job {
                 tokio::select! {
                     // A daemon reports lost output before its own output ends.
                     biased;
-                    event = self.supervisor.next() => if let Event::Failed { status, sentence } = event {
+                    event = self.supervisor.next() => if let HostEvent::Failed { status, sentence } = event {
                         fail_late(&mut self.server, status, &sentence);
                     },
                     request = signals.request() => match request {

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use self::memory_kills::MemoryKills;
 use self::socket::PeSocket;
-use crate::daemons::messages::Event;
+use crate::daemons::messages::HostEvent;
 use crate::ends::processes::{Child, Processes};
 use crate::explain::survey::{NodeCollector, NodeMemfd};
 use crate::input::{self, InputPipe};
@@ -65,7 +65,7 @@ impl LocalPes {
         consumed: Option<&mpsc::UnboundedSender<()>>,
         processes: &mut Processes,
         output: &mut Output,
-        events: &mut VecDeque<Event>,
+        events: &mut VecDeque<HostEvent>,
     ) -> Result<(), StartFailure> {
         self.first = launch.pes.start;
         // Without it, statuses cannot be read.
@@ -73,7 +73,7 @@ impl LocalPes {
         for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
-            events.push_back(Event::Started { pe, pid });
+            events.push_back(HostEvent::Started { pe, pid });
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl LocalPes {
 
     /// Reads a part of what a PE has sent, or returns why the PE cannot be reached. Queues the PE
     /// again, since there may be more.
-    pub fn read(&self, pe: u32) -> Option<Event> {
+    pub fn read(&self, pe: u32) -> Option<HostEvent> {
         let socket = self.socket(pe)?;
         if let Some(error) = socket.send_error() {
             return Some(unreachable(pe, "send to", error));
@@ -163,18 +163,18 @@ impl LocalPes {
             Ok(bytes) => {
                 // The receiver lives as long as this process.
                 let _ = self.readable.send(pe);
-                Some(Event::Frames { pe, bytes })
+                Some(HostEvent::Frames { pe, bytes })
             }
             Err(error) => Some(unreachable(pe, "receive from", &error)),
         }
     }
 
     /// Adds the events of a PE whose process has ended: what it sent last, then its exit.
-    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<Event>) {
+    pub fn exited(&mut self, pe: u32, exit: Exit, events: &mut VecDeque<HostEvent>) {
         for _ in 0..MAX_LAST_READS {
             match self.socket(pe).map(piece) {
                 Some(Ok(bytes)) if !bytes.is_empty() => {
-                    events.push_back(Event::Frames { pe, bytes })
+                    events.push_back(HostEvent::Frames { pe, bytes })
                 }
                 Some(Err(error)) => {
                     events.push_back(unreachable(pe, "receive from", &error));
@@ -193,9 +193,9 @@ impl LocalPes {
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
                  this job, or start fewer PEs"
             );
-            events.push_back(Event::Notice(why));
+            events.push_back(HostEvent::Notice(why));
         }
-        events.push_back(Event::Exited { pe, exit });
+        events.push_back(HostEvent::Exited { pe, exit });
     }
 }
 
@@ -207,8 +207,8 @@ fn piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
 }
 
 /// The event of a PE with which communication has failed. Without it, the PE would wait forever.
-fn unreachable(pe: u32, what: &str, error: &io::Error) -> Event {
-    Event::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
+fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
+    HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
 }
 
 /// Why a PE cannot be started, with the exit status that a shell would return.

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::Interval;
 
 use crate::daemons::agent::DaemonCommand;
-use crate::daemons::messages::{DaemonOrder, Event};
+use crate::daemons::messages::{DaemonOrder, HostEvent};
 use crate::daemons::orders::{HostPes, JobSpec};
 use crate::daemons::{Arrival, Daemons, heartbeat};
 use crate::ends::processes::{Child, Processes};
@@ -39,7 +39,7 @@ pub struct Supervisor {
     local_pes: LocalPes,
     daemons: Daemons,
     processes: Processes,
-    events: VecDeque<Event>,
+    events: VecDeque<HostEvent>,
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
@@ -47,8 +47,8 @@ pub struct Supervisor {
     consumed: Option<mpsc::UnboundedSender<()>>,
     inputs_consumed: mpsc::UnboundedReceiver<()>,
     /// Sends snapshots of the PEs of this process.
-    explain: mpsc::UnboundedSender<Event>,
-    explained: mpsc::UnboundedReceiver<Event>,
+    explain: mpsc::UnboundedSender<HostEvent>,
+    explained: mpsc::UnboundedReceiver<HostEvent>,
     /// Looks for long waits, if that was requested.
     watch: Option<Watch>,
     heartbeat_ticks: Interval,
@@ -103,7 +103,7 @@ impl Supervisor {
     }
 
     /// Adds an event, which follows those that are pending.
-    pub fn report(&mut self, event: Event) {
+    pub fn report(&mut self, event: HostEvent) {
         self.events.push_back(event);
     }
 
@@ -113,7 +113,7 @@ impl Supervisor {
     }
 
     /// Waits for the next event. Cancel safe.
-    pub async fn next(&mut self) -> Event {
+    pub async fn next(&mut self) -> HostEvent {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return event;
@@ -125,10 +125,10 @@ impl Supervisor {
                     self.events.extend(self.daemons.handle(number, arrival, &self.processes));
                     if self.events.is_empty() {
                         // Lets the caller check whether this process has become idle.
-                        return Event::Pong;
+                        return HostEvent::Pong;
                     }
                 }
-                Some(()) = self.inputs_consumed.recv() => return Event::InputConsumed,
+                Some(()) = self.inputs_consumed.recv() => return HostEvent::InputConsumed,
                 Some(reports) = self.explained.recv() => return reports,
                 () = Watch::tick(&mut self.watch) => self.look_for_long_waits(),
                 _ = self.reap_ticks.tick() => self.reap(),
@@ -140,7 +140,7 @@ impl Supervisor {
     }
 
     /// Takes the pending events, including those that daemons have sent by now.
-    pub fn take_events(&mut self) -> VecDeque<Event> {
+    pub fn take_events(&mut self) -> VecDeque<HostEvent> {
         while let Ok((number, arrival)) = self.arrivals.try_recv() {
             self.events.extend(self.daemons.handle(number, arrival, &self.processes));
         }
@@ -185,13 +185,13 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::Explain(inquiry));
         if inquiry.at_once {
             let results = self.results(&inquiry);
-            self.events.extend(results.into_iter().map(Event::Found));
+            self.events.extend(results.into_iter().map(HostEvent::Found));
             return;
         }
         let survey = self.survey(inquiry.statuses);
         let explain = self.explain.clone();
         // The receiver lives as long as this process.
-        let send = move |result| drop(explain.send(Event::Found(result)));
+        let send = move |result| drop(explain.send(HostEvent::Found(result)));
         // Without a thread, the snapshots are missing.
         let _ = std::thread::Builder::new()
             .spawn(move || survey.results(&inquiry).into_iter().for_each(send));
@@ -219,7 +219,7 @@ impl Supervisor {
     fn look_for_long_waits(&mut self) {
         let pes = self.running_pes();
         if let Some(watch) = &mut self.watch {
-            self.events.extend(watch.look(&pes).into_iter().map(Event::Overdue));
+            self.events.extend(watch.look(&pes).into_iter().map(HostEvent::Overdue));
         }
     }
 

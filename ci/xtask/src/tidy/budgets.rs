@@ -37,7 +37,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/transport", 7_200),
     ("launcher/charts", 250),
     ("launcher/documents", 200),
-    ("launcher/oshrun", 7_900),
+    ("launcher/oshrun", 7_950),
     ("launcher/shmem-info", 3_300),
     ("sys/libfabric-sys", 400),
 ];

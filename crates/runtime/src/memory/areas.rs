@@ -1,7 +1,8 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell, exits, finalizes, crashes, long waits | per source PE: mailbox, pair line, acknowledgment |
+//! bell, exits, finalizes, crashes, long waits |
+//! per source PE: mailbox, pair line, acknowledgment |
 //! slot per team | table | landings | steps | status | last writes | landings of single teams |
 //! keys of heap blocks
 //! ```

@@ -16,7 +16,7 @@ use tokio::time::Interval;
 
 use super::agent;
 use super::heartbeat::{self, HostHeartbeat};
-use super::messages::{DaemonOrder, Event, MAX_ORDER, StdStream};
+use super::messages::{DaemonOrder, HostEvent, MAX_ORDER, StdStream};
 use super::orders::HostJob;
 use super::queues::{EventSender, WINDOW};
 use crate::job::event_loop;
@@ -101,7 +101,7 @@ async fn run(
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
     if let Err(failure) = start(*job, &mut supervisor, &mut output, &up) {
         let sentence = format!("host {host}: {}", failure.sentence);
-        supervisor.report(Event::Failed { status: failure.status, sentence });
+        supervisor.report(HostEvent::Failed { status: failure.status, sentence });
     }
 
     let mut daemon = Daemon {
@@ -118,7 +118,7 @@ async fn run(
     match served {
         Ok(()) => {
             supervisor.dismiss(KILL_LIMIT).await;
-            daemon.up.send(&Event::Done);
+            daemon.up.send(&HostEvent::Done);
         }
         // The guard does this too, but finds processes outside their groups only by their mark.
         Err(_) => supervisor.clear(KILL_LIMIT).await,
@@ -148,7 +148,7 @@ fn start(
     }
     let launch = prepare(&spec, own.pes, 0)?;
     for notice in &launch.placements.notices {
-        up.send(&Event::Notice(format!("host {}: {notice}", own.host)));
+        up.send(&HostEvent::Notice(format!("host {}: {notice}", own.host)));
     }
     supervisor.start_pes(&launch, output)
 }
@@ -181,7 +181,7 @@ impl Daemon {
         while !self.is_finishing {
             if !was_idle && supervisor.is_idle() {
                 was_idle = true;
-                self.up.send(&Event::Idle);
+                self.up.send(&HostEvent::Idle);
             }
             tokio::select! {
                 served = self.serve(supervisor) => served?,
@@ -208,7 +208,7 @@ impl Daemon {
     async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
-            event = supervisor.next() => if !matches!(event, Event::Pong) {
+            event = supervisor.next() => if !matches!(event, HostEvent::Pong) {
                 self.up.send(&event);
             },
             order = self.parent.recv() => {
@@ -225,7 +225,7 @@ impl Daemon {
     /// Reports that output of a PE was lost.
     fn report_loss(&self, sentence: &str) {
         let sentence = format!("host {}: {sentence}", self.host);
-        self.up.send(&Event::failed(sentence));
+        self.up.send(&HostEvent::failed(sentence));
     }
 
     fn execute(&mut self, order: DaemonOrder, supervisor: &mut Supervisor) {
@@ -252,7 +252,7 @@ impl Daemon {
                 self.window(stream).add_permits(nbytes as usize)
             }
             DaemonOrder::OutputClosed { stream } => self.window(stream).close(),
-            DaemonOrder::Ping => self.up.send(&Event::Pong),
+            DaemonOrder::Ping => self.up.send(&HostEvent::Pong),
             DaemonOrder::Finish => self.is_finishing = true,
             // Only the first message starts PEs.
             DaemonOrder::Start(_) => {}

@@ -71,7 +71,7 @@ pub struct Printed {
 
 /// An event of a job: a message of a daemon to oshrun, which also has those of its own PEs.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Event {
+pub enum HostEvent {
     /// The daemon of a host has started.
     Greeted {
         /// The first PE of the host.
@@ -124,10 +124,10 @@ pub enum Event {
     Pong,
 }
 
-impl Event {
+impl HostEvent {
     /// A failure of oshrun or of a daemon.
-    pub fn failed(sentence: String) -> Event {
-        Event::Failed { status: 1, sentence }
+    pub fn failed(sentence: String) -> HostEvent {
+        HostEvent::Failed { status: 1, sentence }
     }
 }
 
@@ -187,12 +187,12 @@ pub enum DaemonOrder {
 
 /// Encodes a message to oshrun. The frame ends with a newline, since srun holds back an
 /// unfinished line.
-pub fn encode_event(message: &Event) -> Vec<u8> {
+pub fn encode_event(message: &HostEvent) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
 /// What [`encode_event`] encodes.
-pub type EventFrame = (Event, u8);
+pub type EventFrame = (HostEvent, u8);
 
 #[cfg(test)]
 mod tests {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(find_greeting(&bytes), None);
         bytes.extend(greeting().as_bytes());
         let end = bytes.len();
-        bytes.extend(encode_event(&Event::Idle));
+        bytes.extend(encode_event(&HostEvent::Idle));
         assert_eq!(find_greeting(&bytes), Some((version(), end)));
         assert_eq!(find_greeting(&bytes[..end - 1]), None, "its line has not ended");
     }
@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn messages_to_oshrun_end_their_line() {
         let exit = Exit::Signal(9);
-        for message in [Event::Idle, Event::Exited { pe: 3, exit }, Event::Notice("a".to_string())]
+        for message in
+            [HostEvent::Idle, HostEvent::Exited { pe: 3, exit }, HostEvent::Notice("a".to_string())]
         {
             let frame = encode_event(&message);
             assert_eq!(frame.last(), Some(&b'\n'));

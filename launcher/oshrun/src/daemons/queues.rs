@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 
-use super::messages::{self, DaemonOrder, Event};
+use super::messages::{self, DaemonOrder, HostEvent};
 use crate::report::failure::{cannot, complain};
 
 /// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
@@ -47,7 +47,7 @@ impl EventSender {
     }
 
     /// Queues a message.
-    pub fn send(&self, message: &Event) {
+    pub fn send(&self, message: &HostEvent) {
         let _ = self.0.send(messages::encode_event(message));
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::heartbeat::HostHeartbeat;
-use super::messages::{self, Event, EventFrame, MAX_EVENT};
+use super::messages::{self, EventFrame, HostEvent, MAX_EVENT};
 use super::orders::HostPes;
 use super::queues::{self, OrderSender};
 use crate::output::RelayQueues;
@@ -34,7 +34,7 @@ pub enum Arrival {
     /// The daemon has started, and has the same protocol version.
     Greeted,
     /// The daemon has sent a message.
-    Message(Event),
+    Message(HostEvent),
     /// The daemon cannot be used, for this reason.
     Invalid(String),
     /// The output of the daemon has ended.
@@ -210,12 +210,12 @@ async fn messages(
     loop {
         loop {
             match decoder.take::<EventFrame>() {
-                Ok(Some((Event::Printed(printed), _))) => {
+                Ok(Some((HostEvent::Printed(printed), _))) => {
                     // If the reader is gone, the daemon has been informed.
                     let _ = output[printed.stream as usize].send(printed);
                 }
-                Ok(Some((Event::Done, _))) => {
-                    report(Arrival::Message(Event::Done));
+                Ok(Some((HostEvent::Done, _))) => {
+                    report(Arrival::Message(HostEvent::Done));
                     return None;
                 }
                 Ok(Some((message, _))) => {

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::lines::{LineMerger, TextSource};
 use super::writer::{OutputSink, Writer};
-use crate::daemons::messages::{Event, Printed};
+use crate::daemons::messages::{HostEvent, Printed};
 use crate::daemons::queues::{EventSender, WINDOW};
 
 /// A destination of output.
@@ -103,7 +103,7 @@ impl ParentDaemon {
             return false;
         };
         room.forget();
-        self.up.send(&Event::Printed(Printed { pe, stream, text, continues }));
+        self.up.send(&HostEvent::Printed(Printed { pe, stream, text, continues }));
         true
     }
 }

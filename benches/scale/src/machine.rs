@@ -69,7 +69,7 @@ impl Machine {
         }
     }
 
-    /// Whether two members have the same memory.
+    /// Returns true if two members have the same memory.
     pub fn shares_node(&self, one: u32, other: u32) -> bool {
         one / self.pes_per_node == other / self.pes_per_node
     }

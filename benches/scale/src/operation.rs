@@ -21,7 +21,7 @@ pub struct ModeledCollective {
     plan: fn(u32, u32) -> Plan,
     /// In how many parts of the plan its bytes are.
     parts: u32,
-    /// Whether the number of steps of a plan is that of members, so that only teams of a few
+    /// True if the number of steps of a plan is that of members, so that only teams of a few
     /// thousand can be run.
     pub is_linear: bool,
 }
@@ -126,7 +126,8 @@ impl ModeledCollective {
         self.collective.part() * parts as usize / self.parts as usize
     }
 
-    /// What it takes over a machine of one PE to a node, where that is known of a linear plan.
+    /// Returns what it takes over a machine of one PE to a node, where that is known of a linear
+    /// plan.
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
         let nbytes = self.collective.part() as f64;
@@ -176,8 +177,8 @@ impl SizedCollective {
         }
     }
 
-    /// What no algorithm can go below on a team of `n`: a word of one member must reach all, and a
-    /// member must receive what it does not have.
+    /// Returns what no algorithm can go below on a team of `n`: a word of one member must reach
+    /// all, and a member must receive what it does not have.
     pub fn lower_bound(self, machine: &Machine, n: u32) -> f64 {
         let local = machine.link(0, 0);
         let slowest = machine.slowest(n);

@@ -22,7 +22,7 @@ struct Gathering {
     name: &'static str,
     /// Bytes of a batch.
     batch: usize,
-    /// How many destinations there are in a job of `n` PEs.
+    /// The number of destinations there that are in a job of `n` PEs.
     n_destinations: fn(u32) -> u32,
     /// How often an operation travels.
     n_hops: u32,

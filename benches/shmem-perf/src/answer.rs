@@ -101,7 +101,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
     reasons
 }
 
-/// What connects the first pair.
+/// Returns what connects the first pair.
 fn path(record: &Record) -> Vec<String> {
     let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));

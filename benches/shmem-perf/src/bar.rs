@@ -7,7 +7,7 @@ use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 const WIDTH: usize = 30;
-/// How long a launcher may take to pass on what was printed before the bar.
+/// The time for which a launcher may take to pass on what was printed before the bar.
 const PASSED_ON: Duration = Duration::from_millis(300);
 
 /// A bar, or nothing where there is no terminal.

@@ -64,11 +64,11 @@ pub struct Operation {
     pub least: u64,
     /// The largest size; 0 where there is no limit.
     pub most: u64,
-    /// Whether its buffers hold a block for each member.
+    /// True if its buffers hold a block for each member.
     pub blocks_by_member: bool,
-    /// Whether calls in a row overlap.
+    /// True if calls in a row overlap.
     pub is_rooted: bool,
-    /// Whether it can compute between issue and completion.
+    /// True if it can compute between issue and completion.
     pub overlaps: bool,
     functions: Functions,
 }
@@ -255,7 +255,7 @@ impl Joined<'_> {
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
-    /// How PEs reach each other, a colon, and the reason, if the library says it.
+    /// Returns how PEs reach each other, a colon, and the reason, if the library says it.
     pub fn path(&self) -> Option<String> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.path)() };
@@ -285,7 +285,7 @@ impl Joined<'_> {
         bytes
     }
 
-    /// Whether loads and stores reach the memory of a PE.
+    /// Returns true if loads and stores reach the memory of a PE.
     pub fn maps(&self, pe: u32) -> bool {
         assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
         // SAFETY: the job is joined and targets are allocated.

@@ -211,7 +211,7 @@ fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
     }
 }
 
-/// What makes the figures doubtful.
+/// Returns what makes the figures doubtful.
 pub fn warnings(job: &JobInfo) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, what) in [
@@ -262,7 +262,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// How many CPUs a list such as `0-3,8` has.
+/// Returns how many CPUs a list such as `0-3,8` has.
 fn count(list: &str) -> u32 {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

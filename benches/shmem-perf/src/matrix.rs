@@ -80,7 +80,7 @@ struct Row<'a> {
     task: Task,
     /// About how long all of it may take.
     time: Duration,
-    /// Whether all PEs meet before each pair.
+    /// True if all PEs meet before each pair.
     meets: bool,
 }
 

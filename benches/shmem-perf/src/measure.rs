@@ -99,7 +99,7 @@ impl<'a> Bench<'a> {
         point
     }
 
-    /// Whether the first pair alone is active.
+    /// Returns true if the first pair alone is active.
     fn is_of_one(&self, subject: &Sweep) -> bool {
         let pair = self.pairs[0];
         let is_one =
@@ -400,7 +400,8 @@ impl MemberTimes {
     }
 }
 
-/// What is reported, from the nanoseconds of an operation or of the window of each that is active.
+/// Returns what is reported, from the nanoseconds of an operation or of the window of each that is
+/// active.
 fn value(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
     let threads = u64::from(subject.shape.threads);
     let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;

@@ -5,7 +5,7 @@ use crate::record::{Point, Series};
 /// A floor is no bound if it takes longer than what it bounds by more than noise.
 const NOISE: f64 = 1.02;
 
-/// What is drawn together: of one measure, routines of a kind.
+/// Returns what is drawn together: of one measure, routines of a kind.
 pub fn kind_of(operation: &str) -> &'static str {
     let routine = operation.trim_end_matches("_nbi");
     match routine {
@@ -28,7 +28,7 @@ pub fn kind_of(operation: &str) -> &'static str {
     }
 }
 
-/// Whether an operation does at least what a floor of the same measure and size does.
+/// Returns true if an operation does at least what a floor of the same measure and size does.
 pub fn bounds(floor: &str, operation: &str) -> bool {
     let routine = operation.trim_end_matches("_nbi");
     let is_amo = kind_of(operation) == "atomics";
@@ -80,7 +80,7 @@ pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<
     })
 }
 
-/// Whether a point of a floor lies above what it should bound.
+/// Returns true if a point of a floor lies above what it should bound.
 pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
     let cost = |point: &Point| floor.measure.cost(point.summary.p50);
     floor.is_floor

@@ -16,7 +16,7 @@ use crate::wire::Direction;
 #[derive(Clone, Debug)]
 pub struct Group {
     pub title: String,
-    /// Whether each row is a size and each column an operation.
+    /// True if each row is a size and each column an operation.
     pub is_by_size: bool,
     pub subjects: Vec<Sweep>,
 }
@@ -46,7 +46,7 @@ pub struct Sweep {
     pub call: Callee,
     pub name: String,
     pub measure: Measure,
-    /// Whether it bounds the library.
+    /// True if it bounds the library.
     pub is_floor: bool,
     /// Sizes, growing; 0 alone where there is none.
     pub sizes: Vec<u64>,
@@ -58,9 +58,9 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug)]
 pub struct JobFacts {
     pub n_pes: u32,
-    /// Whether the pair shares memory.
+    /// True if the pair shares memory.
     pub shares_memory: bool,
-    /// Whether the pair is on one host.
+    /// True if the pair is on one host.
     pub shares_host: bool,
     /// Whether what each of [`Network::ALL`] takes by itself is measured, too.
     pub networks: [bool; Network::ALL.len()],
@@ -165,7 +165,7 @@ fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> b
     }
 }
 
-/// Whether a buffer must have room for a block of each member of a team.
+/// Returns true if a buffer must have room for a block of each member of a team.
 pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
     let is_one = |operation: &Operation| {
         operation.blocks_by_member && asks_for(options, Measure::Collective, operation)
@@ -285,8 +285,8 @@ fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members
     }
 }
 
-/// What the machine takes for the same, for one pair: the floors that bound a subject, at its
-/// sizes.
+/// Returns what the machine takes for the same, for one pair: the floors that bound a subject, at
+/// its sizes.
 fn floors(
     options: &PerfOptions,
     facts: JobFacts,

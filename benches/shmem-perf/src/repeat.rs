@@ -30,14 +30,14 @@ pub struct RepeatLimits {
     pub time: Duration,
     /// Nanoseconds of a reading of the clock.
     pub clock_ns: f64,
-    /// Whether operations may be timed in groups.
+    /// True if operations may be timed in groups.
     pub groups: bool,
     pub most_samples: u64,
     /// Operations of the warm-up, where it is not a part of the time.
     pub warm_up: Option<u64>,
     /// Operations, where neither time nor interval bounds it.
     pub iterations: Option<u64>,
-    /// Whether each value is kept.
+    /// True if each value is kept.
     pub keeps_samples: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct RepeatLimits {
 pub struct Batch {
     pub samples: u64,
     pub group: u64,
-    /// Whether it does not count.
+    /// True if it does not count.
     pub warms_up: bool,
 }
 
@@ -115,7 +115,7 @@ pub fn repeat(
     Point { nbytes, summary: seen.summary(ended), histogram, by_pe: None, samples: kept }
 }
 
-/// How often a duration in nanoseconds fits into a time.
+/// Returns how often a duration in nanoseconds fits into a time.
 fn fitting(time: Duration, ns: f64) -> u64 {
     (time.as_nanos() as f64 / ns.max(1.0)) as u64
 }

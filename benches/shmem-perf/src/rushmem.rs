@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::record::SettingInfo;
 
-/// How long `shmem-info` may look for transports.
+/// The time for which `shmem-info` may look for transports.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// What `shmem-info --json` prints.
@@ -32,7 +32,7 @@ struct Transport {
 }
 
 impl Info {
-    /// What the transports found, with the versions of their libraries.
+    /// Returns what the transports found, with the versions of their libraries.
     pub fn below(&self) -> Vec<String> {
         let found = |one: &Transport| Some(format!("{}: {}", one.name, one.found.as_ref()?));
         self.transports.iter().filter_map(found).collect()

@@ -50,13 +50,13 @@ impl SampleSet {
         self.medians.push(median(values));
     }
 
-    /// Whether the interval of confidence of the median is narrow.
+    /// Returns true if the interval of confidence of the median is narrow.
     pub fn is_narrow(&self) -> bool {
         let is_narrow = |(low, high): (f64, f64)| high - low <= NARROW * median(&self.medians);
         self.medians.len() >= FEWEST_BATCHES && interval(&self.medians).is_some_and(is_narrow)
     }
 
-    /// How many values there are.
+    /// Returns how many values there are.
     pub fn n(&self) -> u64 {
         self.histogram.len()
     }
@@ -85,7 +85,7 @@ impl SampleSet {
         }
     }
 
-    /// How often each value was seen, near ones together.
+    /// Returns how often each value was seen, near ones together.
     pub fn histogram(&self) -> Vec<(f64, u64)> {
         let mut bars: Vec<(f64, u64)> = Vec::new();
         for step in self.histogram.iter_recorded() {
@@ -139,7 +139,7 @@ impl Spread {
         Self { low, median, high }
     }
 
-    /// Whether the ranges overlap: then no difference was measured.
+    /// Returns true if the ranges overlap: then no difference was measured.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }

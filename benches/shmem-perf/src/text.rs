@@ -11,7 +11,7 @@ use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
 use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};
 
-/// What was measured, where, and what makes it doubtful.
+/// Returns what was measured, where, and what makes it doubtful.
 pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> String {
     let job = &record.job;
     let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
@@ -48,7 +48,7 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
     text
 }
 
-/// What the floors of networks go over.
+/// Returns what the floors of networks go over.
 pub fn paths(paths: &[String]) -> String {
     paths.iter().map(|path| paragraph("floor: ", path)).collect()
 }
@@ -177,8 +177,8 @@ fn cell(all: &[Series], of: &Series, point: &Point) -> String {
     }
 }
 
-/// What the run says of three questions: how long it takes, what is possible, and why there is a
-/// gap.
+/// Returns what the run says of three questions: how long it takes, what is possible, and why there
+/// is a gap.
 pub fn answers(record: &Record) -> String {
     let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
     let rows: Vec<_> =

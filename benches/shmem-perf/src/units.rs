@@ -38,7 +38,7 @@ pub fn size(nbytes: u64) -> String {
     }
 }
 
-/// What a measure is called.
+/// Returns what a measure is called.
 pub fn name(measure: Measure) -> &'static str {
     match measure {
         Measure::Latency => "Latency",

@@ -94,7 +94,7 @@ fn written<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("it has a form in JSON")
 }
 
-/// What reading the clock takes, and its smallest step.
+/// Returns what reading the clock takes, and its smallest step.
 fn clock(library: &Joined<'_>) -> Clock {
     let readings = library.read_clock(20_000);
     let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();

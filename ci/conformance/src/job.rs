@@ -39,7 +39,7 @@ pub(crate) fn max_pes() -> u32 {
     number(PES).unwrap_or(u32::MAX)
 }
 
-/// Whether all PEs run on this machine.
+/// Returns true if all PEs run on this machine.
 pub(crate) fn one_machine() -> bool {
     env::var_os(ELSEWHERE).is_none()
 }
@@ -49,7 +49,8 @@ fn number(variable: &str) -> Option<u32> {
     Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
 }
 
-/// What starts a PE: the test's program, or every second time that which starts it elsewhere.
+/// Returns what starts a PE: the test's program, or every second time that which starts it
+/// elsewhere.
 fn starter(pe: u32, n_pes: u32) -> Command {
     let program = env::current_exe().expect("the test binary's path");
     let position = format!("{pe}/{n_pes}");
@@ -71,7 +72,7 @@ fn starter(pe: u32, n_pes: u32) -> Command {
     }
 }
 
-/// Whether a variable matters to a PE elsewhere, too.
+/// Returns true if a variable matters to a PE elsewhere, too.
 fn is_passed_on(name: &str) -> bool {
     ["RUSHMEM_", "UCX_", "FI_", "LD_"].iter().any(|start| name.starts_with(start))
 }

@@ -42,7 +42,7 @@ pub struct Case {
     pub sizes: &'static [u32],
     /// Bytes of each PE's heap segment; untouched parts cost nothing.
     pub heap_bytes: usize,
-    /// How long a job may take before it is ended as hung.
+    /// The time for which a job may take before it is ended as hung.
     pub limit: Duration,
     /// What each PE does.
     pub body: fn(&Member),
@@ -162,7 +162,7 @@ fn run_pe(position: job::Position, open: Opener, case: &Case) {
     member.barrier();
 }
 
-/// As [`run`], where the provider is here: where it is not, `needs` ends the test by
+/// Works as [`run`], where the provider is here: where it is not, `needs` ends the test by
 /// [`testkit::absent`].
 pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
     // A PE was started because it is.

@@ -90,7 +90,7 @@ impl Member {
         self.me.index()
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn n_pes(&self) -> usize {
         self.n_pes as usize
     }

@@ -75,7 +75,8 @@ fn runs(call: &NotifiedCall, program: &str) -> bool {
     executable.file_name() == Path::new(program).file_name()
 }
 
-/// Whether the dynamic loader made the call: what it cannot do it says itself, or it crashes.
+/// Returns true if the dynamic loader made the call: what it cannot do it says itself, or it
+/// crashes.
 fn is_of_loader(call: &NotifiedCall) -> bool {
     let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
     let holds = |line: &&str| {

@@ -14,7 +14,7 @@ fn a_program_in_rust_calls_c() {
     }
 }
 
-/// What cargo made of an example of this package.
+/// Returns what cargo made of an example of this package.
 fn example(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let built = this.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");

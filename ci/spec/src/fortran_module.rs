@@ -79,7 +79,7 @@ pub fn text() -> Result<String> {
     Ok(text + "\nend module\n")
 }
 
-/// Whether a function is in force, and has a name that Fortran can have.
+/// Returns true if a function is in force, and has a name that Fortran can have.
 fn has_name(function: &CFunction) -> bool {
     function.removed_in.is_empty() && !function.symbol.starts_with('_')
 }

@@ -56,7 +56,7 @@ pub fn define(table: &SpecTable) -> Result<String> {
     Ok(text)
 }
 
-/// Those of the extensions, made of the same.
+/// Returns those of the extensions, made of the same.
 pub fn define_extensions(table: &SpecTable) -> Result<String> {
     table.extension_generics().into_iter().map(|name| generic(&table.extensions, name)).collect()
 }

@@ -139,12 +139,12 @@ impl CFunction {
         format!("p{}", self.symbol)
     }
 
-    /// Whether its first parameter is a context.
+    /// Returns true if its first parameter is a context.
     pub fn takes_context(&self) -> bool {
         self.symbol.starts_with("shmem_ctx_") || self.symbol.starts_with("shmemx_ctx_")
     }
 
-    /// What its element type is on 64-bit Linux.
+    /// Returns what its element type is on 64-bit Linux.
     pub fn base_type(&self) -> &str {
         match self.c_type.as_str() {
             "int8_t" => "signed char",

@@ -305,7 +305,7 @@ unsafe extern "C" fn compare_atomic(
     unsafe { post_atomic(ep, count, (datatype, op), buffers, (peer, address, key), context) }
 }
 
-/// Whether an endpoint has an atomic operation; if so, stores its maximum count.
+/// Returns whether an endpoint has an atomic operation; if so, stores its maximum count.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and `count` is null or valid for writes.

@@ -43,7 +43,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// What becomes of a post to a peer.
+    /// Returns what becomes of a post to a peer.
     pub(crate) fn pass(
         &mut self,
         profile: &Profile,

@@ -41,7 +41,7 @@ struct Pending {
     reuse: ReuseCheck,
     /// The data, if they were copied from the source.
     bytes: Option<Box<[u8]>>,
-    /// Whether it may complete before it has reached its target.
+    /// True if it may complete before it has reached its target.
     may_complete_early: bool,
 }
 
@@ -354,13 +354,13 @@ impl Engine {
         }
     }
 
-    /// Whether a post fails with `FI_EAGAIN`, at random.
+    /// Returns true if a post fails with `FI_EAGAIN`, at random.
     fn refuses(&mut self) -> bool {
         let one_in = self.profile.eagain_one_in;
         one_in > 0 && self.random.u32(0..one_in) == 0
     }
 
-    /// How many operations to process: 0 with probability 1/4, otherwise up to `most`.
+    /// Returns how many operations to process: 0 with probability 1/4, otherwise up to `most`.
     fn random_count(&mut self, most: usize) -> usize {
         if self.random.u32(0..4) == 0 { 0 } else { self.random.usize(1..=most) }
     }

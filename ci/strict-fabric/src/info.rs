@@ -42,7 +42,7 @@ unsafe fn text<'a>(string: *const c_char) -> Option<&'a CStr> {
     (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) })
 }
 
-/// Whether a profile matches hints.
+/// Returns true if a profile matches hints.
 ///
 /// # Safety
 /// The attributes and strings of the hints are null or valid.

@@ -94,7 +94,7 @@ pub(crate) fn pointer(address: u64) -> *mut u8 {
     with_exposed_provenance_mut(address as usize)
 }
 
-/// Whether a process runs.
+/// Returns true if a process runs.
 pub(crate) fn is_running(pid: u32) -> bool {
     // SAFETY: the call takes numbers only; signal 0 is not sent.
     let code = unsafe { libc::kill(pid as i32, 0) };
@@ -107,7 +107,7 @@ pub(crate) fn permit_access() {
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
 }
 
-/// Whether all pages of a range of this process are mapped.
+/// Returns true if all pages of a range of this process are mapped.
 pub(crate) fn is_mapped(base: u64, nbytes: usize) -> bool {
     let page = page();
     let first = base / page * page;

@@ -42,7 +42,7 @@ impl OpKind {
         }
     }
 
-    /// Whether its local buffers are only read.
+    /// Returns true if its local buffers are only read.
     pub(crate) fn is_source(self) -> bool {
         matches!(self, OpKind::Write | OpKind::Send)
     }
@@ -70,7 +70,7 @@ pub(crate) struct Posted<'a> {
     pub(crate) context: *mut c_void,
     pub(crate) flags: u64,
     pub(crate) amo: Option<AtomicOp>,
-    /// Whether it never has a completion.
+    /// True if it never has a completion.
     pub(crate) silent: bool,
 }
 

@@ -44,7 +44,7 @@ fn orders(later: Class, earlier: Class) -> [u64; 3] {
     }
 }
 
-/// Whether an operation must wait for an earlier one to the same peer. Both have a length.
+/// Returns true if an operation must wait for an earlier one to the same peer. Both have a length.
 pub(crate) fn must_wait(
     profile: &Profile,
     (later, later_nbytes): (OpKind, usize),

@@ -56,13 +56,13 @@ pub(crate) struct Profile {
     /// A post fails with `FI_EAGAIN` with probability 1/n, never if this is 0 or operations are
     /// immediate.
     pub(crate) eagain_one_in: u32,
-    /// How many registrations a process may have, and how many bytes each.
+    /// The number of registrations that a process may have, and how many bytes each.
     pub(crate) max_regions: usize,
     pub(crate) max_region_bytes: usize,
-    /// How many connections a process may have; 0 if endpoints need none. One takes a while to be
-    /// set up.
+    /// The number of connections that a process may have; 0 if endpoints need none. One takes a
+    /// while to be set up.
     pub(crate) max_connections: usize,
-    /// How many of them may be being set up.
+    /// The number of of them that may be being set up.
     pub(crate) max_begun_connections: usize,
     /// Of this number of attempts to connect, the first is refused in the completion queue, and one
     /// in the middle at once.
@@ -271,7 +271,7 @@ pub(crate) const ALL: &[Profile] = &[
 ];
 
 impl Profile {
-    /// Whether this flag of `mr_mode` is set.
+    /// Returns true if this flag of `mr_mode` is set.
     pub(crate) fn requires(&self, mr_mode: u64) -> bool {
         self.mr_mode & mr_mode != 0
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct PeerEndpoint {
     pub(crate) pid: u32,
     pub(crate) endpoint: u32,
-    /// Whether it is in this process.
+    /// True if it is in this process.
     pub(crate) is_own: bool,
     pub(crate) segment: Arc<MappedSegment>,
 }

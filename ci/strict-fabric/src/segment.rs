@@ -36,7 +36,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Whether it is still in the same use.
+    /// Returns true if it is still in the same use.
     #[inline]
     pub(crate) fn is_current(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation

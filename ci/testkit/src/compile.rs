@@ -53,7 +53,7 @@ pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     cell.get_or_init(|| build(source, tmpdir, flags)).clone()
 }
 
-/// As [`compile`], from the text of a program that no file of the repository holds.
+/// Works as [`compile`], from the text of a program that no file of the repository holds.
 pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let source = folder(tmpdir).join(name);
     std::fs::write(&source, text)

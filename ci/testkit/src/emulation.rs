@@ -11,7 +11,7 @@ pub fn launcher() -> PathBuf {
     named.unwrap_or_else(|| prefix().join("bin/oshrun"))
 }
 
-/// What stands before a program: RUSHMEM_EMULATOR, a command and its arguments.
+/// Returns what stands before a program: RUSHMEM_EMULATOR, a command and its arguments.
 pub fn words() -> Vec<String> {
     let command = std::env::var("RUSHMEM_EMULATOR").unwrap_or_default();
     command.split_whitespace().map(str::to_owned).collect()

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::harness::absent;
 
-/// Whether the dynamic linker finds a library, such as `libucp.so.0`.
+/// Returns true if the dynamic linker finds a library, such as `libucp.so.0`.
 pub fn has_library(name: &str) -> bool {
     let ldconfig = |path| Command::new(path).arg("-p").output();
     let known = ldconfig("ldconfig").or_else(|_| ldconfig("/sbin/ldconfig"));

@@ -23,8 +23,8 @@ pub fn patient(limit: Duration) -> Duration {
     }
 }
 
-/// Whether tests that repeat something at many sizes, or in many ways, do so with all of them: with
-/// RUSHMEM_EVERY_SIZE, which `cargo xtask test --full` sets.
+/// Returns true if tests that repeat something at many sizes, or in many ways, do so with all of
+/// them: with RUSHMEM_EVERY_SIZE, which `cargo xtask test --full` sets.
 pub fn every_size() -> bool {
     std::env::var_os("RUSHMEM_EVERY_SIZE").is_some()
 }

@@ -101,7 +101,7 @@ fn environment(process: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether its program is not there yet: a running process has a command line.
+/// Returns true if its program is not there yet: a running process has a command line.
 fn is_starting(process: &Path) -> bool {
     fs::read(process.join("cmdline")).is_ok_and(|line| line.is_empty())
 }

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use crate::limits::{GLANCE, patient};
 use crate::mark::{self, Process, TestMark};
 
-/// How long a process has to end after SIGTERM, and what it started to go after it.
+/// The time for which a process has to end after SIGTERM, and what it started to go after it.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// A process that was started. It and what it started end with this value, unless it has ended
@@ -105,7 +105,7 @@ impl Started {
         }
     }
 
-    /// What still runs a while after its end.
+    /// Returns what still runs a while after its end.
     pub fn left_behind(&self) -> Vec<Process> {
         let end = Instant::now() + self.grace;
         loop {

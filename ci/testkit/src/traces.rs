@@ -19,7 +19,7 @@ const STAYS: Duration = Duration::from_secs(10);
 pub struct Traces(BTreeSet<String>);
 
 impl Traces {
-    /// What is there now.
+    /// Returns what is there now.
     pub fn now() -> Self {
         let mut found = BTreeSet::new();
         for place in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
@@ -31,7 +31,7 @@ impl Traces {
         Self(found)
     }
 
-    /// What is there now, was not then, and stays.
+    /// Returns what is there now, was not then, and stays.
     pub fn new_since(&self) -> Vec<String> {
         let end = Instant::now() + STAYS;
         let mut new: Vec<String> = Self::now().0.difference(&self.0).cloned().collect();

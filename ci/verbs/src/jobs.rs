@@ -10,7 +10,7 @@ pub struct GuestJob {
     pub name: String,
     pub command: String,
     pub limit: Duration,
-    /// Whether its PEs are in two guests.
+    /// True if its PEs are in two guests.
     pub pair: bool,
     /// It measures: it runs only on request, and what it prints is shown.
     pub measures: bool,

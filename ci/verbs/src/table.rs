@@ -33,7 +33,7 @@ impl GuestReport {
             .collect()
     }
 
-    /// Whether it did not end well, or proved nothing.
+    /// Returns true if it did not end well, or proved nothing.
     pub fn failed(&self) -> bool {
         !matches!(self.end, Some((0, _))) || self.proof().is_none()
     }
@@ -42,7 +42,7 @@ impl GuestReport {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// What its output says that it did: how many tests passed, or that a program ran.
+    /// Returns what its output says that it did: how many tests passed, or that a program ran.
     fn proof(&self) -> Option<String> {
         let text = self.text();
         let result = text.lines().find_map(|line| line.strip_prefix("test result: ok. "));

@@ -150,8 +150,8 @@ pub const IBVERBS: Need = need(
 pub const IPROUTE: Need =
     need("rdma", "makes a NIC that speaks verbs", ["iproute2", "iproute", "iproute2"]);
 
-/// How long packages may take to be installed. A package manager that reaches no server may try for
-/// as long.
+/// The time for which packages may take to be installed. A package manager that reaches no server
+/// may try for as long.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct PackageManager {
@@ -231,7 +231,7 @@ pub fn c_compiler() -> Result<()> {
     )
 }
 
-/// Whether this process may do everything.
+/// Returns true if this process may do everything.
 pub fn is_root() -> bool {
     process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

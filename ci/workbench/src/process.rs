@@ -28,7 +28,7 @@ pub fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(stdout).with_context(|| format!("{} printed no UTF-8", shown(command)))
 }
 
-/// Whether `command` ends with status 0; nothing that it prints is shown.
+/// Returns true if `command` ends with status 0; nothing that it prints is shown.
 pub fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -45,7 +45,7 @@ pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Where the shell would find `program`; a name with a slash is looked at as it is.
+/// Returns where the shell would find `program`; a name with a slash is looked at as it is.
 pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let program = program.as_ref();
     if program.components().count() > 1 {

@@ -38,7 +38,7 @@ pub struct Package {
 pub struct TestProgram {
     /// The folder of its package, relative to the top of the repository.
     pub folder: String,
-    /// Whether it is a file of the package's folder `tests`; otherwise it holds the unit tests of a
+    /// True if it is a file of the package's folder `tests`; otherwise it holds the unit tests of a
     /// crate.
     pub is_integration: bool,
     /// The name of the file or of the crate.
@@ -54,7 +54,7 @@ pub struct Dependency {
     pub name: String,
     /// Its folder, relative to the top, where it is a crate of this repository.
     pub folder: Option<String>,
-    /// Whether only tests, examples and benches see it.
+    /// True if only tests, examples and benches see it.
     pub dev: bool,
 }
 
@@ -107,7 +107,7 @@ impl Workspace {
         Ok(programs)
     }
 
-    /// What cargo says of each crate that it built with `arguments`.
+    /// Returns what cargo says of each crate that it built with `arguments`.
     fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Artifact>> {
         let mut cargo = self.cargo();
         cargo.args(arguments).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
@@ -147,7 +147,7 @@ impl Package {
 }
 
 impl TestProgram {
-    /// Whether it is the file `name` of the folder `tests` of the package in `folder`.
+    /// Returns true if it is the file `name` of the folder `tests` of the package in `folder`.
     pub fn is(&self, folder: &str, name: &str) -> bool {
         self.is_integration && self.folder == folder && self.name == name
     }

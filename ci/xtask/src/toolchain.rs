@@ -12,14 +12,14 @@ pub struct Toolchain {
     pub binutils: String,
     /// What runs a program: a command and its first arguments, or nothing.
     pub runner: String,
-    /// Whether debug information is installed, in files of its own.
+    /// True if debug information is installed, in files of its own.
     pub keeps_debug_information: bool,
     /// The date that documents have, in seconds; that of today if there is none.
     pub epoch: Option<String>,
 }
 
 impl Toolchain {
-    /// Those of this machine.
+    /// Returns those of this machine.
     pub fn of_system() -> Toolchain {
         let (compiler, binutils, runner) = ("cc".to_owned(), String::new(), String::new());
         Toolchain { compiler, binutils, runner, keeps_debug_information: true, epoch: None }

@@ -38,7 +38,8 @@ fn rendered(page: &Path) -> String {
     plain
 }
 
-/// What a command prints about itself, with nothing in the environment that it would mention.
+/// Returns what a command prints about itself, with nothing in the environment that it would
+/// mention.
 fn printed(command: &str, arguments: &[&str]) -> String {
     let mut command = runs(prefix().join("bin").join(command));
     succeed(command.args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap()))
@@ -110,7 +111,7 @@ fn a_man_page_names_every_setting() {
     }
 }
 
-/// What bash proposes for the last of `words` on a command line.
+/// Returns what bash proposes for the last of `words` on a command line.
 fn proposed(command: &str, words: &[&str]) -> Vec<String> {
     let script = "source \"$1\" && shift && COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))
         \"_${1//-/__}\" \"$1\" \"${COMP_WORDS[-1]}\" \"${COMP_WORDS[-2]}\" && echo \"${COMPREPLY[@]}\"";

@@ -32,7 +32,7 @@ impl Prefix {
         script(&self.0.join("bin").join(name))
     }
 
-    /// What the wrapper would run.
+    /// Returns what the wrapper would run.
     fn shown(&self, arguments: &[&str]) -> String {
         text(self.wrapper("oshcc").arg("--show").args(arguments))
     }

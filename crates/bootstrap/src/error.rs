@@ -108,7 +108,7 @@ pub enum Error {
         pe: u32,
         /// The request.
         request: String,
-        /// How long it has had.
+        /// The time for which it has had.
         limit: Duration,
     },
     /// The process manager cannot serve an MPI that starts after Rushmem.
@@ -162,7 +162,7 @@ pub enum Error {
     SilentNodePeer {
         /// This PE.
         pe: u32,
-        /// How long it has waited.
+        /// The time for which it has waited.
         limit: Duration,
         /// For which PE.
         other: u32,
@@ -210,12 +210,12 @@ pub enum Error {
     Unexpected(&'static str),
 }
 
-/// How a process is named whose number may be unknown.
+/// Returns how a process is named whose number may be unknown.
 fn process(pe: &Option<u32>) -> String {
     pe.map_or("one process of several".to_owned(), |pe| format!("PE {pe} of several"))
 }
 
-/// What can be done about a failure of this PE itself, as the end of a sentence.
+/// Returns what can be done about a failure of this PE itself, as the end of a sentence.
 fn after_local_failure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS,

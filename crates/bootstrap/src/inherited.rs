@@ -77,7 +77,7 @@ pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
 }
 
-/// Whether this descriptor is a connected socket, of any kind.
+/// Returns true if this descriptor is a connected socket, of any kind.
 pub(crate) fn is_socket(number: RawFd) -> bool {
     if number < 0 {
         return false;
@@ -131,7 +131,8 @@ fn die_with(pipe: OwnedFd) {
     std::mem::forget(pipe);
 }
 
-/// Whether a kernel of this release sends the signal for the last writer of a pipe alone. Before
+/// Returns true if a kernel of this release sends the signal for the last writer of a pipe alone.
+/// Before
 /// 5.6 it does so whenever anybody closes any end, such as a PE that exits.
 fn reports_last_writers(release: &str) -> bool {
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());

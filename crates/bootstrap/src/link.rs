@@ -59,7 +59,7 @@ impl Link {
         &self.sender
     }
 
-    /// How many bytes have arrived.
+    /// Returns how many bytes have arrived.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }

@@ -23,7 +23,7 @@ pub struct Records<T = Vec<u8>> {
 }
 
 impl<T> Records<T> {
-    /// How many PEs have sent one.
+    /// Returns how many PEs have sent one.
     pub fn n_pes(&self) -> u32 {
         self.n_pes
     }
@@ -44,7 +44,7 @@ impl<T> Records<T> {
         self.runs.iter().find(|(_, record)| is_such(record)).map(|(pe, _)| *pe)
     }
 
-    /// What `make` makes of the records; of equal ones once.
+    /// Returns what `make` makes of the records; of equal ones once.
     ///
     /// # Errors
     /// Those of `make`, with the first PE that has such a record.
@@ -117,7 +117,7 @@ impl Serialize for Records {
     }
 }
 
-/// How many bytes are equal before the first that differs.
+/// Returns how many bytes are equal before the first that differs.
 fn n_equal<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }

@@ -153,7 +153,7 @@ impl Server {
         }
     }
 
-    /// Where the statuses of PEs are, once PE 0 has mapped the memory of its node.
+    /// Returns where the statuses of PEs are, once PE 0 has mapped the memory of its node.
     pub fn statuses(&self) -> Option<Statuses> {
         self.statuses
     }
@@ -227,8 +227,8 @@ impl Server {
         self.left_behind()
     }
 
-    /// What to say at the end of a job that has printed no error, if its first failed PE had not
-    /// called shmem_init.
+    /// Returns what to say at the end of a job that has printed no error, if its first failed PE
+    /// had not called shmem_init.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
         let PeState { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize]
@@ -244,9 +244,9 @@ impl Server {
         Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
     }
 
-    /// What to add to the message about a failed PE: the transport that it was opening, or the
-    /// memory that it was refused before finalize. It may have noticed the latter, and have failed
-    /// for another reason: `how` says what is known.
+    /// Returns what to add to the message about a failed PE: the transport that it was opening, or
+    /// the memory that it was refused before finalize. It may have noticed the latter, and have
+    /// failed for another reason: `how` says what is known.
     fn before(&self, pe: u32, how: &str) -> String {
         let PeState { refused, opening, phase, .. } = &self.pes[pe as usize];
         match (opening.as_str(), refused) {
@@ -287,7 +287,7 @@ impl Server {
         self.status
     }
 
-    /// How many PEs have ever entered initialization.
+    /// Returns how many PEs have ever entered initialization.
     pub fn initialized(&self) -> u32 {
         self.initialized
     }
@@ -307,12 +307,12 @@ impl Server {
         self.nodes.n_pes()
     }
 
-    /// How the process of `pe` has ended, if it has.
+    /// Returns how the process of `pe` has ended, if it has.
     pub fn exit(&self, pe: u32) -> Option<Exit> {
         self.pes[pe as usize].exit
     }
 
-    /// Whether `pe` has been started and has not ended.
+    /// Returns true if `pe` has been started and has not ended.
     pub fn runs(&self, pe: u32) -> bool {
         let state = &self.pes[pe as usize];
         state.pid != 0 && state.exit.is_none()

@@ -125,7 +125,7 @@ impl JobSession {
         self.nodes.local_index(self.pe)
     }
 
-    /// Who shares a node with whom.
+    /// Returns who shares a node with whom.
     pub fn nodes(&self) -> &NodeMap {
         &self.nodes
     }
@@ -140,8 +140,9 @@ impl JobSession {
         records.ok_or(Error::Unexpected("the records of another exchange"))
     }
 
-    /// As [`JobSession::exchange`], but only the first PE of each node gets the records, and waits
-    /// for them. The others get `None`; their next exchange must come after that of the first PE.
+    /// Works as [`JobSession::exchange`], but only the first PE of each node gets the records, and
+    /// waits for them. The others get `None`; their next exchange must come after that of the first
+    /// PE.
     ///
     /// # Errors
     /// As [`JobSession::exchange`].
@@ -236,8 +237,8 @@ impl JobSession {
         Ok(())
     }
 
-    /// As [`JobSession::finalized`] for a PE at its exit that has not called it; every PE is at its
-    /// exit.
+    /// Works as [`JobSession::finalized`] for a PE at its exit that has not called it; every PE is
+    /// at its exit.
     ///
     /// # Errors
     /// When `oshrun` is gone.
@@ -281,7 +282,7 @@ impl JobSession {
         }
     }
 
-    /// Whether a launcher started this PE.
+    /// Returns true if a launcher started this PE.
     pub fn is_launched(&self) -> bool {
         !matches!(self.job, Membership::Alone)
     }
@@ -383,7 +384,7 @@ impl Aborter {
         }
     }
 
-    /// Whether it is `oshrun` that ends it, who sees by itself how a PE exits.
+    /// Returns true if it is `oshrun` that ends it, who sees by itself how a PE exits.
     pub fn is_oshrun(&self) -> bool {
         matches!(self.by, EndedBy::Oshrun(_))
     }

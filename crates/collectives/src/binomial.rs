@@ -71,7 +71,7 @@ pub(crate) fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = 
     rounds(subtree(n, rank))
 }
 
-/// How many ranks a rank's subtree has: itself and those that follow.
+/// Returns how many ranks a rank's subtree has: itself and those that follow.
 pub(crate) fn subtree(n: u32, rank: u32) -> u32 {
     let after = n - rank;
     if rank == 0 { n } else { after.min(1 << rank.trailing_zeros()) }

@@ -82,13 +82,13 @@ pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
 }
 
-/// How many parts the fullest landing of an [`all_to_all`] holds.
+/// Returns how many parts the fullest landing of an [`all_to_all`] holds.
 pub fn landing_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
-/// Where a member has the block that must go `distance` places when it has gone `gone` of them: it
-/// came there in the round of the highest bit of that.
+/// Returns where a member has the block that must go `distance` places when it has gone `gone` of
+/// them: it came there in the round of the highest bit of that.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
         None => Buffer::Source.at(ahead(n, me, distance)),
@@ -96,7 +96,7 @@ fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     }
 }
 
-/// How many numbers below `n` have bit `k` set.
+/// Returns how many numbers below `n` have bit `k` set.
 const fn below(n: u32, k: u8) -> u32 {
     let (run, n) = (1 << k, n as u64);
     let rest = (n & (2 * run - 1)).saturating_sub(run);

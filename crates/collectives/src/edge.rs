@@ -35,7 +35,7 @@ pub struct Partner {
 }
 
 impl Edge {
-    /// How many edges but the last two lead to a member of a team of `n`.
+    /// Returns how many edges but the last two lead to a member of a team of `n`.
     pub const fn count(n: u32) -> usize {
         3 * log2_ceil(n) as usize
     }

@@ -29,7 +29,7 @@ impl FoldCore {
         Partner::exchange(self.member(position ^ (1 << k)), k)
     }
 
-    /// Where in the core `me` is, if it is.
+    /// Returns where in the core `me` is, if it is.
     pub(crate) const fn position(self, me: u32) -> Option<u32> {
         if me >= 2 * self.extra {
             Some(me - self.extra)

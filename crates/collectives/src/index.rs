@@ -14,7 +14,7 @@ pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
     ahead(n, me, n - distance)
 }
 
-/// How many powers of two are below `n`: the logarithm of `n`, rounded up.
+/// Returns how many powers of two are below `n`: the logarithm of `n`, rounded up.
 pub(crate) const fn log2_ceil(n: u32) -> u32 {
     u32::BITS - (n - 1).leading_zeros()
 }

@@ -29,8 +29,8 @@ pub const fn nbytes(n: u32) -> usize {
     }
 }
 
-/// How many landings a team of `n` uses at most: one for each round, and one for the shift of an
-/// exclusive scan.
+/// Returns how many landings a team of `n` uses at most: one for each round, and one for the shift
+/// of an exclusive scan.
 pub const fn count(n: u32) -> usize {
     let shift = (n > 1) as usize;
     log2_ceil(n) as usize + shift

@@ -42,7 +42,7 @@ pub struct Span {
 pub struct Operand {
     /// The own buffer that holds it, in the parts where the result goes in the destination.
     pub buffer: Buffer,
-    /// Whether it holds the contribution of the lower indices, and so is the left operand.
+    /// True if it holds the contribution of the lower indices, and so is the left operand.
     pub is_left: bool,
 }
 
@@ -144,14 +144,14 @@ pub enum Step {
         first: u32,
         /// How many parts, at least 1.
         count: u32,
-        /// Whether a member's own contribution is left out; then nothing is stored at member 0.
+        /// True if a member's own contribution is left out; then nothing is stored at member 0.
         exclusive: bool,
     },
     /// Combine the whole accumulator with a landing buffer, into the accumulator.
     Reduce {
         /// Number of the landing buffer.
         landing: u8,
-        /// Whether the landing buffer holds the contribution of the lower indices, and so is the
+        /// True if the landing buffer holds the contribution of the lower indices, and so is the
         /// left operand. All members then combine in the same order and agree to the last bit.
         landing_is_left: bool,
     },

@@ -98,7 +98,7 @@ impl<'a> Graph<'a> {
         self.job.n_pes() + index as u32
     }
 
-    /// Whether the node is a PE.
+    /// Returns true if the node is a PE.
     pub fn is_pe(&self, node: u32) -> bool {
         node < self.job.n_pes()
     }

@@ -143,17 +143,17 @@ impl<'a> Pe<'a> {
         status.map_or(0, |status| status.further_waits.len())
     }
 
-    /// Whether it waits in the library.
+    /// Returns true if it waits in the library.
     pub fn is_waiting(&self) -> bool {
         matches!(self.situation, Situation::Waits(_))
     }
 
-    /// Whether threads of it compute while others wait in the library.
+    /// Returns true if threads of it compute while others wait in the library.
     pub fn is_busy(&self) -> bool {
         self.is_waiting() && self.snapshot.is_some_and(|snapshot| snapshot.other_threads.busy > 0)
     }
 
-    /// Whether a conclusion may rest on a wait of it.
+    /// Returns true if a conclusion may rest on a wait of it.
     pub fn is_long(&self, wait: &Wait) -> bool {
         self.snapshot.is_some_and(|snapshot| snapshot.age(wait) >= LONG)
     }
@@ -184,18 +184,18 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// Whether the PE takes part in nothing any more.
+    /// Returns true if the PE takes part in nothing any more.
     pub fn is_gone(&self) -> bool {
         matches!(self, Situation::Ended(_) | Situation::Finalized | Situation::Leaving)
     }
 
-    /// Whether the PE cannot serve operations of others, as far as is known.
+    /// Returns true if the PE cannot serve operations of others, as far as is known.
     pub fn is_hindered(&self) -> bool {
         use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
         matches!(self, Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk)
     }
 
-    /// What `n` PEs in this situation do, after their names as a subject.
+    /// Returns what `n` PEs in this situation do, after their names as a subject.
     pub fn predicate(&self, n: usize) -> String {
         let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
         let is = verb("is", "are");

@@ -29,7 +29,7 @@ const ROOM: usize = PLACE_BYTES - 2 * WORD;
 /// How often a reader copies the place before it gives up.
 const COPIES: usize = 100;
 
-/// Whether the status fits its place as it is.
+/// Returns true if the status fits its place as it is.
 pub fn fits(status: &Status) -> bool {
     status.encode().len() <= ROOM
 }

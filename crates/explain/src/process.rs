@@ -133,8 +133,8 @@ pub fn other_threads(
     others
 }
 
-/// Whether a thread is in a system call that is not one of [`SERVING`], as far as the kernel says,
-/// or in none: one that sleeps now and then is also seen while it waits for a CPU.
+/// Returns true if a thread is in a system call that is not one of [`SERVING`], as far as the
+/// kernel says, or in none: one that sleeps now and then is also seen while it waits for a CPU.
 fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{pid}/task/{number}/syscall"));
     call.is_ok_and(|call| match call.split(' ').next().map(str::parse::<libc::c_long>) {
@@ -143,8 +143,8 @@ fn sleeps_by_itself(pid: u32, number: u32) -> bool {
     })
 }
 
-/// Whether a thread is one of the library or of UCX, by its name. A thread without a name of its
-/// own, as those of libfabric, has the name of the program.
+/// Returns true if a thread is one of the library or of UCX, by its name. A thread without a name
+/// of its own, as those of libfabric, has the name of the program.
 fn is_of_library(pid: u32, number: u32) -> bool {
     let name = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).unwrap_or_default();
     let (program, thread) = (name(&pid.to_string()), name(&format!("{pid}/task/{number}")));

@@ -49,14 +49,14 @@ pub fn conclusion(job: &Job) -> Vec<String> {
     lines
 }
 
-/// Where PEs are that are outside the library.
+/// Returns where PEs are that are outside the library.
 fn stacks(job: &Job) -> Vec<String> {
     let snapshots = job.pes.iter().filter_map(|of| of.snapshot);
     let stacks = snapshots.flat_map(|of| of.stacks.iter().map(|stack| (of.pe, stack)));
     stacks.map(|(pe, stack)| format!("PE {pe} is in {stack}")).collect()
 }
 
-/// What there is to say when no PE waits long for another.
+/// Returns what there is to say when no PE waits long for another.
 fn without_cause(job: &Job) -> String {
     if job.pes.iter().any(Pe::is_waiting) {
         return "The waits are shorter than 1 s: nothing can be concluded from them.".into();

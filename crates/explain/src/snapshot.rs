@@ -101,7 +101,7 @@ impl PeSnapshot {
         })
     }
 
-    /// How long a wait has lasted, in nanoseconds.
+    /// Returns how long a wait has lasted, in nanoseconds.
     pub fn age(&self, wait: &Wait) -> u64 {
         self.read_at.saturating_sub(wait.since)
     }

@@ -36,10 +36,10 @@ pub struct Status {
 /// What a PE has done that is in finalize, and so enters no other collective before all PEs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalizing {
-    /// How many collectives it has entered on each team and active set, by the
+    /// The number of collectives it that has entered on each team and active set, by the
     /// [number](Collective::number) of that; at most [`MAX_LISTED`].
     pub entered: Vec<(u64, u64)>,
-    /// Whether it lists all teams that the PE has, and all active sets on which it has entered a
+    /// True if it lists all teams that the PE has, and all active sets on which it has entered a
     /// collective.
     pub is_whole: bool,
 }
@@ -116,9 +116,9 @@ pub enum Subject {
 pub struct Words {
     /// The words, at most [`MAX_LISTED`].
     pub words: Vec<Word>,
-    /// How many more there are.
+    /// The number of more.
     pub more: u64,
-    /// Whether all must compare, or one is enough.
+    /// True if all must compare, or one is enough.
     pub all: bool,
     /// The comparison: one of `==`, `!=`, `>`, `>=`, `<`, `<=`.
     pub comparison: String,
@@ -133,7 +133,7 @@ pub struct Word {
     pub in_memfd: Option<u64>,
     /// Its size: 1, 2, 4 or 8 bytes.
     pub nbytes: u8,
-    /// Whether its type is signed.
+    /// True if its type is signed.
     pub signed: bool,
     /// What it is compared with: the low bytes.
     pub wanted: u64,
@@ -193,7 +193,7 @@ pub enum Members {
     Listed {
         /// The first ones.
         pes: Vec<u32>,
-        /// How many more there are.
+        /// The number of more.
         more: u32,
     },
 }

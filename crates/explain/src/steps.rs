@@ -16,9 +16,9 @@ pub struct Step<'a> {
     /// The members that are in no step of the team, on the first step of the team: only those that
     /// are awaited, if the PEs in the step name them.
     pub elsewhere: Vec<u32>,
-    /// Whether it follows the step before it in the list, on the same team.
+    /// True if it follows the step before it in the list, on the same team.
     pub is_later: bool,
-    /// Whether its PEs, or those of the next step, have not called the same collectives: its calls
+    /// True if its PEs, or those of the next step, have not called the same collectives: its calls
     /// belong to different routines, or ...
     pub is_mismatched: bool,
     /// ... the next step shows that a member has left this one, which it cannot have.
@@ -107,17 +107,17 @@ impl<'a> Step<'a> {
         pes
     }
 
-    /// Whether no member leaves it before all have entered it. Broadcasts and scans are left by
-    /// members whose data nobody else changes.
+    /// Returns true if no member leaves it before all have entered it. Broadcasts and scans are
+    /// left by members whose data nobody else changes.
     pub fn needs_all(&self) -> bool {
         let call = self.calls[0].0.to_lowercase();
         !["broadcast", "scan"].iter().any(|part| call.contains(part))
     }
 }
 
-/// Whether calls on the same team belong to different routines. Names of the C or Fortran interface
-/// are not compared with those of the Rust interface: the same routine has another name there, with
-/// a colon or spaces.
+/// Returns true if calls on the same team belong to different routines. Names of the C or Fortran
+/// interface are not compared with those of the Rust interface: the same routine has another name
+/// there, with a colon or spaces.
 fn differ(calls: &[(&str, Vec<u32>)]) -> bool {
     let names = calls.iter().map(|(call, _)| call.to_lowercase());
     let (rust, standard): (Vec<String>, Vec<String>) =
@@ -150,7 +150,8 @@ fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
     }
 }
 
-/// Whether the members leave the collective at the same time: it transfers no data of the user's.
+/// Returns true if the members leave the collective at the same time: it transfers no data of the
+/// user's.
 fn is_left_together(call: &str) -> bool {
     let call = call.to_lowercase();
     let parts = ["barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_"];

@@ -76,8 +76,8 @@ impl Variables {
         Variables(variables)
     }
 
-    /// What is at an address: a variable, its element, or a byte in it. `word`: the size of what is
-    /// there.
+    /// Returns what is at an address: a variable, its element, or a byte in it. `word`: the size of
+    /// what is there.
     fn name(&self, address: u64, word: u64) -> Option<String> {
         let (start, (nbytes, name)) = self.0.range(..=address).next_back()?;
         let offset = address - start;

@@ -27,7 +27,7 @@ pub fn table(job: &Job) -> Vec<String> {
     lines
 }
 
-/// What a PE does, in the same words for all that do so.
+/// Returns what a PE does, in the same words for all that do so.
 fn text(job: &Job, pe: u32, with_objects: bool) -> String {
     let of = &job.pes[pe as usize];
     match of.situation {

@@ -48,7 +48,7 @@ impl Job<'_> {
         }
     }
 
-    /// How long PEs have waited.
+    /// Returns how long PEs have waited.
     pub fn durations(&self, pes: &[u32]) -> String {
         let of_pe = |pe: &u32| {
             let of = &self.pes[*pe as usize];

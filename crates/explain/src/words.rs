@@ -10,7 +10,8 @@ pub fn words_of(wait: &Wait) -> Option<&Words> {
     }
 }
 
-/// Whether the value of a word compares as it is waited for; `None` for an unknown comparison.
+/// Returns whether the value of a word compares as it is waited for; `None` for an unknown
+/// comparison.
 pub fn compares(word: &Word, comparison: &str, value: u64) -> Option<bool> {
     let ordering = if word.signed {
         signed(word, value).cmp(&signed(word, word.wanted))
@@ -39,7 +40,7 @@ impl Words {
         (0..self.words.len()).filter(|index| !is_met(index)).collect()
     }
 
-    /// Whether the wait for them is about to end.
+    /// Returns true if the wait for them is about to end.
     pub(crate) fn are_satisfied(&self, values: &[Option<u64>]) -> bool {
         match (self.unmet(values).len(), self.words.len()) {
             (unmet, n) if self.all => unmet == 0 && n > 0 && self.more == 0,

@@ -89,7 +89,7 @@ impl LastWrite {
         Some(LastWrite { at, pe: target as u32, place, nbytes, call })
     }
 
-    /// Whether a word of `nbytes` bytes of a PE is among the bytes.
+    /// Returns true if a word of `nbytes` bytes of a PE is among the bytes.
     pub fn is_of(&self, pe: u32, place: &Place, nbytes: u64) -> bool {
         let (ours, theirs) = match (&self.place, place) {
             (Place::Heap { offset: a, .. }, Place::Heap { offset: b, .. }) => (*a, *b),

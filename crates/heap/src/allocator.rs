@@ -145,7 +145,7 @@ impl Allocator {
         self.blocks.from(0).map(|block| block.nbytes).sum()
     }
 
-    /// What `address` is.
+    /// Returns what `address` is.
     pub fn kind(&self, address: *const u8) -> AddressKind {
         match self.blocks.up_to(address.addr()) {
             Some(block) if block.start.addr() == address.addr() => AddressKind::Block,
@@ -160,7 +160,7 @@ impl Allocator {
         Some((block.start.addr() - self.base.addr(), block.nbytes))
     }
 
-    /// Whether `nbytes` bytes, at least one, lie in one block.
+    /// Returns whether `nbytes` bytes, at least one, lie in one block.
     ///
     /// # Errors
     /// When they do not.

@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do, as the end of a sentence.
+    /// Returns what the user can do, as the end of a sentence.
     pub fn remedy(&self) -> String {
         match self {
             Error::Misplaced(_) => "start all PEs with the same installation".to_owned(),

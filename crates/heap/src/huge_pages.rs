@@ -36,13 +36,14 @@ impl PageSize {
 /// which takes milliseconds on a busy machine.
 const AT_A_TIME: usize = 16 * HUGE;
 
-/// How long it may take in any case: a moment in which the machine is busy does not end it.
+/// The time for which it may take in any case: a moment in which the machine is busy does not end
+/// it.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// What became of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collapsed {
-    /// How many bytes have huge pages.
+    /// The number of bytes that have huge pages.
     pub nbytes: usize,
     /// Why the rest has none.
     pub why: Option<NotHuge>,

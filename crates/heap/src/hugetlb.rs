@@ -54,7 +54,7 @@ impl ReservedPages {
         Ok(ReservedPages { file, of_heap })
     }
 
-    /// Where other processes find them, as long as this exists.
+    /// Returns where other processes find them, as long as this exists.
     ///
     /// # Errors
     /// When the kernel refuses.

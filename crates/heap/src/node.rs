@@ -118,7 +118,7 @@ impl NodeMemory {
         })
     }
 
-    /// Where everything is in a slice.
+    /// Returns where everything is in a slice.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -133,8 +133,8 @@ impl NodeMemory {
         self.slice().wrapping_add(self.layout.internal_offset())
     }
 
-    /// What to add to an address in this PE's slice to get the same address in that of the node's
-    /// PE number `local`.
+    /// Returns what to add to an address in this PE's slice to get the same address in that of the
+    /// node's PE number `local`.
     pub fn delta(&self, local: u32) -> isize {
         (local as isize - self.local as isize) * self.layout.stride() as isize
     }
@@ -158,8 +158,8 @@ impl NodeMemory {
         unsafe { self.published.publish(bytes) };
     }
 
-    /// What the first PE of the node published since the last call, once it did. Each PE of the
-    /// node calls this as often as that one publishes.
+    /// Returns what the first PE of the node published since the last call, once it did. Each PE of
+    /// the node calls this as often as that one publishes.
     pub fn published(&self) -> &[u8] {
         self.published.wait()
     }
@@ -174,7 +174,7 @@ impl NodeMemory {
         numa::prefer(start, self.layout.stride(), node)
     }
 
-    /// Whether the heaps consist of huge pages that the administrator has reserved.
+    /// Returns true if the heaps consist of huge pages that the administrator has reserved.
     pub fn has_reserved_pages(&self) -> bool {
         self.has_reserved_pages
     }
@@ -190,7 +190,7 @@ impl NodeMemory {
         (from_slice < self.layout.stride()).then_some((before + from_slice) as u64)
     }
 
-    /// How many PEs the node has.
+    /// Returns how many PEs the node has.
     pub fn n_local(&self) -> u32 {
         self.n_local
     }
@@ -201,7 +201,7 @@ impl NodeMemory {
         start..start + self.n_local as usize * self.layout.stride()
     }
 
-    /// Where the `nbytes` bytes at an offset in the slices of the node's memory are mapped.
+    /// Returns where the `nbytes` bytes at an offset in the slices of the node's memory are mapped.
     pub fn at(&self, offset: u64, nbytes: usize) -> Option<*mut u8> {
         let slices_bytes = self.layout.node_bytes(self.n_local)?;
         let offset = usize::try_from(offset).ok()?;

@@ -86,7 +86,7 @@ impl PublishedBytes {
         let _ = futex::wake(times, futex::Flags::empty(), u32::MAX >> 1);
     }
 
-    /// What was published since the last call, once it was.
+    /// Returns what was published since the last call, once it was.
     pub(crate) fn wait(&self) -> &[u8] {
         let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);

@@ -44,7 +44,7 @@ impl Reservation {
         places.take(most).collect()
     }
 
-    /// Where the own slice begins.
+    /// Returns where the own slice begins.
     pub fn slice(&self) -> usize {
         self.slice
     }

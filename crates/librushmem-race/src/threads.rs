@@ -41,7 +41,7 @@ fn release(object: usize) {
     }
 }
 
-/// What is released when the calling thread ends.
+/// Returns what is released when the calling thread ends.
 fn own_end() -> usize {
     // SAFETY: names the calling thread.
     let own = unsafe { libc::pthread_self() };

@@ -76,7 +76,7 @@ macro_rules! is_wanted {
     };
 }
 
-/// Whether someone takes the events for which `enabled` is true; [`is_wanted`] calls this.
+/// Returns whether someone takes the events for which `enabled` is true; [`is_wanted`] calls this.
 pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     let taken = AtomicBool::new(false);
     report(|| {
@@ -85,7 +85,7 @@ pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     taken.into_inner()
 }
 
-/// Whether events of this level may be wanted.
+/// Returns true if events of this level may be wanted.
 #[inline]
 pub fn is_on(level: Level) -> bool {
     rank(level) <= MOST.load(Ordering::Relaxed)

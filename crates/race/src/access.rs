@@ -63,7 +63,7 @@ impl ShadowKind {
         ShadowKind(self.0 | ShadowKind::TO_PEER)
     }
 
-    /// Whether the program makes it to memory of another PE.
+    /// Returns true if the program makes it to memory of another PE.
     pub fn is_to_peer(self) -> bool {
         !self.is_of_library() && self.0 & ShadowKind::TO_PEER != 0
     }
@@ -73,22 +73,22 @@ impl ShadowKind {
         if self.is_of_library() { self } else { ShadowKind(self.0 & !ShadowKind::TO_PEER) }
     }
 
-    /// Whether it changes the bytes.
+    /// Returns true if it changes the bytes.
     pub fn writes(self) -> bool {
         self.0 & ShadowKind::WRITES != 0
     }
 
-    /// Whether it is an atomic operation.
+    /// Returns true if it is an atomic operation.
     pub fn is_atomic(self) -> bool {
         self.0 & ShadowKind::ATOMIC != 0
     }
 
-    /// Whether the library makes it.
+    /// Returns true if the library makes it.
     pub fn is_of_library(self) -> bool {
         self.0 & ShadowKind::LIBRARY != 0
     }
 
-    /// Whether two accesses are a race if nothing orders them.
+    /// Returns true if two accesses are a race if nothing orders them.
     pub fn conflicts(self, other: ShadowKind) -> bool {
         let is_looked_for = |kind: ShadowKind| kind.is_of_library() || kind.is_to_peer();
         let class = |kind: ShadowKind| kind.to_any().0 | ShadowKind::WRITES;
@@ -97,8 +97,8 @@ impl ShadowKind {
             && !(self.is_atomic() && other.is_atomic() && class(self) == class(other))
     }
 
-    /// Whether who conflicts with `old`, an access before this one, conflicts with this one as
-    /// well. Other threads of the PE that stores are left aside.
+    /// Returns true if who conflicts with `old`, an access before this one, conflicts with this one
+    /// as well. Other threads of the PE that stores are left aside.
     fn replaces(self, old: ShadowKind) -> bool {
         self == old
             || (self == ShadowKind::WRITE)
@@ -148,13 +148,13 @@ impl ShadowRecord {
         })
     }
 
-    /// Whether the two are a race if nothing orders them.
+    /// Returns true if the two are a race if nothing orders them.
     pub fn conflicts(&self, other: &ShadowRecord) -> bool {
         let is_same = (self.actor, self.epoch) == (other.actor, other.epoch);
         self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)
     }
 
-    /// Whether `old` need not be remembered beside this one, if it came before.
+    /// Returns true if `old` need not be remembered beside this one, if it came before.
     pub fn replaces(&self, old: &ShadowRecord) -> bool {
         old.mask & !self.mask == 0 && self.kind.replaces(old.kind)
     }

@@ -30,7 +30,7 @@ pub struct Who {
     pub pe: u32,
     /// What of it.
     pub role: ActorRole,
-    /// Whether it is in flight on another context than the default one.
+    /// True if it is in flight on another context than the default one.
     pub on_context: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Those of an entry, which are of `who` if there are none yet.
+    /// Returns those of an entry, which are of `who` if there are none yet.
     fn find<'a, K>(
         entry: Entry<'a, K, Flight>,
         areas: &SharedAreas,
@@ -135,7 +135,7 @@ impl Flight {
 /// What is in flight on a context.
 #[derive(Default)]
 pub struct ContextFlights {
-    /// Whether it is the default one.
+    /// True if it is the default one.
     is_default: bool,
     /// By PE and signal; 0 is none.
     puts: HashMap<(u32, usize), Flight>,
@@ -177,7 +177,7 @@ impl ContextFlights {
         Flight::find(self.gets.entry(pe), areas, Who { pe: me, role, on_context })
     }
 
-    /// What fences have ordered of the puts to a PE: those of which `clock` knows.
+    /// Returns what fences have ordered of the puts to a PE: those of which `clock` knows.
     pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
         let to_pe = self.puts.iter().filter(|((to, _), _)| *to == pe).map(|(_, flight)| flight);
         let known = |flight: &Flight| {

@@ -19,7 +19,7 @@ fn key(collective: &CollectiveEvent) -> u64 {
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
 }
 
-/// Those of a collective; free words become them.
+/// Returns those of a collective; free words become them.
 fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option<MemberClocks> {
     let key = key(collective);
     let mut free = None;

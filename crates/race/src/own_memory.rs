@@ -55,7 +55,7 @@ pub fn set_stamp(thread: &Thread) {
     STAMP.with(|own| own.record.set(record));
 }
 
-/// Whether an address may be symmetric memory, of any PE.
+/// Returns true if an address may be symmetric memory, of any PE.
 #[inline(always)]
 pub fn may_be_symmetric(addr: usize) -> bool {
     let is_in = |[start, nbytes]: &[AtomicUsize; 2]| {
@@ -75,7 +75,7 @@ pub fn find(addr: usize, nbytes: usize) -> Option<(Shadow<'static>, usize)> {
     of(own.heap).or_else(|| of(own.statics)).filter(|_| addr % 8 + nbytes <= 8)
 }
 
-/// Whether an access within eight bytes of own memory is remembered. It is counted.
+/// Returns true if an access within eight bytes of own memory is remembered. It is counted.
 #[inline]
 pub fn is_known((shadow, offset): (Shadow<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
     let mask = ((1u64 << nbytes) - 1) << (offset % 8);

@@ -29,7 +29,7 @@ pub fn have_threads() {
     IS_WATCHED.store(true, Relaxed);
 }
 
-/// Whether accesses of the program to private memory are to be looked at.
+/// Returns true if accesses of the program to private memory are to be looked at.
 #[inline]
 pub fn is_watched() -> bool {
     IS_WATCHED.load(Relaxed)

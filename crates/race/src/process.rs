@@ -193,7 +193,7 @@ impl ProcessDetector {
         eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
     }
 
-    /// Where an address of this process is.
+    /// Returns where an address of this process is.
     #[inline]
     fn find(&self, addr: usize) -> Where {
         let index = self.mapped.partition_point(|mapped| mapped.addresses.start <= addr);

@@ -113,7 +113,7 @@ impl Reporter {
         Reporter { areas, me: opening.pe, json, suppressions, statics, blocks: Mutex::default() }
     }
 
-    /// Whether a table is full: what orders accesses is not known any more.
+    /// Returns true if a table is full: what orders accesses is not known any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.areas.counter(Counter::Full).load(Relaxed) != 0
@@ -189,7 +189,7 @@ fn describe(
     (object.clone(), format!("race on {object}:\n{first}\n{second}\n  {advice}\n"))
 }
 
-/// Whether the pair of places is new; it is then known.
+/// Returns true if the pair of places is new; it is then known.
 fn is_new(areas: &SharedAreas, a: u32, b: u32) -> bool {
     let key = u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63;
     let _held = lock(areas.counter(Counter::Reports));
@@ -238,7 +238,7 @@ fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> Stri
     }
 }
 
-/// What would order the two.
+/// Returns what would order the two.
 fn advice(sides: &[Side; 2], old: &ShadowRecord, new: &ShadowRecord) -> String {
     if old.kind.is_atomic() && new.kind.is_atomic() {
         let of_signal = |record: &ShadowRecord| {
@@ -295,8 +295,8 @@ fn advice(sides: &[Side; 2], old: &ShadowRecord, new: &ShadowRecord) -> String {
     }
 }
 
-/// Whether a line of `lines` names a function of one of the places, or the object: `function:NAME`
-/// or `object:NAME`.
+/// Returns true if a line of `lines` names a function of one of the places, or the object:
+/// `function:NAME` or `object:NAME`.
 fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
     let functions =
         || sides.iter().flat_map(|side| &side.sources).filter_map(|s| s.function.as_deref());

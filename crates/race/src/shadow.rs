@@ -46,7 +46,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether an access is done.
+    /// Returns true if an access is done.
     #[inline]
     fn covers(&self, record: &ShadowRecord) -> bool {
         self.clock.of(record.actor) >= record.epoch
@@ -83,8 +83,8 @@ impl<'a> Shadow<'a> {
         Page { head, parts: &self.parts[index * PART_WORDS..][..PART_WORDS] }
     }
 
-    /// Whether an access to some of the eight bytes at `offset` is remembered: `stamp` is the first
-    /// word of its record. Without the lock: who comes at the same time looks itself.
+    /// Returns true if an access to some of the eight bytes at `offset` is remembered: `stamp` is
+    /// the first word of its record. Without the lock: who comes at the same time looks itself.
     #[inline]
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
         let at = offset / 8 * GRANULE;
@@ -102,7 +102,7 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// As [`Shadow::knows`], of this page.
+    /// Works as [`Shadow::knows`], of this page.
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
         Shadow { heads: self.head, parts: self.parts }.knows(offset, stamp)
     }

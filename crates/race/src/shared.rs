@@ -76,7 +76,7 @@ fn wait(word: &AtomicU64) -> Held<'_> {
 }
 
 impl Held<'_> {
-    /// Whether a bit beside the lock is set.
+    /// Returns true if a bit beside the lock is set.
     #[inline]
     pub fn has(&self, bit: u64) -> bool {
         self.bits & bit != 0

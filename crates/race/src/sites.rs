@@ -94,7 +94,7 @@ fn number(
     site
 }
 
-/// Whether a library of communication is the caller of the function that calls this.
+/// Returns true if a library of communication is the caller of the function that calls this.
 pub fn library_calls() -> bool {
     let mut stack = Stack { addresses: [0; DEPTH], n: 0 };
     // SAFETY: the function gets the stack for the time of the call alone.
@@ -202,7 +202,7 @@ unsafe extern "C" fn note_module(
     0
 }
 
-/// Where the executable begins in this process.
+/// Returns where the executable begins in this process.
 pub fn executable() -> Option<(String, usize)> {
     let path = std::env::current_exe().ok()?.display().to_string();
     find(0);

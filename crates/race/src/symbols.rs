@@ -38,7 +38,7 @@ fn with_loader<R>(module: &str, f: impl FnOnce(&Loader) -> Option<R>) -> Option<
     })
 }
 
-/// Where an address of a file comes from.
+/// Returns where an address of a file comes from.
 pub fn source(module: &str, address: u64) -> SourceLine {
     let found = with_loader(module, |loader| {
         let symbol = loader.find_symbol(address).map(str::to_owned);
@@ -64,7 +64,7 @@ pub fn source(module: &str, address: u64) -> SourceLine {
     found.unwrap_or_default()
 }
 
-/// Where the frames of a place come from, without those of libraries if any other is left.
+/// Returns where the frames of a place come from, without those of libraries if any other is left.
 pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
     let all: Vec<_> = frames.iter().map(|(module, at)| source(module, *at)).collect();
     let is_of_program = |line: &SourceLine| {
@@ -75,7 +75,7 @@ pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
     if kept.is_empty() { all } else { kept }
 }
 
-/// Whether a function is of the libraries of C++ and Rust, or of Rushmem.
+/// Returns true if a function is of the libraries of C++ and Rust, or of Rushmem.
 fn is_of_a_library(name: &str) -> bool {
     let starts =
         ["std::", "core::", "alloc::", "shmem::", "rushmem_runtime::", "rushmem_transport::"];
@@ -92,7 +92,7 @@ pub fn from_here(path: &str) -> String {
     inside.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether a function is of the library that is linked into a program, by its name.
+/// Returns true if a function is of the library that is linked into a program, by its name.
 pub fn is_ours(module: &str, address: u64) -> bool {
     let name = with_loader(module, |loader| loader.find_symbol(address).map(str::to_owned));
     name.is_some_and(|name| {

@@ -37,7 +37,8 @@ pub struct Declaration {
 }
 
 impl StaticVariable {
-    /// What an access of `nbytes` bytes at an offset in the variable is of it, as C writes it.
+    /// Returns what an access of `nbytes` bytes at an offset in the variable is of it, as C writes
+    /// it.
     pub fn element(&self, offset: u64, nbytes: u32) -> String {
         let dimensions = self.declared.as_ref().map_or(&[][..], |declared| &declared.dimensions);
         let elements: u64 = dimensions.iter().product();
@@ -56,7 +57,7 @@ impl StaticVariable {
     }
 }
 
-/// What an access of `nbytes` bytes at an offset in an object is of it.
+/// Returns what an access of `nbytes` bytes at an offset in an object is of it.
 pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
     match (offset, nbytes) {
         (0, _) => name.to_owned(),
@@ -135,7 +136,7 @@ fn declarations(file: &object::File<'_>) -> Result<HashMap<u64, Declaration>, Er
     Ok(declared)
 }
 
-/// Whether a unit is of Fortran, where the first elements of an array are adjacent.
+/// Returns whether a unit is of Fortran, where the first elements of an array are adjacent.
 fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
     let all = [
         DW_LANG_Fortran77,

@@ -9,8 +9,8 @@ use rushmem_runtime::{Call, ContextHandle, TeamHandle, ctx};
 /// `shmem_ctx_session_config_t`
 #[repr(C)]
 pub struct SessionConfig {
-    /// How many operations the session is expected to issue. Nothing depends on it: a session is
-    /// not slower than none even for one operation (docs/performance/transports.md).
+    /// The number of operations that the session is expected to issue. Nothing depends on it: a
+    /// session is not slower than none even for one operation (docs/performance/transports.md).
     total_ops: usize,
 }
 

@@ -150,7 +150,8 @@ fn rust_of(c_type: &str) -> String {
     .to_owned()
 }
 
-/// Whether a call from C is understood here: the types are the same, but for the pointee of a `void
+/// Returns true if a call from C is understood here: the types are the same, but for the pointee of
+/// a `void
 /// *`.
 fn agree(rust: &FunctionType, c: &FunctionType) -> bool {
     let same = |(rust, c): (&String, &String)| match c.as_str() {

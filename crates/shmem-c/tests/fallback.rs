@@ -152,7 +152,7 @@ const LOCKING: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// Whether a variable names this PE of a job on one machine.
+/// Returns true if a variable names this PE of a job on one machine.
 fn is_named(host: &dyn Host, variable: &str) -> bool {
     let named = host.variable(variable);
     named.is_some() && named == host.variable("SHMEM_LOCAL_ID")

@@ -193,7 +193,7 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
     })
 }
 
-/// What oshrun has printed, without the ends of lines.
+/// Returns what oshrun has printed, without the ends of lines.
 fn unwrapped(lines: &[&str]) -> String {
     let lines = lines.iter().map(|line| line.trim_start_matches("oshrun:").trim());
     lines.collect::<Vec<_>>().join(" ")
@@ -213,7 +213,7 @@ fn hangs<'a>(
     }
 }
 
-/// Those that a run of some tests makes, in place of all.
+/// Returns those that a run of some tests makes, in place of all.
 fn some<'a>(
     ways: &'a [&str],
 ) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {

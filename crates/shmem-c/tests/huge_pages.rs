@@ -33,8 +33,8 @@ fn reserved() -> u64 {
     fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Whether the kernel makes huge pages of shared memory at a first touch, so that small blocks have
-/// them, too.
+/// Returns true if the kernel makes huge pages of shared memory at a first touch, so that small
+/// blocks have them, too.
 fn everywhere() -> bool {
     let file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
     fs::read_to_string(file).is_ok_and(|text| !text.contains("[never]"))

@@ -34,7 +34,7 @@ impl Launcher {
         here.then(|| Launcher::of(words))
     }
 
-    /// As [`Launcher::find`]; where it is not there the test is ignored.
+    /// Works as [`Launcher::find`]; where it is not there the test is ignored.
     fn needed(words: &[&str]) -> Launcher {
         Launcher::find(words).unwrap_or_else(|| absent(format!("{} is not here", words[0])))
     }
@@ -472,7 +472,7 @@ mod slurm {
     }
 
     impl Slurm {
-        /// Where it cannot be had the test is ignored.
+        /// Returns where it cannot be had the test is ignored.
         fn up() -> Slurm {
             for program in ["munged", "slurmctld", "slurmd", "srun"] {
                 Launcher::needed(&[program]);

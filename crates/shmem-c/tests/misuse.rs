@@ -17,7 +17,7 @@ fn off_node_job(how: &str) -> Job {
     Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_ONNODE", "off")
 }
 
-/// What was printed before is not lost, though C's library held it back.
+/// Returns what was printed before is not lost, though C's library held it back.
 #[track_caller]
 fn run(job: Job) -> Outcome {
     let outcome = job.run();

@@ -9,7 +9,7 @@ use testkit::{Job, program};
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
-/// What every run draws anew, unless RUSHMEM_SEED repeats one.
+/// Returns what every run draws anew, unless RUSHMEM_SEED repeats one.
 fn seed() -> u64 {
     let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| {

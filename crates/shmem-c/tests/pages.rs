@@ -125,7 +125,7 @@ fn run(page: &str, prepare: &str) {
     fs::remove_dir_all(&folder).expect("the folder");
 }
 
-/// Where cargo has its files.
+/// Returns where cargo has its files.
 fn home() -> PathBuf {
     std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
 }

@@ -17,7 +17,7 @@ fn split_3d() -> PathBuf {
     example("split_3d.c")
 }
 
-/// What the example prints, computed another way: PE x + xdim (y + ydim z) is at (x, y, z).
+/// Returns what the example prints, computed another way: PE x + xdim (y + ydim z) is at (x, y, z).
 fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
     let places = (0..xdim * ydim * zdim).map(|pe| {
         let (x, y, z) = (pe % xdim, pe / xdim % ydim, pe / xdim / ydim);
@@ -117,7 +117,8 @@ fn the_library_registers_little_memory_of_its_own() {
     }
 }
 
-/// What each PE has received from `oshrun` while it joined a job on 16 nodes over this transport.
+/// Returns what each PE has received from `oshrun` while it joined a job on 16 nodes over this
+/// transport.
 fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
     let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
     let nodes = job.env("SHMEM_VIRTUAL_NODES", 16).env("SHMEM_TRANSPORT", transport);

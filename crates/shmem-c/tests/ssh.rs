@@ -21,7 +21,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Where they cannot be had the test is ignored.
+    /// Returns where they cannot be had the test is ignored.
     fn up(test: &str) -> Hosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");
@@ -66,8 +66,8 @@ impl Hosts {
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }
 
-    /// What runs on the hosts: host, process and command line. A session's sshd may take a moment
-    /// longer than it.
+    /// Returns what runs on the hosts: host, process and command line. A session's sshd may take a
+    /// moment longer than it.
     fn processes(&self) -> Vec<(String, u32, String)> {
         let output = self.script(&["left"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

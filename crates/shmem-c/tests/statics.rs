@@ -19,7 +19,7 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Whether a program is there.
+/// Returns true if a program is there.
 fn is_here(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }

@@ -5,7 +5,7 @@ use shmem::Atomic;
 
 const TASKS: usize = 500;
 
-/// How many steps the Collatz sequence takes from `n` to 1.
+/// Returns how many steps the Collatz sequence takes from `n` to 1.
 fn steps(n: u64) -> u64 {
     std::iter::successors(Some(n), |n| match n {
         1 => None,

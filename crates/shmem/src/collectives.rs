@@ -109,7 +109,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// As [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst`
+    /// Works as [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst`
     /// elements apart in `dest` and `sst` in `source` (`shmem_alltoalls`, §9.10.6).
     #[track_caller]
     pub fn alltoalls<'a, T: Pod>(
@@ -133,8 +133,8 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
 
-    /// As [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member `k`
-    /// goes to element `dest_offsets[k]` of `dest` of member `l` (`shmemx_alltoallv`, an
+    /// Works as [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member
+    /// `k` goes to element `dest_offsets[k]` of `dest` of member `l` (`shmemx_alltoallv`, an
     /// extension). Returns how many elements came from each member.
     ///
     /// The job ends with a message if a block does not fit. What comes from two members must not
@@ -169,9 +169,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         sizes
     }
 
-    /// As [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one after the
-    /// other, in their order (`shmemx_alltoallv_packed`, an extension). Returns how many elements
-    /// came. `dest` has the same length on all members.
+    /// Works as [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one
+    /// after the other, in their order (`shmemx_alltoallv_packed`, an extension). Returns how many
+    /// elements came. `dest` has the same length on all members.
     #[track_caller]
     pub fn alltoallv_packed<'a, T: Pod>(
         &self,

@@ -132,8 +132,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         order::quiet(Call(&"Context::quiet"), self.handle());
     }
 
-    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3).
-    /// The job ends with a message if there is no such PE.
+    /// Works as [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`,
+    /// §9.12.3). The job ends with a message if there is no such PE.
     pub fn pe_quiet(&self, pes: &[u32]) {
         for &pe in pes {
             let pe = number(pe);
@@ -169,8 +169,8 @@ pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
 pub struct SessionConfig {
     /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).
     pub batch: bool,
-    /// How many they are (`total_ops` of `shmem_ctx_session_config_t`). Nothing depends on it: a
-    /// session is not slower than none even for one operation.
+    /// The number of they that are (`total_ops` of `shmem_ctx_session_config_t`). Nothing depends
+    /// on it: a session is not slower than none even for one operation.
     pub total_ops: Option<usize>,
 }
 
@@ -180,7 +180,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.session_with(SessionConfig::default())
     }
 
-    /// As [`session`](Self::session), of operations of which this is known.
+    /// Works as [`session`](Self::session), of operations of which this is known.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();

@@ -35,7 +35,7 @@ pub const NAME: &str = SHMEM_VENDOR_STRING;
 /// The handles that exist at [`Single`] and [`Funneled`](crate::Funneled), and their thread.
 static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
 
-/// Whether handles of a level stay on one thread.
+/// Returns true if handles of a level stay on one thread.
 const fn is_of_one_thread(level: i32) -> bool {
     level < SHMEM_THREAD_SERIALIZED
 }
@@ -167,8 +167,8 @@ impl<L: ThreadLevel> Shmem<L> {
         collectives::sync_all(Call(&"Shmem::sync_all"));
     }
 
-    /// Whether there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7). This is so
-    /// for all PEs of the job.
+    /// Returns true if there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7).
+    /// This is so for all PEs of the job.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

@@ -14,8 +14,8 @@ mod sealed {
     /// Elements in memory of this PE, private or symmetric, that stay where they are as long as
     /// this exists.
     pub trait Memory<T> {
-        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may
-        /// answer differently next time.
+        /// Returns where they begin, and how many there are: from one look, since a program's
+        /// `as_ref` may answer differently next time.
         fn parts(&self) -> (*const T, usize);
     }
 

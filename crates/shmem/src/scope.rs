@@ -80,8 +80,8 @@ macro_rules! fetching {
 }
 
 impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
-    /// As [`Context::put`]; the source may be changed when the scope has ended (`shmem_put_nbi`,
-    /// §9.6.2.1).
+    /// Works as [`Context::put`]; the source may be changed when the scope has ended
+    /// (`shmem_put_nbi`, §9.6.2.1).
     #[inline]
     #[track_caller]
     pub fn put_nbi<T: Pod>(
@@ -99,7 +99,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// As [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`,
+    /// Works as [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`,
     /// §9.6.2.2).
     #[inline]
     #[track_caller]
@@ -118,7 +118,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
     }
 
-    /// As [`Context::put_signal`]; the source may be changed when the scope has ended
+    /// Works as [`Context::put_signal`]; the source may be changed when the scope has ended
     /// (`shmem_put_signal_nbi`, §9.8.2).
     #[inline]
     #[track_caller]
@@ -140,7 +140,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
     }
 
-    /// As [`Context::fetch`], to `fetched` (`shmem_atomic_fetch_nbi`, §9.7.2.1).
+    /// Works as [`Context::fetch`], to `fetched` (`shmem_atomic_fetch_nbi`, §9.7.2.1).
     #[inline]
     pub fn fetch_nbi<T: AtomicValue>(
         &'scope self,
@@ -156,7 +156,8 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         unsafe { amo::fetch_nbi(call, context, fetched, at, number(pe)) }
     }
 
-    /// As [`Context::compare_swap`], to `fetched` (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
+    /// Works as [`Context::compare_swap`], to `fetched` (`shmem_atomic_compare_swap_nbi`,
+    /// §9.7.2.2).
     #[inline]
     pub fn compare_swap_nbi<T: AtomicInteger>(
         &'scope self,
@@ -186,7 +187,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         fetch_xor_nbi: AtomicInteger;
     }
 
-    /// As [`Context::fetch_inc`], to `fetched` (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
+    /// Works as [`Context::fetch_inc`], to `fetched` (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
     #[inline]
     pub fn fetch_inc_nbi<T: AtomicInteger>(
         &'scope self,

@@ -39,7 +39,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.split_strided_with(TeamConfig::default(), start, stride, size)
     }
 
-    /// As [`split_strided`](Self::split_strided), for users who expect this (§9.4.3).
+    /// Works as [`split_strided`](Self::split_strided), for users who expect this (§9.4.3).
     ///
     /// # Errors
     /// As there.
@@ -65,8 +65,8 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
     }
 
-    /// As [`split_2d`](Self::split_2d), for users of the row and of the column who expect this
-    /// (§9.4.3).
+    /// Works as [`split_2d`](Self::split_2d), for users of the row and of the column who expect
+    /// this (§9.4.3).
     ///
     /// # Errors
     /// As there.
@@ -112,9 +112,9 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         team::split_grid(Call(&"Team::split_grid"), self.handle(), ranges).map(own)
     }
 
-    /// As [`split_strided`](Self::split_strided), but only those members call that are split off,
-    /// which are numbered by their places in the world (`shmemx_team_split_strided`, an extension
-    /// of Cray's). Others that call wait for nobody and get none.
+    /// Works as [`split_strided`](Self::split_strided), but only those members call that are split
+    /// off, which are numbered by their places in the world (`shmemx_team_split_strided`, an
+    /// extension of Cray's). Others that call wait for nobody and get none.
     ///
     /// The job ends with a message if there are no such members, or too many teams.
     pub fn split_strided_by_members(

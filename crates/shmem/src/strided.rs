@@ -43,7 +43,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.ibput(dest, source, strides, 1, nelems, pe);
     }
 
-    /// As [`iput`](Self::iput), of `nblocks` blocks of `bsize` elements (`shmem_ibput`, §9.6.1.4).
+    /// Works as [`iput`](Self::iput), of `nblocks` blocks of `bsize` elements (`shmem_ibput`,
+    /// §9.6.1.4).
     #[inline]
     #[track_caller]
     pub fn ibput<'a, T: Pod>(
@@ -83,7 +84,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         self.ibget(dest, source, strides, 1, nelems, pe);
     }
 
-    /// As [`iget`](Self::iget), of `nblocks` blocks of `bsize` elements (`shmem_ibget`, §9.6.1.8).
+    /// Works as [`iget`](Self::iget), of `nblocks` blocks of `bsize` elements (`shmem_ibget`,
+    /// §9.6.1.8).
     #[inline]
     #[track_caller]
     pub fn ibget<'a, T: Pod>(

@@ -65,7 +65,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.context_with(ContextConfig::default())
     }
 
-    /// As [`context`](Self::context), for a use of which this is known (§9.5.1).
+    /// Works as [`context`](Self::context), for a use of which this is known (§9.5.1).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -81,7 +81,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
             .unwrap_or_else(|error| Call(&"Team::context").fail(format_args!("{error}")))
     }
 
-    /// As [`context`](Self::context).
+    /// Works as [`context`](Self::context).
     ///
     /// # Errors
     /// There are too many contexts on this PE: 65,536 can exist at once.
@@ -91,7 +91,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         self.try_context_with(ContextConfig::default())
     }
 
-    /// As [`context_with`](Self::context_with).
+    /// Works as [`context_with`](Self::context_with).
     ///
     /// # Errors
     /// As there.
@@ -107,7 +107,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 /// What the users of a team expect (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TeamConfig {
-    /// How many contexts they will create.
+    /// The number of contexts that they will create.
     pub contexts: u32,
 }
 

@@ -113,7 +113,7 @@ impl<T: Pod, K: ContextKind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
 impl<T, K: ContextKind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
 
 impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
-    /// As [`put`](Context::put), of a vector that comes back when the data are at `pe`
+    /// Works as [`put`](Context::put), of a vector that comes back when the data are at `pe`
     /// (`shmem_put_nbi`, §9.6.2.1).
     ///
     /// ```standalone_crate
@@ -139,8 +139,8 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         transfer
     }
 
-    /// As [`get`](Context::get), to a vector of as many elements, which comes back when they are
-    /// there (`shmem_get_nbi`, §9.6.2.2).
+    /// Works as [`get`](Context::get), to a vector of as many elements, which comes back when they
+    /// are there (`shmem_get_nbi`, §9.6.2.2).
     #[track_caller]
     pub fn get_owned<T: Pod>(
         &'c self,

@@ -32,7 +32,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         private::combine(call, team, cast_slice_mut(values), O::COMBINE, Over::All);
     }
 
-    /// As [`reduce_in_place`](Self::reduce_in_place), with a result of its own (§9.10.9).
+    /// Works as [`reduce_in_place`](Self::reduce_in_place), with a result of its own (§9.10.9).
     pub fn all_reduce<T: Pod, O: Operator<T>>(&self, op: O, values: &[T]) -> Vec<T> {
         let mut result = values.to_vec();
         self.reduce_in_place(op, &mut result);

@@ -86,7 +86,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         unsafe { wait::wait_until(Call(&"wait_until"), at, cmp.constant(), value) }
     }
 
-    /// Whether this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
+    /// Returns true if this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
     pub fn test<'a, T: Awaited>(
         &self,
         element: impl AsElement<'a, T>,

@@ -23,8 +23,8 @@ const YIELDS: u32 = 2000;
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile:
-    /// `shmem_test` (§9.11.8) at each poll.
+    /// Works as [`wait_until`](Context::wait_until), for a program that does other things
+    /// meanwhile: `shmem_test` (§9.11.8) at each poll.
     pub fn until<'a, T: Awaited>(
         &'a self,
         element: impl AsElement<'a, T>,
@@ -35,8 +35,8 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
     }
 
-    /// As [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that does
-    /// other things meanwhile.
+    /// Works as [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that
+    /// does other things meanwhile.
     pub fn signal_until<'a>(
         &'a self,
         signal: impl AsElement<'a, Signal>,
@@ -47,7 +47,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.signal_test(signal, cmp, value)))
     }
 
-    /// As [`quiet`](Context::quiet), for a program that does other things meanwhile: what was
+    /// Works as [`quiet`](Context::quiet), for a program that does other things meanwhile: what was
     /// issued before, and what is issued until it is ready, is complete then (`shmemx_quiet_test`,
     /// an extension of the quiet of §9.12.2).
     pub fn until_quiet(&self) -> impl Future<Output = ()> {

@@ -47,7 +47,7 @@ impl Library {
         Library { metadata: PathBuf::from(file.expect("cargo says where the library is")) }
     }
 
-    /// What the compiler says of a program.
+    /// Returns what the compiler says of a program.
     fn refusals(&self, program: &Path) -> Refusals {
         let shmem = format!("shmem={}", self.metadata.display());
         // What the library needs is beside it.
@@ -84,7 +84,7 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
     Some((span["line_start"].as_u64()?, why))
 }
 
-/// What a program says of itself.
+/// Returns what a program says of itself.
 fn expected(program: &Path) -> Refusals {
     let text = std::fs::read_to_string(program).expect("a program can be read");
     let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {

@@ -46,7 +46,7 @@ fn run(what: &str, environment: &[(&str, &str)]) -> Output {
     command.output().expect("it runs")
 }
 
-/// What it printed, which has these words.
+/// Returns what it printed, which has these words.
 #[track_caller]
 fn fails(output: &Output, words: &[&str]) -> String {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -39,7 +39,7 @@ impl CpuSet {
         self.words[word] |= 1 << (cpu % 64);
     }
 
-    /// Whether a CPU is in it.
+    /// Returns true if a CPU is in it.
     pub fn contains(&self, cpu: u32) -> bool {
         self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
@@ -53,29 +53,29 @@ impl CpuSet {
             .flat_map(move |(&word, at)| bits(word).map(move |b| at * 64 + b))
     }
 
-    /// How many.
+    /// Returns how many.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Those in both.
+    /// Returns those in both.
     pub fn and(&self, other: &CpuSet) -> CpuSet {
         let words: Vec<u64> =
             self.words.iter().zip(&other.words).map(|(one, two)| one & two).collect();
         CpuSet::from_words(&words)
     }
 
-    /// Whether any is in both.
+    /// Returns true if any is in both.
     pub fn meets(&self, other: &CpuSet) -> bool {
         self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }
 
-    /// Whether all of these are in `other`.
+    /// Returns true if all of these are in `other`.
     pub fn is_within(&self, other: &CpuSet) -> bool {
         self.and(other) == *self
     }

@@ -52,8 +52,8 @@ impl Topology {
     }
 }
 
-/// Whether this machine has anything to choose: more than one NUMA node, or more than one NIC of a
-/// fabric. Cheap, unlike [`Topology::of_this_machine`].
+/// Returns true if this machine has anything to choose: more than one NUMA node, or more than one
+/// NIC of a fabric. Cheap, unlike [`Topology::of_this_machine`].
 pub fn has_choice() -> bool {
     sysfs::has_choice(Path::new("/sys"))
 }
@@ -65,7 +65,7 @@ pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
     (topology.numa.len() > 1).then(|| topology.numa_of(cpus))?.map(|numa| numa.index)
 }
 
-/// How many CPUs may be used at once: by affinity and by the quota of the control group.
+/// Returns how many CPUs may be used at once: by affinity and by the quota of the control group.
 pub fn cpus_at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

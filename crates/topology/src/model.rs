@@ -49,7 +49,7 @@ pub struct Nic {
     pub interface: Option<String>,
     /// Its place on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
     pub pci: String,
-    /// Whether its PCI class is InfiniBand.
+    /// True if its PCI class is InfiniBand.
     pub is_infiniband: bool,
     /// The CPUs that are near; empty where that is not known.
     pub near: CpuSet,

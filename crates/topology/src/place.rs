@@ -72,9 +72,9 @@ impl BindTo {
         ("socket", BindTo::Socket),
     ];
 
-    /// Where nobody says: to the NUMA node on machines with several, as it keeps a PE near its
-    /// memory and its NIC and leaves its threads room. To nothing where PEs outnumber the CPUs that
-    /// may be used at once: the kernel then shares them out better.
+    /// Returns where nobody says: to the NUMA node on machines with several, as it keeps a PE near
+    /// its memory and its NIC and leaves its threads room. To nothing where PEs outnumber the CPUs
+    /// that may be used at once: the kernel then shares them out better.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
         match n_pes as usize <= at_once && topology.places(Level::Numa).len() > 1 {
             true => BindTo::Numa,

@@ -58,7 +58,7 @@ pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     indices.iter().filter_map(node).collect()
 }
 
-/// Whether there is more than one NUMA node, or more than one NIC of a fabric.
+/// Returns true if there is more than one NUMA node, or more than one NIC of a fabric.
 pub(crate) fn has_choice(root: &Path) -> bool {
     let nodes = list(&root.join("devices/system/node/online"));
     let found_nics = fabric_names(root);

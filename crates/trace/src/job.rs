@@ -87,7 +87,7 @@ impl JobTrace {
         }
     }
 
-    /// How many PEs have no trace, and the first of them.
+    /// Returns how many PEs have no trace, and the first of them.
     pub fn missing(&self) -> (u32, u32) {
         let n_first = (0..).zip(&self.pes).take_while(|(pe, trace)| *pe == trace.pe).count();
         (self.n_pes() - self.pes.len() as u32, n_first as u32)
@@ -160,8 +160,8 @@ impl JobTrace {
         completions
     }
 
-    /// What PEs did for others that waited: the last change of a word before a wait for it ended,
-    /// the last PE that entered a collective, and what collectives move.
+    /// Returns what PEs did for others that waited: the last change of a word before a wait for it
+    /// ended, the last PE that entered a collective, and what collectives move.
     pub fn flows(&self) -> Vec<Flow> {
         let mut flows: Vec<Flow> =
             self.causes().into_iter().map(|(to, from)| Flow { from, to }).collect();
@@ -208,7 +208,7 @@ impl JobTrace {
         totals
     }
 
-    /// What ended each wait that another PE ended.
+    /// Returns what ended each wait that another PE ended.
     fn causes(&self) -> HashMap<Place, Place> {
         let mut causes = HashMap::new();
         let changes = self.changes();

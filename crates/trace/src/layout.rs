@@ -115,7 +115,7 @@ kinds! {
 pub struct TraceRecord {
     /// What it is.
     pub kind: Kind,
-    /// Whether a quiet completes it.
+    /// True if a quiet completes it.
     pub in_flight: bool,
     /// The place of its name.
     pub name: u16,

@@ -95,7 +95,7 @@ pub(crate) fn why_not(facts: &InfoFacts, wish: &Wish) -> Option<String> {
     quirks::of(&facts.provider, wish.amos).or_else(short)
 }
 
-/// Whether a node would connect too many pairs of PEs.
+/// Returns true if a node would connect too many pairs of PEs.
 pub(crate) fn avoids_connections(wish: &Wish) -> bool {
     wish.pairs_of_node > MANY_PAIRS
 }
@@ -135,7 +135,7 @@ fn order<T>(found: &mut [(T, InfoFacts)], wish: &Wish) {
     });
 }
 
-/// What libfabric offers for these hints; `None` when that is nothing.
+/// Returns what libfabric offers for these hints; `None` when that is nothing.
 ///
 /// # Errors
 /// When libfabric cannot be queried.
@@ -208,7 +208,7 @@ pub(crate) fn facts(info: &fi::fi_info, delivery: bool) -> InfoFacts {
     }
 }
 
-/// Whether a provider connects its endpoints, by the parts of its name.
+/// Returns true if a provider connects its endpoints, by the parts of its name.
 fn connects(provider: &str) -> bool {
     provider.split(';').any(|part| ["ofi_rxm", "tcp", "sockets", "net"].contains(&part))
 }

@@ -100,7 +100,7 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
-/// How to reach `pe`, from what it published.
+/// Returns how to reach `pe`, from what it published.
 ///
 /// # Errors
 /// When no PE of this build would publish that.
@@ -119,7 +119,7 @@ fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Er
     Ok(offered)
 }
 
-/// Whether PE `me`, which published `own`, can use `pe` by what that published.
+/// Returns whether PE `me`, which published `own`, can use `pe` by what that published.
 ///
 /// # Errors
 /// When what it published makes no sense, or when the two do not fit together.

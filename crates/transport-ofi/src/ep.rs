@@ -206,7 +206,7 @@ impl FiEndpoint {
         std::mem::replace(use_, BufferUse::None)
     }
 
-    /// What became of an operation that has begun, by libfabric's code.
+    /// Returns what became of an operation that has begun, by libfabric's code.
     #[inline(always)]
     fn begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
         if code == 0 { Ok(Post::Started) } else { self.not_begun(code, op) }
@@ -226,7 +226,7 @@ impl FiEndpoint {
         })
     }
 
-    /// Whether the next attempt at a PE that has refused has to wait.
+    /// Returns true if the next attempt at a PE that has refused has to wait.
     pub(crate) fn pauses(&self, pe: u32) -> bool {
         self.attempts.pauses(pe)
     }

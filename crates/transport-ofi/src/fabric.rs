@@ -307,7 +307,7 @@ impl Fabric {
         self.mapped.add(&self.domain, raw)
     }
 
-    /// How a thread can sleep until a queue has an event.
+    /// Returns how a thread can sleep until a queue has an event.
     pub(crate) fn wait_object<'a>(&self, cq: &'a Cq) -> WaitObject<'a> {
         let Some(fd) = cq.wait else { return WaitObject::Absent };
         // SAFETY: an open fabric and an open queue with a descriptor.
@@ -326,7 +326,7 @@ impl Drop for Fabric {
 }
 
 impl Cq {
-    /// Whether a descriptor signals its events.
+    /// Returns true if a descriptor signals its events.
     pub(crate) fn can_sleep(&self) -> bool {
         self.wait.is_some()
     }

@@ -12,7 +12,7 @@ pub(crate) struct InfoFacts {
     /// What it asks of registrations: `FI_MR_*`.
     pub(crate) mr_mode: u64,
     pub(crate) key_bytes: usize,
-    /// How many registrations there may be; 0 if the provider does not say.
+    /// The number of registrations there that may be; 0 if the provider does not say.
     pub(crate) registrations: usize,
     /// Transfers up to this long may be injected.
     pub(crate) inject: usize,

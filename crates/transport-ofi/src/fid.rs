@@ -14,7 +14,7 @@ unsafe impl<T> Send for Fid<T> {}
 unsafe impl<T> Sync for Fid<T> {}
 
 impl<T> Fid<T> {
-    /// What an opening call returned and stored.
+    /// Returns what an opening call returned and stored.
     ///
     /// # Safety
     /// `opened` was stored by a call that opens objects and returned `code`; it is given away here.

@@ -8,8 +8,8 @@ use crate::refusals;
 use crate::wish::Wish;
 use rushmem_transport::{Amos, Found, Host, device};
 
-/// What libfabric is here and what it would use. It is queried for its devices only where the
-/// kernel shows some.
+/// Returns what libfabric is here and what it would use. It is queried for its devices only where
+/// the kernel shows some.
 ///
 /// # Errors
 /// What is missing.

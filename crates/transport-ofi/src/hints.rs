@@ -41,7 +41,7 @@ impl Hints {
         Hints { mode: u64::MAX, mr_mode: ANY_REGISTRATION, ..Hints::default() }
     }
 
-    /// What a job requires, with completions that cover the target's memory if `delivery`.
+    /// Returns what a job requires, with completions that cover the target's memory if `delivery`.
     pub(crate) fn of(wish: &Wish, delivery: bool) -> Hints {
         let mut caps = fi::FI_MSG | fi::FI_RMA;
         if wish.amos == Amos::Network {
@@ -74,7 +74,7 @@ impl Hints {
         }
     }
 
-    /// What an entry offers.
+    /// Returns what an entry offers.
     pub(crate) fn of_entry(info: &fi::fi_info) -> Hints {
         // SAFETY: entries that libfabric returns have all parts.
         let tx = unsafe { &*info.tx_attr };

@@ -37,7 +37,7 @@ impl NativeAmo {
         }
     }
 
-    /// What the word is after it, when it was `old`.
+    /// Returns what the word is after it, when it was `old`.
     pub(crate) fn applied(&self, old: u64) -> u64 {
         let mut word = old;
         // SAFETY: an aligned local, whose first bytes are the word, of either width.
@@ -51,9 +51,9 @@ impl NativeAmo {
 // The lower bytes of a word of 8 bytes are one of 4.
 const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
 
-/// Whether the cards of a provider carry atomic operations out. libfabric does not say, but the
-/// manuals of its providers do: those of Slingshot do (fi_cxi), the others leave them to a CPU at
-/// one of the ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
+/// Returns true if the cards of a provider carry atomic operations out. libfabric does not say, but
+/// the manuals of its providers do: those of Slingshot do (fi_cxi), the others leave them to a CPU
+/// at one of the ends (fi_efa, fi_opx, fi_psm3, fi_rxm).
 pub(crate) fn in_hardware(provider: &str) -> bool {
     provider == "cxi"
 }

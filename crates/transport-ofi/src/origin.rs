@@ -33,7 +33,7 @@ pub(crate) struct OfiEndpoint {
     pub(crate) gathers: bool,
     /// It is in a session, if it gathers.
     pub(crate) in_session: bool,
-    /// How many fences there were, as its requests know too.
+    /// The number of fences, as its requests know too.
     fences: u32,
     /// For each PE, how many fences there were when something was last written to it, so that what
     /// follows a fence waits for what went to the same PE before, and for nothing else.
@@ -42,7 +42,7 @@ pub(crate) struct OfiEndpoint {
     n_fences: u32,
     /// For each PE to which the last put was a write of the fabric's, the count at that time.
     written: PeMap<u32>,
-    /// How many fences there were at the last quiet: nothing needs to follow them.
+    /// The number of fences there that were at the last quiet: nothing needs to follow them.
     settled: u32,
     /// It waits for an acknowledgment, which comes to the service.
     awaits_ack: bool,

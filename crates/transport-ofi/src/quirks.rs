@@ -26,8 +26,8 @@ const FAULTY: [(&str, &str); 4] = [
 const FAULTY_AMOS: [(&str, &str); 1] =
     [("verbs;ofi_rxm", "lose keys of atomic operations (libfabric 1.17)")];
 
-/// What is wrong with a provider, by the name that libfabric composes; `None` for one that may be
-/// used.
+/// Returns what is wrong with a provider, by the name that libfabric composes; `None` for one that
+/// may be used.
 pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     if amos == Amos::Network
         && let Some((_, fault)) = FAULTY_AMOS.iter().find(|(name, _)| *name == provider)
@@ -41,31 +41,32 @@ pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     Some(format!("known to {fault}; use another, such as tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"))
 }
 
-/// Whether a provider sends messages of many kilobytes in one piece, where it need not register
-/// memory. The layer rxm cuts what is longer than its buffers, and then asks the target to fetch
-/// it, which takes longer than a write; of the versions from 1.13 to 1.19 a variable that Rushmem
-/// sets says otherwise ([`defaults`](crate::defaults)). Providers write their version as 117.0.
+/// Returns true if a provider sends messages of many kilobytes in one piece, where it need not
+/// register memory. The layer rxm cuts what is longer than its buffers, and then asks the target to
+/// fetch it, which takes longer than a write; of the versions from 1.13 to 1.19 a variable that
+/// Rushmem sets says otherwise ([`defaults`](crate::defaults)). Providers write their version as
+/// 117.0.
 pub(crate) fn sends_whole(provider: &str, version: u32) -> bool {
     !provider.split(';').any(|part| part == "ofi_rxm") || (113..=119).contains(&(version >> 16))
 }
 
-/// Whether closing a provider's endpoints may crash, so that they are left to the end of the
-/// process: those of rxm over verbs (1.17 by a core file, seldom) take completions of connections
-/// that they have freed.
+/// Returns true if closing a provider's endpoints may crash, so that they are left to the end of
+/// the process: those of rxm over verbs (1.17 by a core file, seldom) take completions of
+/// connections that they have freed.
 pub(crate) fn fails_at_close(provider: &str) -> bool {
     provider == "verbs;ofi_rxm"
 }
 
-/// Whether a read's completion shows that the writes before it have arrived, although the provider
-/// promises no order, and completions that show it are of no use. Those of shm (1.17) come when the
-/// target polls, and too early once atomic operations are requested; without them the kernel
-/// carries its writes out at once, or reads take the queue of the writes.
+/// Returns true if a read's completion shows that the writes before it have arrived, although the
+/// provider promises no order, and completions that show it are of no use. Those of shm (1.17) come
+/// when the target polls, and too early once atomic operations are requested; without them the
+/// kernel carries its writes out at once, or reads take the queue of the writes.
 pub(crate) fn reads_follow(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }
 
-/// Whether a provider stops working when the process's first thread ends: the kernel finds the
-/// memory of a process, which shm copies from and to, by that thread.
+/// Returns true if a provider stops working when the process's first thread ends: the kernel finds
+/// the memory of a process, which shm copies from and to, by that thread.
 pub(crate) fn needs_first_thread(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }

@@ -23,7 +23,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Whether it is the old value that goes there.
+    /// Returns true if it is the old value that goes there.
     pub(crate) fn is_to(&self, place: *mut u8) -> bool {
         matches!(self.answer, Answer::Old(Wanted { at, .. }) if at == place)
     }
@@ -63,7 +63,7 @@ impl Replies {
         Ok(())
     }
 
-    /// How many have come, all in all.
+    /// Returns how many have come, all in all.
     pub(crate) fn came(&self) -> u32 {
         self.came.load(Ordering::Acquire)
     }

@@ -67,18 +67,18 @@ impl Requests {
         }
     }
 
-    /// Whether some target has not acknowledged all requests.
+    /// Returns true if some target has not acknowledged all requests.
     pub(crate) fn is_owed(&self) -> bool {
         self.acks.all() != self.sent
     }
 
-    /// Whether something has not left.
+    /// Returns true if something has not left.
     pub(crate) fn holds(&self) -> bool {
         !self.gather.pes().is_empty() || !self.unsent.is_empty()
     }
 
-    /// What is gathered for a PE, and where the answers go. Its memory goes with it, so that none
-    /// is held for PEs to which nothing goes now.
+    /// Returns what is gathered for a PE, and where the answers go. Its memory goes with it, so
+    /// that none is held for PEs to which nothing goes now.
     pub(crate) fn take(&mut self, pe: Pe) -> (Vec<u8>, Answers) {
         let (mut batch, mut answers) = (Vec::new(), Answers::default());
         self.gather.take(pe, &mut batch, &mut answers);

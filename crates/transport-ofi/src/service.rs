@@ -121,7 +121,8 @@ impl Service {
         Ok(())
     }
 
-    /// Whether replies wait to be sent, or are on their way: they move when the ep is polled.
+    /// Returns true if replies wait to be sent, or are on their way: they move when the ep is
+    /// polled.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.target.backlog.is_empty() || self.ep.in_flight() > 0
     }

@@ -68,7 +68,7 @@ impl SharedEp {
         }
     }
 
-    /// Whether it is among what is unfinished.
+    /// Returns true if it is among what is unfinished.
     #[cfg(test)]
     pub(crate) fn is_noted(&self) -> bool {
         self.noted.load(Ordering::Relaxed)
@@ -321,7 +321,7 @@ impl SharedState {
         lock(&self.spare).push(ep);
     }
 
-    /// How many eps there are.
+    /// Returns how many eps there are.
     pub(crate) fn n_eps(&self) -> usize {
         self.eps.read().unwrap_or_else(PoisonError::into_inner).len()
     }

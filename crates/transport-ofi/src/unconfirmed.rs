@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a host may take to refuse a connection.
+/// The time for which a host may take to refuse a connection.
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// The socket address that a name is, if it is one.
@@ -29,7 +29,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// Whether a process listens there; `None` when that cannot be known.
+/// Returns whether a process listens there; `None` when that cannot be known.
 pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
     match TcpStream::connect_timeout(&at, LIMIT) {
         Ok(_) => Some(true),

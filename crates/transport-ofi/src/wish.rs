@@ -53,7 +53,7 @@ impl Wish {
         }
     }
 
-    /// Whether sockets may use an interface.
+    /// Returns true if sockets may use an interface.
     pub(crate) fn may_use(&self, interface: &str) -> bool {
         self.interfaces.is_empty() || self.interfaces.iter().any(|name| name == interface)
     }

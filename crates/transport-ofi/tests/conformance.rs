@@ -30,7 +30,7 @@ impl Host for Asks {
     }
 }
 
-/// What a name such as `tcp` or `strict cxi` requests.
+/// Returns what a name such as `tcp` or `strict cxi` requests.
 fn requested(name: &'static str) -> Asks {
     match name.split_once(' ') {
         Some((provider, domain)) => Asks(provider, Some(domain)),

@@ -82,7 +82,7 @@ fn batch(random: &mut Random) -> Vec<u8> {
     [&Frame::batch(body.len() as u32), &body[..]].concat()
 }
 
-/// What an origin does with a reply.
+/// Returns what an origin does with a reply.
 fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, ReplyFrame>) -> Result<(), Violation> {
     match piece {
         Piece::Part { head: ReplyFrame::Data { seq, nbytes }, done, bytes } => {

@@ -69,7 +69,7 @@ impl From<Violation> for ConnectionEnd {
     }
 }
 
-/// How a connection ends by an error of the kernel, which accessed this memory.
+/// Returns how a connection ends by an error of the kernel, which accessed this memory.
 fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEnd {
     match error.raw_os_error() {
         Some(libc::EFAULT) => ConnectionEnd::Fault(Fault::new(access, memory)),
@@ -125,14 +125,14 @@ impl Connection {
         }
     }
 
-    /// Whether something waits to be sent.
+    /// Returns true if something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.origin.requests.is_empty() || !self.target.replies.is_empty()
     }
 
-    /// Whether a request that is issued now would gain nothing by waiting for others: nothing waits
-    /// to be sent, and the last request of which that was true is older than requests are held
-    /// back. It reads the clock once for all that leave together.
+    /// Returns true if a request that is issued now would gain nothing by waiting for others:
+    /// nothing waits to be sent, and the last request of which that was true is older than requests
+    /// are held back. It reads the clock once for all that leave together.
     pub(crate) fn is_alone(&mut self) -> bool {
         if self.has_unsent() {
             return false;
@@ -141,17 +141,17 @@ impl Connection {
         now.duration_since(std::mem::replace(&mut self.last_first, now)) > FLUSH_DELAY
     }
 
-    /// Whether what waits to be sent waits for room.
+    /// Returns true if what waits to be sent waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Whether something came since the last call.
+    /// Returns true if something came since the last call.
     pub(crate) fn took_in(&mut self) -> bool {
         std::mem::take(&mut self.received)
     }
 
-    /// Whether this PE's memory was changed since the last call.
+    /// Returns true if this PE's memory was changed since the last call.
     pub(crate) fn has_changed_memory(&mut self) -> bool {
         std::mem::take(&mut self.target.changed)
     }

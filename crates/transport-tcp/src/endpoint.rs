@@ -590,8 +590,8 @@ impl Drop for TcpEndpoint {
     }
 }
 
-/// How many bytes from this offset of a segment go into one frame. The next frame begins at a
-/// multiple of 8, so that no aligned word of the segment is divided between two.
+/// Returns how many bytes from this offset of a segment go into one frame. The next frame begins at
+/// a multiple of 8, so that no aligned word of the segment is divided between two.
 fn room(offset: u64) -> usize {
     MAX_BODY - (offset % 8) as usize
 }

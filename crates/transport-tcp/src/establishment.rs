@@ -53,7 +53,7 @@ impl Establishment {
         self.reserved = false;
     }
 
-    /// Whether a connection that the peer opens is reserved, so that no other is needed.
+    /// Returns true if a connection that the peer opens is reserved, so that no other is needed.
     pub(crate) fn is_reserved(&self) -> bool {
         self.reserved
     }

@@ -44,7 +44,7 @@ impl Expected {
 mod tests {
     use super::*;
 
-    /// How often the peer is foreseen when a pattern comes `times` times.
+    /// Returns how often the peer is foreseen when a pattern comes `times` times.
     fn foreseen(pattern: &[u32], times: usize) -> usize {
         let mut expected = Expected::default();
         let mut right = 0;

@@ -92,8 +92,8 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     }
 }
 
-/// Whether the kernel knows a route, as far as it can be queried: connecting a datagram socket
-/// sends nothing.
+/// Returns true if the kernel knows a route, as far as it can be queried: connecting a datagram
+/// socket sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = match address.is_ipv4() {
         true => Ipv4Addr::UNSPECIFIED.into(),

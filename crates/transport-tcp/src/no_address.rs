@@ -22,7 +22,7 @@ pub(crate) fn names(all: &[Interface]) -> Vec<String> {
     names
 }
 
-/// Those of this machine that are down.
+/// Returns those of this machine that are down.
 pub(crate) fn down() -> Vec<String> {
     names(&[]).into_iter().filter(|name| is_down(name)).collect()
 }

@@ -56,19 +56,19 @@ impl Origin {
         }
     }
 
-    /// Whether another request may be issued.
+    /// Returns true if another request may be issued.
     pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
         self.requests.own_bytes() < tuning.max_waiting_bytes
             && self.requests.n_unsent() < 2 * tuning.max_waiting_transfers
             && self.ledger.due() < tuning.max_due
     }
 
-    /// Whether another batch may be issued.
+    /// Returns true if another batch may be issued.
     pub(crate) fn has_room_for_batch(&self, tuning: &Tuning) -> bool {
         self.has_room(tuning) && self.answers.len() < MAX_ANSWERED
     }
 
-    /// Whether so much waits that it should leave.
+    /// Returns true if so much waits that it should leave.
     pub(crate) fn is_full(&self, tuning: &Tuning) -> bool {
         self.requests.own_bytes() >= tuning.send_at
     }
@@ -78,7 +78,7 @@ impl Origin {
         self.ledger.acked()
     }
 
-    /// How many requests are not known to be done.
+    /// Returns how many requests are not known to be done.
     pub(crate) fn unacked(&self) -> u64 {
         self.ledger.unacked()
     }
@@ -193,8 +193,8 @@ impl Origin {
         }
     }
 
-    /// Where the body of a `Data` reply goes, which must be the next answer that is due, if the
-    /// kernel may write there.
+    /// Returns where the body of a `Data` reply goes, which must be the next answer that is due, if
+    /// the kernel may write there.
     pub(crate) fn private_destination(
         &self,
         seq: u64,

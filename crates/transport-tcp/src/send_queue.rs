@@ -37,7 +37,7 @@ pub(crate) enum UpTo {
 /// The unsent part of a stream. Its positions count bytes from the stream's start.
 pub(crate) struct SendQueue {
     own: Vec<u8>,
-    /// How many of the own bytes are sent.
+    /// The number of of that the own bytes are sent.
     own_sent: usize,
     /// A copy of the start of the first shared memory that is unsent.
     copy: Vec<u8>,

@@ -309,7 +309,7 @@ impl Service {
     }
 }
 
-/// Whether a connection waits to be accepted.
+/// Returns true if a connection waits to be accepted.
 fn is_waiting(listener: &TcpListener) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
     sleep_on(&mut fds, Duration::ZERO);

@@ -71,7 +71,7 @@ impl EndpointSession {
 }
 
 impl Gathering {
-    /// Whether it is to be noted among what is unfinished.
+    /// Returns true if it is to be noted among what is unfinished.
     #[inline]
     pub(crate) fn note(&mut self) -> bool {
         !std::mem::replace(&mut self.noted, true)

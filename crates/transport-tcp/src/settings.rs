@@ -56,16 +56,16 @@ pub struct Tuning {
     pub socket_buffers: Option<usize>,
     /// Unauthenticated connections: at this limit the oldest is dropped for a new one.
     pub max_unauthenticated: usize,
-    /// How long the handshake of such a connection may take.
+    /// The time for which the handshake of such a connection may take.
     pub handshake_limit: Duration,
-    /// How long it may be impossible to accept the connection of a peer.
+    /// The time for which it may be impossible to accept the connection of a peer.
     pub refuse_limit: Duration,
-    /// How long connecting to a peer may take.
+    /// The time for which connecting to a peer may take.
     pub connect_limit: Duration,
-    /// How long a peer is tried whose host refuses: where many PEs connect at once, some attempts
-    /// fail.
+    /// The time for which a peer is tried whose host refuses: where many PEs connect at once, some
+    /// attempts fail.
     pub refusal_limit: Duration,
-    /// How long a peer's host may be silent when it owes an answer.
+    /// The time for which a peer's host may be silent when it owes an answer.
     pub silence_limit: Duration,
     /// How often it is looked whether one is.
     pub round: Duration,

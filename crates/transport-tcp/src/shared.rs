@@ -30,7 +30,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a PE whose connection was deferred waits for that of the peer before it connects again.
+/// The time for which a PE whose connection was deferred waits for that of the peer before it
+/// connects again.
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
@@ -54,7 +55,7 @@ impl Peer {
     }
 }
 
-/// Where `pe` listens, from what it published.
+/// Returns where `pe` listens, from what it published.
 ///
 /// # Errors
 /// When no PE of this build would publish that.
@@ -192,8 +193,8 @@ impl SharedState {
         self.wake_sleepers();
     }
 
-    /// What to answer to a peer that proved to be this PE; nothing if there will be no connection
-    /// any more.
+    /// Returns what to answer to a peer that proved to be this PE; nothing if there will be no
+    /// connection any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<HandshakeAnswer> {
         // One that this PE has not heard of yet comes again.
         let Ok(peer) = self.peers.get(pe) else { return Some(HandshakeAnswer::Deferral) };
@@ -223,7 +224,7 @@ impl SharedState {
         }
     }
 
-    /// How many requests to a PE are not known to be done.
+    /// Returns how many requests to a PE are not known to be done.
     pub(crate) fn unacked(&self, pe: Pe) -> u64 {
         match self.peers.get(pe).map(|peer| lock(&peer.link)).as_deref() {
             Ok(PeerLink::Open(connection)) => connection.origin.unacked(),
@@ -336,7 +337,8 @@ impl SharedState {
         self.state.request_flush();
     }
 
-    /// Whether all that is left to send is gathered in sessions, to which more is being added.
+    /// Returns true if all that is left to send is gathered in sessions, to which more is being
+    /// added.
     pub(crate) fn only_gathers(&self) -> bool {
         !self.unfinished.any(|_| true)
     }

@@ -22,9 +22,9 @@ pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether both ends have the same address. Then the other host is this one, which cannot be gone.
-/// With tens of thousands of idle connections on few CPUs its kernel could fail to answer itself in
-/// time, and end a connection between PEs that are well.
+/// Returns whether both ends have the same address. Then the other host is this one, which cannot
+/// be gone. With tens of thousands of idle connections on few CPUs its kernel could fail to answer
+/// itself in time, and end a connection between PEs that are well.
 fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
     Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
 }
@@ -57,9 +57,9 @@ const OF_THE_PEER: [i32; 12] = [
     libc::ETIMEDOUT,
 ];
 
-/// Whether the peer or the path to it caused an error. All others are this PE's own: it lacks
-/// memory, for example. An error without a code is not the kernel's but the standard library's: a
-/// stream ended early.
+/// Returns true if the peer or the path to it caused an error. All others are this PE's own: it
+/// lacks memory, for example. An error without a code is not the kernel's but the standard
+/// library's: a stream ended early.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
 }

@@ -88,8 +88,8 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
     Ok(nbytes)
 }
 
-/// Whether something can be received, which is not taken: `None` if nothing came, `false` at the
-/// end.
+/// Returns whether something can be received, which is not taken: `None` if nothing came, `false`
+/// at the end.
 pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
     let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
     match rustix::io::retry_on_intr(peek) {

@@ -26,7 +26,7 @@ const MAX_WAITING: usize = 1 << 20;
 
 /// What the peer asks of this PE.
 pub(crate) struct Target {
-    /// How many requests were carried out.
+    /// The number of requests that were carried out.
     pub(crate) done: u64,
     /// Of the put whose body is being received.
     words: WholeWords,

@@ -23,7 +23,7 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
     )
 }
 
-/// Where a PE listens.
+/// Returns where a PE listens.
 fn port(address: &[u8]) -> u16 {
     let address =
         rushmem_wire::decode::<(String, Vec<SocketAddr>)>(rushmem_wire::TCP_ADDRESS, address);

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 thread_local! {
-    /// Whether UCX makes progress in this thread.
+    /// True if UCX makes progress in this thread.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -63,8 +63,8 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     }
 }
 
-/// Whether the signal comes from a thread of this process, as abort's does: others are to end the
-/// process at once.
+/// Returns true if the signal comes from a thread of this process, as abort's does: others are to
+/// end the process at once.
 fn is_own(info: &siginfo_t) -> bool {
     // SAFETY: the kernel fills in the sender of a signal with this code.
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
@@ -98,7 +98,7 @@ mod tests {
 
     const HOW: &str = "RUSHMEM_TEST_ABORTS";
 
-    /// What the process of the test below does.
+    /// Returns what the process of the test below does.
     fn end(how: &str) -> ! {
         guard(Pe(3), Duration::from_millis(1));
         match how {

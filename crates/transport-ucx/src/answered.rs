@@ -12,7 +12,7 @@ use std::time::Duration;
 const SIGNALS: u32 = 100;
 
 impl TestPair {
-    /// How many of this PE's requests the peer has acknowledged. Each is a message.
+    /// Returns how many of this PE's requests the peer has acknowledged. Each is a message.
     fn acked(&self) -> u32 {
         lock(&self.issuer.origin).acked(PEER)
     }

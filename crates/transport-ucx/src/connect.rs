@@ -24,7 +24,7 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
     Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
 }
 
-/// How to reach `pe`, from its record.
+/// Returns how to reach `pe`, from its record.
 ///
 /// # Errors
 /// When no PE of this build would publish that.
@@ -66,7 +66,7 @@ impl Peer {
         Ok(place.base + at.offset)
     }
 
-    /// Whether the published key is for a range, which lies in the segment.
+    /// Returns true if the published key is for a range, which lies in the segment.
     #[inline]
     pub(crate) fn is_covered(&self, at: RemoteAddr, nbytes: usize) -> bool {
         self.0[at.segment as usize].is_some_and(|of| at.offset + nbytes as u64 <= of.covered)

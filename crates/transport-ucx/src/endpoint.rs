@@ -44,14 +44,14 @@ impl UcxEndpoint {
         self.progress.with_origin(&self.issuer, work)
     }
 
-    /// Whether `pe` is this PE and its memory is accessed directly: not if UCX carries out atomic
-    /// operations, since they are not atomic with respect to the CPU's.
+    /// Returns true if `pe` is this PE and its memory is accessed directly: not if UCX carries out
+    /// atomic operations, since they are not atomic with respect to the CPU's.
     fn is_direct(&self, pe: Pe) -> bool {
         pe == self.shared().me && self.shared().amos == Amos::Software
     }
 
-    /// Whether the target's CPU carries out the operations on a segment. On the library's own flags
-    /// it always does, so that it can wake a thread that waits for one.
+    /// Returns true if the target's CPU carries out the operations on a segment. On the library's
+    /// own flags it always does, so that it can wake a thread that waits for one.
     fn is_by_target(&self, segment: Segment) -> bool {
         self.shared().amos == Amos::Software || segment == Segment::Internal
     }
@@ -66,7 +66,7 @@ impl UcxEndpoint {
         self.check(pe, request.dest, request.width.nbytes())
     }
 
-    /// What this PE did with its own memory was within it.
+    /// Returns what this PE did with its own memory was within it.
     fn expect(&self, is_within: bool) -> Result<(), Error> {
         is_within.then_some(()).ok_or(Error::Unreachable(self.shared().me))
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// target's CPU.
 const ONE_SIDED: [&str; 3] = ["rc", "dc", "gga"];
 
-/// Whether a transport is of such a family.
+/// Returns true if a transport is of such a family.
 pub(crate) fn is_one_sided(transport: &str) -> bool {
     ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport))
 }
@@ -21,7 +21,8 @@ pub(crate) fn is_one_sided(transport: &str) -> bool {
 /// better.
 const IMITATIONS: [&str; 1] = ["hfi1"];
 
-/// What UCX is here and what it would use. Its devices are opened only where the kernel shows some.
+/// Returns what UCX is here and what it would use. Its devices are opened only where the kernel
+/// shows some.
 ///
 /// # Errors
 /// What is missing.
@@ -47,10 +48,10 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that understands this.
 const EXCLUDES: (u32, u32) = (1, 12);
 
-/// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in
-/// UCX's configuration. UCX listens on every device that it may use, and authenticates no peer:
-/// so sockets are kept to the interfaces that the user names or, where no other machine needs them,
-/// to loopback.
+/// Returns what our variables, the NIC that this PE should prefer, and a job on one machine alone
+/// change in UCX's configuration. UCX listens on every device that it may use, and authenticates no
+/// peer: so sockets are kept to the interfaces that the user names or, where no other machine needs
+/// them, to loopback.
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
     let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());

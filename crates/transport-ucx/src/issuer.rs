@@ -48,7 +48,7 @@ impl Issuer {
         self.users.fetch_sub(1, Ordering::Release);
     }
 
-    /// How many verbs it carried out.
+    /// Returns how many verbs it carried out.
     pub(crate) fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }
@@ -73,8 +73,8 @@ impl Issuer {
         is_new
     }
 
-    /// Whether it is still among what is unfinished, as [`leave`](Issuer::leave) says. The caller
-    /// has the lock of the origin.
+    /// Returns true if it is still among what is unfinished, as [`leave`](Issuer::leave) says. The
+    /// caller has the lock of the origin.
     pub(crate) fn stays(&self, is_unfinished: bool, is_owed: bool) -> bool {
         self.rests.store(!is_unfinished, Ordering::Relaxed);
         self.noted.store(is_unfinished || is_owed, Ordering::Relaxed);

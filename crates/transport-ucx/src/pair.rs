@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How long attempts to connect are repeated.
+/// The time for which attempts to connect are repeated.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) const NBYTES: usize = 4 << 20;
 pub(crate) const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };

@@ -22,7 +22,7 @@ use ucx_sys::{
 
 /// What all connections of an origin have in flight.
 pub(crate) struct Pending {
-    /// How many requests the targets have acknowledged.
+    /// The number of requests that the targets have acknowledged.
     acks: Arc<AckCounts>,
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
@@ -92,7 +92,7 @@ impl Pending {
         self.transfers.get() + self.due.get()
     }
 
-    /// Whether a connection broke since the last call.
+    /// Returns true if a connection broke since the last call.
     pub(crate) fn take_broke(&self) -> bool {
         self.broke.take()
     }
@@ -187,7 +187,7 @@ impl PePending {
         self.transfers.get()
     }
 
-    /// Whether UCX has nothing of it in flight, and no old value is due.
+    /// Returns true if UCX has nothing of it in flight, and no old value is due.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight() == 0
     }
@@ -264,7 +264,7 @@ impl PendingSlot {
         self.turn.get()
     }
 
-    /// Whether the operation that had the slot in this turn has ended.
+    /// Returns true if the operation that had the slot in this turn has ended.
     pub(crate) fn is_past(&self, turn: u32) -> bool {
         self.turn.get() != turn
     }

@@ -10,8 +10,8 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an operation may take. The first one connects the workers, which may take seconds over
-/// a NIC.
+/// The time for which an operation may take. The first one connects the workers, which may take
+/// seconds over a NIC.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const OLD: u64 = 0x8765_4321_0FED_CBA9;

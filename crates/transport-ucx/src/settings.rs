@@ -62,10 +62,10 @@ pub struct Tuning {
     pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
     pub max_workers: usize,
-    /// How long operations may go on with memory of callers that got an error for a loss; then the
-    /// process ends.
+    /// The time for which operations may go on with memory of callers that got an error for a loss;
+    /// then the process ends.
     pub abandon_limit: Duration,
-    /// How long attempts to connect to a PE are repeated.
+    /// The time for which attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
     /// The heap is registered in blocks also where nothing locks it, for tests.
     pub heap_in_blocks: bool,

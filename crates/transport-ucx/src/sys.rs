@@ -4,7 +4,8 @@
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
-/// What `print` writes to a stream of the C library; nothing where there is no memory for one.
+/// Returns what `print` writes to a stream of the C library; nothing where there is no memory for
+/// one.
 pub(crate) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     let (mut text, mut nbytes): (*mut c_char, usize) = (null_mut(), 0);
     // SAFETY: both live until the stream is closed.

@@ -105,7 +105,7 @@ impl Target {
         Target { ucp, worker, segments, host, acks, streams, spare, worked, refused }
     }
 
-    /// Whether requests were carried out since the last call.
+    /// Returns true if requests were carried out since the last call.
     pub(crate) fn take_worked(&self) -> bool {
         self.worked.take()
     }
@@ -165,7 +165,7 @@ impl Target {
         Ok(())
     }
 
-    /// Where the data of a request go.
+    /// Returns where the data of a request go.
     fn place(&self, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
         let Request { dest, .. } = *request;
         self.segments.bytes(dest, nbytes).ok_or(Violation::Address(dest.offset))
@@ -285,12 +285,12 @@ impl Data<'_> {
         matches!(self, Data::There(..))
     }
 
-    /// What UCX is to know of data that are used.
+    /// Returns what UCX is to know of data that are used.
     fn taken(self) -> ucs_status_t {
         if self.is_there() { UCS_INPROGRESS } else { UCS_OK }
     }
 
-    /// What UCX is to know of data that are not.
+    /// Returns what UCX is to know of data that are not.
     fn refused(self) -> ucs_status_t {
         if self.is_there() { UCS_ERR_INVALID_PARAM } else { UCS_OK }
     }

@@ -47,7 +47,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     Ok(Box::new(Ucx { thread, address, progress, memory, own_heap }))
 }
 
-/// What works once there is a service thread, and this PE's address.
+/// Returns what works once there is a service thread, and this PE's address.
 fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether operations in flight are counted, which takes a while in each wait.
+/// True if operations in flight are counted, which takes a while in each wait.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Counts operations in flight from now on.

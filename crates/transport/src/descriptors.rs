@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const OTHERS: u64 = 256;
 /// How often [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a PE may have no descriptor left before the job ends.
+/// The time for which a PE may have no descriptor left before the job ends.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The lowest descriptor that a check may use for a moment. A program that replaces a standard
@@ -30,13 +30,13 @@ fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     (soft < new).then_some(new)
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 fn soft_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 impl PerPeer {
-    /// How many descriptors a PE of a job of `n_pes` may need.
+    /// Returns how many descriptors a PE of a job of `n_pes` may need.
     fn needed(self, n_pes: u32) -> u64 {
         self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
     }
@@ -52,7 +52,8 @@ impl PerPeer {
         }
     }
 
-    /// As [`make_room`](PerPeer::make_room), for a library that needs a limit of at least `least`.
+    /// Works as [`make_room`](PerPeer::make_room), for a library that needs a limit of at least
+    /// `least`.
     ///
     /// # Errors
     /// When the limit is below `least`, with the remedy.
@@ -102,7 +103,7 @@ impl PerPeer {
     }
 }
 
-/// Whether this error says that no descriptors are left.
+/// Returns true if this error says that no descriptors are left.
 pub fn ran_out(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

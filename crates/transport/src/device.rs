@@ -21,7 +21,7 @@ pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }
 
-/// Whether there is any device, active or not, in hardware or software.
+/// Returns whether there is any device, active or not, in hardware or software.
 pub fn any() -> bool {
     any_in(Path::new("/sys/class"))
 }
@@ -45,7 +45,8 @@ fn active_in(classes: &Path) -> Vec<String> {
     names
 }
 
-/// Whether a port of the device is active; devices of a class that shows no ports count as active.
+/// Returns true if a port of the device is active; devices of a class that shows no ports count as
+/// active.
 fn has_active_port(device: &Path) -> bool {
     !device.join("ports").exists() || !active_ports_of(device).is_empty()
 }

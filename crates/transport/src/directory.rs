@@ -57,7 +57,7 @@ impl Directory {
         Directory(Box::new(bytes))
     }
 
-    /// What a PE announced; `None` for one that is not in the table.
+    /// Returns what a PE announced; `None` for one that is not in the table.
     pub fn of(&self, pe: Pe) -> Option<PeRecord<'_>> {
         let bytes = (*self.0).as_ref();
         let n_pes = number(bytes, 0)?;

@@ -119,7 +119,7 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
-    /// Whether everything that was issued is complete, here and at the targets, as after a
+    /// Returns whether everything that was issued is complete, here and at the targets, as after a
     /// [`quiet`](Endpoint::quiet). A provider that does not know completes it.
     ///
     /// # Errors
@@ -128,9 +128,9 @@ pub trait Endpoint: Send {
         self.quiet().map(|()| true)
     }
 
-    /// How much towards each PE is not known to be complete at the target: at least one operation
-    /// towards each PE that is listed. Its completion has begun; the call itself does not wait for
-    /// any PE. `None` if the provider does not know.
+    /// Returns how much towards each PE is not known to be complete at the target: at least one
+    /// operation towards each PE that is listed. Its completion has begun; the call itself does not
+    /// wait for any PE. `None` if the provider does not know.
     ///
     /// # Errors
     /// When a PE was lost.

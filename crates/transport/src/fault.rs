@@ -17,7 +17,7 @@ pub enum LocalAccess {
 }
 
 impl LocalAccess {
-    /// What the standard calls the argument.
+    /// Returns what the standard calls the argument.
     pub fn argument(self) -> &'static str {
         match self {
             LocalAccess::Read => "source",
@@ -83,8 +83,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Whether the kernel refuses to access a byte. If it does not try for another reason, the byte
-/// counts as accessible.
+/// Returns true if the kernel refuses to access a byte. If it does not try for another reason, the
+/// byte counts as accessible.
 fn is_refused(access: LocalAccess, at: *const u8) -> bool {
     // The aligned word that contains the byte is on the same page.
     let word = at.map_addr(|at| at & !3);

@@ -20,11 +20,11 @@ pub struct Provider {
     /// Its own settings, whose values its [`Host`] knows. Their names begin with `SHMEM_` and the
     /// provider's name.
     pub settings: &'static [Setting],
-    /// Whether it opens shared libraries, which a statically linked program cannot.
+    /// True if it opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
-    /// Whether `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
+    /// True if `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
     pub without_rdma: bool,
-    /// Whether it can leave atomic operations to the network.
+    /// True if it can leave atomic operations to the network.
     pub network_amos: bool,
     /// What it finds on this machine, given the variables of the host. It is fast and prints
     /// nothing. It may open libraries, but opens devices only if
@@ -78,7 +78,7 @@ impl fmt::Display for Found {
 pub struct Open {
     /// This PE.
     pub pe: Pe,
-    /// How many PEs the job has.
+    /// The number of PEs that the job has.
     pub n_pes: u32,
     /// The job's secret, which is the same on all PEs and known to them alone.
     pub secret: [u8; 32],
@@ -136,13 +136,13 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// How many pairs of PEs have one on a node and the other elsewhere, for the node that has the
-    /// most: what an endpoint for each PE would connect. It is the same on all PEs.
+    /// Returns how many pairs of PEs have one on a node and the other elsewhere, for the node that
+    /// has the most: what an endpoint for each PE would connect. It is the same on all PEs.
     fn pairs_of_node(&self) -> u64 {
         0
     }
 
-    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A
+    /// Returns how long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A
     /// transport that detects silence reports a loss within three fifths of this time; the rest is
     /// for ending the job.
     fn host_limit(&self) -> Duration {
@@ -159,13 +159,13 @@ pub trait Host: Send + Sync {
         let _ = place;
     }
 
-    /// Whether PEs of other nodes have proxies other than themselves.
+    /// Returns true if PEs of other nodes have proxies other than themselves.
     fn has_proxies(&self) -> bool {
         false
     }
 
-    /// Who carries out the operations on the heap of a PE of another node that this PE gathers in
-    /// a session ([`Endpoint::session`]): for all PEs of a node the same one.
+    /// Returns who carries out the operations on the heap of a PE of another node that this PE
+    /// gathers in a session ([`Endpoint::session`]): for all PEs of a node the same one.
     fn proxy(&self, pe: Pe) -> Proxy {
         Proxy::itself(pe)
     }
@@ -216,7 +216,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// How many bytes of a heap of `nbytes` [`register`](Transport::register) registers.
+    /// Returns how many bytes of a heap of `nbytes` [`register`](Transport::register) registers.
     pub fn registered_at_init(&self, nbytes: usize) -> usize {
         if self.heap_in_blocks { nbytes.min(heap_blocks::FIRST) } else { nbytes }
     }
@@ -304,8 +304,8 @@ pub trait Transport: Send + Sync {
     /// When a PE was lost.
     fn progress(&self) -> Result<bool, Error>;
 
-    /// As [`progress`](Transport::progress), but if there was nothing to do, sleeps until there may
-    /// be, at most for `at_most`.
+    /// Works as [`progress`](Transport::progress), but if there was nothing to do, sleeps until
+    /// there may be, at most for `at_most`.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -317,7 +317,7 @@ pub trait Transport: Send + Sync {
         Ok(worked)
     }
 
-    /// What threads have done on the network, for statistics.
+    /// Returns what threads have done on the network, for statistics.
     fn activity(&self) -> NetworkActivity {
         NetworkActivity::default()
     }

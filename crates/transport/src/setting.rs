@@ -48,7 +48,7 @@ impl Setting {
         }
     }
 
-    /// What it does, with its default.
+    /// Returns what it does, with its default.
     pub fn description(&self) -> String {
         match self.default {
             Some(default) => format!("{}; default {default}", self.meaning),
@@ -129,7 +129,7 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Whether a list of names separated by commas has none.
+/// Returns true if a list of names separated by commas has none.
 pub fn is_blank(value: &str) -> bool {
     value.split(',').all(|name| name.trim().is_empty())
 }

@@ -33,8 +33,8 @@ thread_local! {
     static IS_SERVICE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is a service thread, which works beside the program: whenever it waits, threads
-/// that compute need the CPU.
+/// Returns true if this is a service thread, which works beside the program: whenever it waits,
+/// threads that compute need the CPU.
 pub fn is_service() -> bool {
     IS_SERVICE.get()
 }

@@ -15,7 +15,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
     /// All of them, by their numbers.
     pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
@@ -118,7 +118,7 @@ pub struct StridedBlocks {
     pub remote_stride: usize,
     /// Bytes from one block to the next one here.
     pub local_stride: usize,
-    /// How many blocks there are, 1 at least.
+    /// The number of blocks, 1 at least.
     pub n: usize,
 }
 

@@ -86,7 +86,7 @@ fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> 
     text.write_all(page.to_roff().as_bytes())
 }
 
-/// What the program does for other first words: they have no pages of their own.
+/// Returns what the program does for other first words: they have no pages of their own.
 fn subcommands(command: &Command) -> String {
     let mut page = Roff::new();
     if shown(command).next().is_some() {
@@ -107,8 +107,8 @@ fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// What follows the options in the help: paragraphs, and under a heading lines that stay as they
-/// are.
+/// Returns what follows the options in the help: paragraphs, and under a heading lines that stay as
+/// they are.
 fn sections(after: &str) -> String {
     let mut page = Roff::new();
     for part in after.split("\n\n").filter(|part| !part.is_empty()) {

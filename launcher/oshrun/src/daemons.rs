@@ -42,7 +42,7 @@ pub struct Daemons {
     list: Vec<RemoteDaemon>,
     /// How they were started.
     command: Option<DaemonCommand>,
-    /// How long a host may be silent.
+    /// The time for which a host may be silent.
     limit: Duration,
     arrivals: Arrivals,
     /// When the first of them was started.
@@ -107,12 +107,12 @@ impl Daemons {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether all of their PEs have ended.
+    /// Returns true if all of their PEs have ended.
     pub fn are_idle(&self) -> bool {
         self.list.iter().all(RemoteDaemon::is_idle)
     }

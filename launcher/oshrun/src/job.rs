@@ -165,7 +165,7 @@ fn oshrun_elsewhere(options: &Options) -> Result<PathBuf, StartFailure> {
     }
 }
 
-/// Whether gdb is installed on this host.
+/// Returns true if gdb is installed on this host.
 fn has_gdb() -> bool {
     program::find(OsStr::new("gdb"), std::env::var_os("PATH").as_deref()).is_ok()
 }
@@ -211,7 +211,7 @@ struct Job {
     watched: Option<Statuses>,
     /// The time limit, if it is over.
     late: Option<Duration>,
-    /// Whether a SIGINT was forwarded.
+    /// True if a SIGINT was forwarded.
     interrupted: bool,
     /// Number of further pieces of input that may be sent to PE 0.
     input_window: Arc<Semaphore>,

@@ -150,7 +150,7 @@ impl Output {
         Ok(writer)
     }
 
-    /// Whether a PE has printed anything to oshrun's standard error.
+    /// Returns true if a PE has printed anything to oshrun's standard error.
     pub async fn has_pe_errors(&self) -> bool {
         self.stderr.lock().await.has_pe_errors()
     }

@@ -109,7 +109,7 @@ impl LocalPes {
         self.sockets.get(index as usize)?.as_ref()
     }
 
-    /// Whether this PE was started here.
+    /// Returns true if this PE was started here.
     pub fn has(&self, pe: u32) -> bool {
         pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.sockets.len())
     }

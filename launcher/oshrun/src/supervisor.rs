@@ -107,7 +107,7 @@ impl Supervisor {
         self.events.push_back(event);
     }
 
-    /// Whether all PEs have ended, and all events have been reported.
+    /// Returns true if all PEs have ended, and all events have been reported.
     pub fn is_idle(&self) -> bool {
         self.processes.all_pes_exited() && self.daemons.are_idle() && self.events.is_empty()
     }
@@ -273,7 +273,7 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::Resume);
     }
 
-    /// What has not ended: PEs of this host, and other hosts.
+    /// Returns what has not ended: PEs of this host, and other hosts.
     pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
         (
             self.processes.alive().map(|(pe, _)| pe).collect(),

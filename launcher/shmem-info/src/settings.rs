@@ -42,7 +42,7 @@ pub fn values() -> String {
     )
 }
 
-/// What the settings do whose names contain this word.
+/// Returns what the settings do whose names contain this word.
 pub fn descriptions(word: &str) -> Result<String, String> {
     let name = Style::new().bold();
     let wanted = word.to_uppercase();

@@ -111,7 +111,7 @@ fn aims(row: &SuiteRow) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether ours is within all of the row's aims; nothing where it has none.
+/// Returns whether ours is within all of the row's aims; nothing where it has none.
 fn verdict(row: &SuiteRow, ours: &Spread, theirs: &Spread, bare: Option<&Spread>) -> &'static str {
     let mut met = row.aims.iter().filter_map(|aim| match *aim {
         Aim::OfTheirs(share) => Some(row.unit.within(share, ours, theirs)),
@@ -130,8 +130,8 @@ impl Unit {
         matches!(self, Unit::Rate(_))
     }
 
-    /// Whether ours is as good as this share of the other's. Where the other's itself would do,
-    /// equal is enough.
+    /// Returns true if ours is as good as this share of the other's. Where the other's itself would
+    /// do, equal is enough.
     fn within(self, share: f64, ours: &Spread, other: &Spread) -> bool {
         let bound = share * other.median;
         let (reached, equal_will_do) = if self.more_is_better() {

@@ -82,7 +82,7 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Whether something but a floor is slower.
+    /// Returns true if something but a floor is slower.
     pub fn is_slower(&self) -> bool {
         let mut compared = self.compared.iter();
         compared.any(|one| one.verdict == Change::Slower && !one.series.is_floor)
@@ -164,8 +164,8 @@ fn sizes(curves: &[&[Point]]) -> Vec<u64> {
     sizes
 }
 
-/// What is tested: a median of each run, or the batches of the one run. Without batches it has its
-/// median.
+/// Returns what is tested: a median of each run, or the batches of the one run. Without batches it
+/// has its median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
     let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
     let batches = points.clone().flat_map(|point| &point.summary.batches).copied();

@@ -97,7 +97,7 @@ fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
     }
 }
 
-/// What makes the runs unlike apart from their figures.
+/// Returns what makes the runs unlike apart from their figures.
 fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let mut doubts = Vec::new();
     let all: Vec<&Record> = before.iter().chain(after).collect();
@@ -129,7 +129,7 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     doubts
 }
 
-/// How the PEs of some runs reach each other, each way once.
+/// Returns how the PEs of some runs reach each other, each way once.
 fn transports(runs: &[Record]) -> String {
     let of =
         |run: &Record| run.library.transport.clone().unwrap_or_else(|| "what is unknown".into());

@@ -33,7 +33,7 @@ pub struct LibfabricRoute {
     registration: *mut fi::fid_mr,
     /// Of the registration, where the provider asks for it.
     desc: *mut c_void,
-    /// Whether the memory of peers is named by its addresses.
+    /// True if the memory of peers is named by its addresses.
     is_by_address: bool,
     /// The longest transfer.
     most: usize,
@@ -377,7 +377,7 @@ fn text(string: *const c_char) -> String {
     }
 }
 
-/// What a variable names, as a string of libfabric's; null for nothing.
+/// Returns what a variable names, as a string of libfabric's; null for nothing.
 fn named(variable: &str) -> *mut c_char {
     let value = env::var(variable).ok().filter(|value| !value.is_empty());
     value.and_then(|value| CString::new(value).ok()).map_or(null_mut(), CString::into_raw)

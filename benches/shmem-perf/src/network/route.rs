@@ -19,7 +19,7 @@ pub struct Contact {
 
 /// The way to the memory of the other PE.
 pub trait NetworkRoute {
-    /// What the other PE needs to connect.
+    /// Returns what the other PE needs to connect.
     fn contact(&self) -> Result<Contact, String>;
     fn connect(&mut self, contact: &Contact) -> Result<(), String>;
     /// Starts to write `nbytes` of its own bytes from offset `from` to offset `to` at the other PE.
@@ -30,7 +30,7 @@ pub trait NetworkRoute {
     fn complete(&mut self) -> Result<(), String>;
     /// Lets the network work, and others run if it has nothing to do and this PE shall not spin.
     fn progress(&mut self) -> Result<(), String>;
-    /// What it goes over, in words.
+    /// Returns what it goes over, in words.
     fn path(&self) -> String;
 }
 

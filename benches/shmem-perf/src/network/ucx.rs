@@ -25,7 +25,7 @@ pub struct UcxRoute {
     base: u64,
     /// Reads that are not complete.
     reads: Vec<sys::ucs_status_ptr_t>,
-    /// Whether something was written since the last flush.
+    /// True if something was written since the last flush.
     has_written: bool,
     spins: bool,
     path: String,

@@ -96,7 +96,7 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     }
 }
 
-/// What some curves have in common, and the meaning of their signs.
+/// Returns what some curves have in common, and the meaning of their signs.
 pub fn noted(common: &str, curves: &[Trace]) -> String {
     let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
     let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");

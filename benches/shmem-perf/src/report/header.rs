@@ -43,7 +43,7 @@ fn warnings(runs: &[NamedRun]) -> Markup {
     }
 }
 
-/// How long the operations of a run take, what is possible, and the reasons for the gap.
+/// Returns how long the operations of a run take, what is possible, and the reasons for the gap.
 fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
     let rows: Vec<Vec<String>> =

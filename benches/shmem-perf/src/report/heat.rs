@@ -141,8 +141,8 @@ impl Map<'_> {
         }
     }
 
-    /// Whether each outlier gets a sign of its own. Many signs on small cells would hide the map;
-    /// there the cells themselves become red.
+    /// Returns true if each outlier gets a sign of its own. Many signs on small cells would hide
+    /// the map; there the cells themselves become red.
     fn has_signs(&self) -> bool {
         self.cell >= SMALL || self.found.outliers.len() <= MOST_CROSSES
     }

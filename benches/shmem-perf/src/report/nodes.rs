@@ -9,13 +9,13 @@ pub struct NodeNames {
     pub of: Vec<usize>,
     /// The host's name, or `node 1 of` it where it has several.
     names: Vec<String>,
-    /// Whether they divide PEs in a way that is worth a line: not where each PE of a host is a node
+    /// True if they divide PEs in a way that is worth a line: not where each PE of a host is a node
     /// of its own.
     pub divide: bool,
 }
 
 impl NodeNames {
-    /// Those of the first `n` PEs. Records of older versions have no nodes but hosts.
+    /// Returns those of the first `n` PEs. Records of older versions have no nodes but hosts.
     pub fn new(job: &JobInfo, n: usize) -> Self {
         let pes = || job.pes.iter().take(n);
         let mut keys: Vec<(u32, u32)> = Vec::new();

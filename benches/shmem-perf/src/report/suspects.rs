@@ -90,7 +90,7 @@ fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
 struct Cell {
     from: usize,
     to: usize,
-    /// Whether both are on one node.
+    /// True if both are on one node.
     is_near: bool,
     value: f64,
     /// How long the same work takes, up to a factor.
@@ -111,8 +111,8 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
     cells
 }
 
-/// Those far above the upper quartile of all: by three times the distance of the quartiles, in
-/// logarithms.
+/// Returns those far above the upper quartile of all: by three times the distance of the quartiles,
+/// in logarithms.
 fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
     let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
     if logs.len() < 4 {

@@ -19,9 +19,9 @@ pub struct Spot {
     pub spread: (f64, f64),
     /// The number of values.
     pub n: u64,
-    /// Whether the time limit cut it short.
+    /// True if the time limit cut it short.
     pub is_late: bool,
-    /// Whether it is of a floor that lies above what it should bound.
+    /// True if it is of a floor that lies above what it should bound.
     pub is_invalid: bool,
 }
 

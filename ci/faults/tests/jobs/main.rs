@@ -92,7 +92,7 @@ fn every_turn(setting: &Setting, call: i64, errors: &[Errno]) {
     }
 }
 
-/// How often the program makes this call in a job in which none fails.
+/// Returns how often the program makes this call in a job in which none fails.
 fn calls_of(setting: &Setting, call: i64) -> u64 {
     let (outcome, calls) = run(setting, call, Errno::INVAL, 0);
     outcome.assert_ok(N_PES);

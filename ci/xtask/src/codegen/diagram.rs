@@ -59,7 +59,7 @@ fn depth(imports: &Imports<'_>, name: &str) -> usize {
     imports[name].iter().map(|import| depth(imports, import) + 1).max().unwrap_or(0)
 }
 
-/// Whether another of `targets` imports `to`, directly or through others.
+/// Returns true if another of `targets` imports `to`, directly or through others.
 fn is_implied(imports: &Imports<'_>, targets: &BTreeSet<&str>, to: &str) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), targets.iter().copied().collect::<Vec<_>>());
     while let Some(name) = open.pop() {

@@ -239,7 +239,7 @@ fn fortran(functions: &[&CFunction]) -> Vec<String> {
     if calls.is_empty() { calls } else { [vec!["use shmem".to_owned()], calls].concat() }
 }
 
-/// What stands for TYPENAME and SIZE in the names of the families.
+/// Returns what stands for TYPENAME and SIZE in the names of the families.
 fn types(functions: &[&CFunction]) -> Vec<String> {
     let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for placeholder in ["<TYPENAME>", "<SIZE>"] {

@@ -13,7 +13,7 @@ use super::release::{VERSION, done, empty_folder};
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
                         [source.vendored-sources]\ndirectory = \"vendor\"\n";
 
-/// What makes archives equal.
+/// Returns what makes archives equal.
 fn tar(epoch: &str) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);

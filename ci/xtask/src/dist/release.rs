@@ -11,7 +11,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Where a user of a package reads more.
 pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
-/// What was done with a file or folder, whose name an error has.
+/// Returns what was done with a file or folder, whose name an error has.
 pub fn done<T>(result: std::io::Result<T>, path: &Path) -> Result<T> {
     result.with_context(|| format!("could not use {}", path.display()))
 }

@@ -11,7 +11,7 @@ use workbench::process;
 use super::files::Prefix;
 use crate::toolchain::Toolchain;
 
-/// What a program generates, and where `man` and the shells look for it.
+/// Returns what a program generates, and where `man` and the shells look for it.
 fn generated(name: &str) -> [(&'static str, String); 4] {
     [
         ("man", format!("share/man/man1/{name}.1")),
@@ -64,7 +64,7 @@ fn date(tools: &Toolchain) -> Result<String> {
     Ok(process::capture(Command::new("date").args(["-u", "+%F", "-d", &when]))?.trim().to_owned())
 }
 
-/// What the program prints, in an environment that sets nothing of ours.
+/// Returns what the program prints, in an environment that sets nothing of ours.
 fn printed(program: &Path, arguments: &[&str], tools: &Toolchain) -> Result<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut command = tools.running(program.as_os_str());

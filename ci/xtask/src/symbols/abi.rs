@@ -50,7 +50,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     )
 }
 
-/// What the headers in a folder promise, sorted.
+/// Returns what the headers in a folder promise, sorted.
 fn read(include: &Path) -> Result<Vec<String>> {
     let folder = tempfile::tempdir().context("could not make a folder")?;
     let (source, listed) = (folder.path().join("abi.c"), folder.path().join("prototypes"));

@@ -13,6 +13,6 @@ pub struct TestSession {
     pub prefix: PathBuf,
     /// The programs of tests.
     pub suites: Suites,
-    /// Whether tests run at all sizes.
+    /// True if tests run at all sizes.
     pub every_size: bool,
 }

@@ -29,7 +29,7 @@ const AT_ONCE: usize = 2;
 pub struct Suites(OnceCell<Vec<TestProgram>>);
 
 impl Suites {
-    /// Those that `wanted` chooses.
+    /// Returns those that `wanted` chooses.
     pub fn choose(
         &self,
         workspace: &Workspace,

@@ -11,7 +11,7 @@ use workbench::process;
 
 use super::outcome::StepOutcome;
 
-/// How long something may take to be downloaded before it counts as out of reach.
+/// The time for which something may take to be downloaded before it counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);
 
 /// Makes `cargo miri` of the nightly toolchain available; the error says why it is not.

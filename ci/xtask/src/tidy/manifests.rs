@@ -59,7 +59,7 @@ fn without_licenses(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Whether the section `[lints]` says `workspace = true`.
+/// Returns true if the section `[lints]` says `workspace = true`.
 fn inherits_lints(manifest: &str) -> bool {
     manifest
         .lines()

@@ -30,7 +30,8 @@ impl File {
         source.filter(|(_, path)| !path.ends_with("tests.rs") && !path.contains("tests/"))
     }
 
-    /// Whether a program wrote it: then its length and its style are not its authors' choice.
+    /// Returns true if a program wrote it: then its length and its style are not its authors'
+    /// choice.
     pub fn is_generated(&self) -> bool {
         self.text.lines().next().is_some_and(|line| line.contains("@generated"))
     }

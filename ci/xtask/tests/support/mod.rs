@@ -27,7 +27,7 @@ pub fn temporary(name: &str) -> PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// Whether the program is on PATH.
+/// Returns true if the program is on PATH.
 pub fn is_here(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v -- \"$0\"", program]).output().unwrap();
     found.status.success()

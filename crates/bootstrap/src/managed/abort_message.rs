@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
-/// How long a reader that has stopped reading may delay the end of the job.
+/// The time for which a reader that has stopped reading may delay the end of the job.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two polls.
@@ -25,7 +25,7 @@ pub(super) fn wait_until_read() {
     }
 }
 
-/// Whether this is a pipe that holds something; both of its ends can be queried.
+/// Returns true if this is a pipe that holds something; both of its ends can be queried.
 fn is_unread(stream: BorrowedFd<'_>) -> bool {
     let is_pipe =
         fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

@@ -23,7 +23,7 @@ pub(crate) trait Manager: Debug + Send {
     /// Waits until every process has called it.
     fn fence(&mut self) -> Result<(), Error>;
 
-    /// What process `from` has put under `key` before the last fence.
+    /// Returns what process `from` has put under `key` before the last fence.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
 
     /// A handle that ends the job.
@@ -45,12 +45,13 @@ pub(crate) trait Ender: Debug + Send + Sync {
         None
     }
 
-    /// Whether this process has reported its end to the manager: then the connection may end.
+    /// Returns true if this process has reported its end to the manager: then the connection may
+    /// end.
     fn has_left(&self) -> bool {
         false
     }
 
-    /// As [`Ender::ask`], once the manager has read what this process has printed.
+    /// Works as [`Ender::ask`], once the manager has read what this process has printed.
     fn end(&self, status: i32) -> bool {
         abort_message::wait_until_read();
         self.ask(status)

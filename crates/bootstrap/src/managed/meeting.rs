@@ -278,7 +278,8 @@ impl Meeting {
         Ok(Met { peers, lifelines, memory: Some(memory), files })
     }
 
-    /// Whether PE `pe` has its socket on this node. It never waits, and leaves the probe connected.
+    /// Returns whether PE `pe` has its socket on this node. It never waits, and leaves the probe
+    /// connected.
     fn is_there(&self, pe: u32) -> Result<bool, Error> {
         let connect = || rustix::net::connect(&self.probe, &self.key.name(pe)?);
         match connect() {

@@ -276,8 +276,8 @@ impl Managed {
     }
 }
 
-/// Who shares a node with whom, as the first PE of each node has put it. The lowest PE of which
-/// nothing is known is always the first of its node.
+/// Returns who shares a node with whom, as the first PE of each node has put it. The lowest PE of
+/// which nothing is known is always the first of its node.
 fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let n_pes = manager.n_pes() as usize;
     let mut marks: Vec<Option<u32>> = vec![None; n_pes];

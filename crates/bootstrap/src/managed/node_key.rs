@@ -59,12 +59,12 @@ impl NodeKey {
         SocketAddrUnix::new_abstract_name(format!("rushmem-{hex}-{pe}").as_bytes())
     }
 
-    /// What PE `from` shows to PE `to`.
+    /// Returns what PE `from` shows to PE `to`.
     pub(super) fn proof(&self, from: u32, to: u32) -> [u8; PROOF] {
         self.proves(from, to).finalize().into_bytes().into()
     }
 
-    /// Whether PE `from` has shown this to PE `to`.
+    /// Returns true if PE `from` has shown this to PE `to`.
     pub(super) fn is_proof(&self, from: u32, to: u32, proof: &[u8]) -> bool {
         self.proves(from, to).verify_slice(proof).is_ok()
     }

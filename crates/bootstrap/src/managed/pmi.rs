@@ -98,7 +98,7 @@ pub(crate) struct Opening {
     pub(crate) job: Option<String>,
     /// MPI has opened the session on this socket already.
     pub(crate) is_open: bool,
-    /// How long the manager may take for an answer that needs no other process.
+    /// The time for which the manager may take for an answer that needs no other process.
     pub(crate) limit: Duration,
 }
 
@@ -226,8 +226,8 @@ impl Pmi {
         })
     }
 
-    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request,
-    /// however late.
+    /// Works as [`Pmi::ask`], where the reply comes when all processes of the job have sent the
+    /// request, however late.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<PmiMessage, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))
@@ -356,7 +356,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    /// What an opening results in where the other end of the socket is `manager`.
+    /// Returns what an opening results in where the other end of the socket is `manager`.
     fn open(
         dialect: Dialect,
         identity: Identity,

@@ -43,7 +43,7 @@ fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Whether it has all that is called here.
+/// Returns whether it has all that is called here.
 fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
     library.PMIx_Init.as_ref()?;
     library.PMIx_Finalize.as_ref()?;
@@ -92,7 +92,7 @@ impl PmixConnection {
         Ok(pmix)
     }
 
-    /// What process `rank` has put under `key`.
+    /// Returns what process `rank` has put under `key`.
     fn value(&self, rank: u32, key: &CStr) -> Result<Value, Error> {
         let from = pmix_proc_t { rank, ..self.me };
         let mut value: *mut pmix_value_t = null_mut();
@@ -214,7 +214,7 @@ fn check(library: &Library, call: &'static str, status: pmix_status_t) -> Result
     explain(library, status).map_err(|cause| Error::Pmix { call, cause })
 }
 
-/// What the library says to a status that is no success.
+/// Returns what the library says to a status that is no success.
 fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     if status == PMIX_SUCCESS as pmix_status_t {
         return Ok(());

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// How long another PE of the node or the process manager may take for one step.
+/// The time for which another PE of the node or the process manager may take for one step.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 
 /// Longest single wait. A longer one, of a process that was stopped, counts as this.

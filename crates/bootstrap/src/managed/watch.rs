@@ -25,7 +25,7 @@ use rustix::process::Pid;
 use super::manager::Ender;
 use super::mpi::{self, Mpi};
 
-/// How long the process manager may take to end the job, or this PE, by itself.
+/// The time for which the process manager may take to end the job, or this PE, by itself.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 const FINALIZED: u8 = b'f';
@@ -143,12 +143,13 @@ fn report_death(line: &Lifeline, ender: &dyn Ender) {
     ender.end(1);
 }
 
-/// Whether this is the end of a connection, which a number that is no open file does not have.
+/// Returns true if this is the end of a connection, which a number that is no open file does not
+/// have.
 fn has_ended(events: PollFlags) -> bool {
     events.intersects(END | PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Whether this process still needs its manager soon after the end of their connection.
+/// Returns true if this process still needs its manager soon after the end of their connection.
 fn is_needed(manager: &dyn Ender) -> bool {
     thread::sleep(MANAGER_GRACE);
     // The program's MPI shares the connection, and its end of MPI may have closed it.
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What the kernel reports about the connection to a manager now.
+    /// Returns what the kernel reports about the connection to a manager now.
     fn now(line: BorrowedFd<'_>) -> PollFlags {
         let mut fds = [PollFd::new(&line, END)];
         poll(&mut fds, Some(&Timespec::default())).expect("it looks");

@@ -31,7 +31,7 @@ impl PmiMessage {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// What it is.
+    /// Returns what it is.
     pub(crate) fn command(&self) -> &str {
         self.value("cmd").unwrap_or_default()
     }

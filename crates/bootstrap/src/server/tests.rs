@@ -44,7 +44,7 @@ fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
     decisions.iter().map(answer).collect()
 }
 
-/// What all PEs are sent.
+/// Returns what all PEs are sent.
 #[track_caller]
 fn sent(decisions: &[Decision]) -> FromLauncher {
     match decisions {

@@ -25,7 +25,7 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     /// All of them, by the names that users type.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Where it can be used; `None` if that is everywhere.
+    /// Returns where it can be used; `None` if that is everywhere.
     fn limit(self) -> Option<Limit>;
 
     /// The algorithm of a name.

@@ -6,9 +6,9 @@ pub const SHORT_MAX_BYTES: usize = 8;
 /// What a choice follows from besides sizes: the same on all members of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChoiceFacts {
-    /// How many members there are.
+    /// The number of members.
     pub members: u32,
-    /// How many of them are on the node that has most of them.
+    /// The number of of them that are on the node that has most of them.
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
@@ -24,25 +24,26 @@ pub struct ChoiceFacts {
 }
 
 impl ChoiceFacts {
-    /// Whether all members share one node's memory.
+    /// Returns true if all members share one node's memory.
     #[inline]
     pub const fn one_node(&self) -> bool {
         self.per_node == self.members
     }
 
-    /// Whether the members can use a counter.
+    /// Returns true if the members can use a counter.
     #[inline]
     pub(super) const fn has_counter(&self) -> bool {
         self.team && self.one_node()
     }
 
-    /// Whether the members use landing buffers.
+    /// Returns true if the members use landing buffers.
     #[inline]
     pub const fn has_landings(&self) -> bool {
         self.landing_bytes > 0
     }
 
-    /// Whether plans of two levels can be used: they use landings and the flags of each two PEs.
+    /// Returns true if plans of two levels can be used: they use landings and the flags of each two
+    /// PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
         self.team && self.has_landings() && self.pair_flags && !self.one_node() && self.per_node > 1

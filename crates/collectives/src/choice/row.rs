@@ -108,7 +108,7 @@ impl<A: Algorithm> Row<A> {
         })
     }
 
-    /// Whether its algorithm is to be used for `nbytes` bytes.
+    /// Returns whether its algorithm is to be used for `nbytes` bytes.
     #[inline]
     pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> bool {
         match self.everywhere {
@@ -128,8 +128,8 @@ impl<A: Algorithm> Row<A> {
             && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
     }
 
-    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted
-    /// whether its bytes alone decide that.
+    /// Returns true if it may hold on a team of the job whose world is like this. If so, it is
+    /// noted whether its bytes alone decide that.
     pub(super) fn may_hold(&mut self, world: &ChoiceFacts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member

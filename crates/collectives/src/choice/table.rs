@@ -96,7 +96,8 @@ macro_rules! table {
                 }
             }
 
-            /// What is chosen with such facts for each operation, by ascending numbers of bytes.
+            /// Returns what is chosen with such facts for each operation, by ascending numbers of
+            /// bytes.
             pub fn listed(&self, facts: &ChoiceFacts) -> Vec<Listed> {
                 let mut listed = Vec::new();
                 $(listed.extend(ladder::<$algorithm>(self, facts));)+

@@ -6,22 +6,22 @@ use crate::Step;
 /// Where a member is among its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// How many nodes have members.
+    /// The number of nodes that have members.
     pub nodes: u32,
     /// The number of the own one.
     pub node: u32,
-    /// How many members the own one has.
+    /// The number of members that the own one has.
     pub members: u32,
     /// The own number among these. Member 0 is the leader.
     pub local: u32,
-    /// How many members each node has at least. Members with the same number below this are a lane:
-    /// one on each node.
+    /// The number of members that each node has at least. Members with the same number below this
+    /// are a lane: one on each node.
     pub lanes: u32,
 }
 
 /// What a member knows of the nodes of its team.
 pub trait Nodes: Copy {
-    /// Where the member itself is.
+    /// Returns where the member itself is.
     fn levels(self) -> Levels;
 
     /// The index in the team of a member of the own node.

@@ -87,7 +87,7 @@ pub fn all_reduce_piece(
         .chain(spread(at, 1, 1))
 }
 
-/// How many lanes pay for a vector of `parts` parts: each of them costs messages.
+/// Returns how many lanes pay for a vector of `parts` parts: each of them costs messages.
 pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
     let most = at.levels().lanes;
     let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;

@@ -240,7 +240,7 @@ impl Call {
         }
     }
 
-    /// Whether the plan is one for `n` members, and no step of it is without effect.
+    /// Returns true if the plan is one for `n` members, and no step of it is without effect.
     pub fn fits(self, n: u32) -> bool {
         match self {
             // On one node leaders have nobody to send a piece to.
@@ -257,7 +257,7 @@ impl Call {
         }
     }
 
-    /// How many parts the source has.
+    /// Returns how many parts the source has.
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
@@ -272,7 +272,7 @@ impl Call {
         }
     }
 
-    /// How many parts the destination has.
+    /// Returns how many parts the destination has.
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
             Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
@@ -280,7 +280,7 @@ impl Call {
         }
     }
 
-    /// What a part of the destination must hold at the end.
+    /// Returns what a part of the destination must hold at the end.
     pub fn expected_dest(self, call: usize, n: u32, me: u32, part: u32) -> Expected {
         match self {
             Call::Broadcast { root } | Call::LongBroadcast { root, .. } => match me == root {
@@ -305,7 +305,7 @@ impl Call {
         }
     }
 
-    /// Whether the source is the destination.
+    /// Returns true if the source is the destination.
     pub fn is_in_place(self) -> bool {
         matches!(
             self,
@@ -323,17 +323,17 @@ impl Call {
         }
     }
 
-    /// Whether the accumulator holds the own contribution at the start.
+    /// Returns true if the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
         self.is_all_reduce() || self.is_scan()
     }
 
-    /// Whether accumulators hold the results of a scan at the end.
+    /// Returns true if accumulators hold the results of a scan at the end.
     fn is_scan(self) -> bool {
         matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
     }
 
-    /// Whether every accumulator holds the contributions of all at the end.
+    /// Returns true if every accumulator holds the contributions of all at the end.
     pub fn is_all_reduce(self) -> bool {
         matches!(
             self,
@@ -345,7 +345,7 @@ impl Call {
         )
     }
 
-    /// Whether no other team uses its landings.
+    /// Returns true if no other team uses its landings.
     pub fn has_own_landings(self) -> bool {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
@@ -354,7 +354,7 @@ impl Call {
         }
     }
 
-    /// Whether the plan has so few steps that those of huge teams can be looked at.
+    /// Returns true if the plan has so few steps that those of huge teams can be looked at.
     pub fn is_logarithmic(self) -> bool {
         let is_linear = match self {
             Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
@@ -369,7 +369,7 @@ impl Call {
         !is_linear
     }
 
-    /// How many parts each landing of a team of `n` holds.
+    /// Returns how many parts each landing of a team of `n` holds.
     pub fn landing_parts(self, n: u32, landing: u8) -> u32 {
         let exists = (landing as usize) < landing::count(n);
         match self {
@@ -380,7 +380,7 @@ impl Call {
         }
     }
 
-    /// Whether no member may leave it before all have entered it.
+    /// Returns true if no member may leave it before all have entered it.
     pub fn depends_on_all(self) -> bool {
         !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
     }

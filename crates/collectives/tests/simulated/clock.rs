@@ -27,7 +27,7 @@ impl Clock {
         Event { member, time }
     }
 
-    /// Whether an event comes before the owner's next one in every schedule.
+    /// Returns true if an event comes before the owner's next one in every schedule.
     pub fn knows(&self, event: Event) -> bool {
         let known = self.0.get(event.member as usize);
         known.is_none_or(|&known| known >= event.time)

@@ -6,7 +6,7 @@ use rushmem_collectives::Step;
 
 const SCHEDULES: u64 = 300;
 
-/// Whether some schedule shows a fault when plans are changed like this.
+/// Returns whether some schedule shows a fault when plans are changed like this.
 fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -> Plan) -> bool {
     fails(&Team {
         n,
@@ -17,7 +17,7 @@ fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -
     })
 }
 
-/// Whether some schedule shows a fault; with clocks any one must.
+/// Returns true if some schedule shows a fault; with clocks any one must.
 fn fails(team: &Team) -> bool {
     let schedules = if team.clocks { 1 } else { SCHEDULES };
     (0..schedules).any(|seed| team.run(seed).is_err())

@@ -18,7 +18,7 @@ const SIZES: [u32; 9] = [
     u32::MAX,
 ];
 
-/// How many signals `me` sends to each peer, and takes from each, by edge.
+/// Returns how many signals `me` sends to each peer, and takes from each, by edge.
 fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partner, u32>) {
     let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
     for (count, step) in call.plan(n, me).enumerate() {

@@ -119,7 +119,7 @@ impl Memory {
         Ok(values)
     }
 
-    /// Whether a part was never written.
+    /// Returns whether a part was never written.
     pub fn is_untouched(&mut self, area: Area) -> Result<bool, String> {
         Ok(matches!(self.cell(area, 0)?.content, Content::Empty))
     }

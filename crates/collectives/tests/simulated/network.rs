@@ -27,7 +27,7 @@ pub struct Delivery {
     /// How the receiver names the sender.
     pub peer: Partner,
     pub data: Option<Data>,
-    /// Whether more messages are in flight.
+    /// True if more messages are in flight.
     pub more: bool,
 }
 
@@ -53,10 +53,10 @@ pub struct Network {
     index: HashMap<(u32, u32, Edge), usize>,
     /// The sender on each edge to a member, which is one.
     senders: HashMap<(u32, Edge), u32>,
-    /// How many messages each member has sent on [`Edge::Any`].
+    /// The number of messages that each member has sent on [`Edge::Any`].
     sent: HashMap<u32, u32>,
     counted: HashMap<u32, Counted>,
-    /// How many messages each member sends and gets in a plan that uses [`Edge::Any`].
+    /// The number of messages that each member sends and gets in a plan that uses [`Edge::Any`].
     n_peers: u32,
 }
 
@@ -132,7 +132,7 @@ impl Network {
         Delivery { to, peer: Partner { index: from, edge }, data, more }
     }
 
-    /// What the next `Wait` of `to` for `from` takes, if it is there.
+    /// Returns what the next `Wait` of `to` for `from` takes, if it is there.
     pub fn wait(&mut self, Partner { index: from, edge }: Partner, to: u32) -> Option<Signal> {
         if edge == Edge::Any {
             return self.wait_for_any(to);

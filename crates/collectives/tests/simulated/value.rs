@@ -14,7 +14,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// What `owner` holds as part `part` of its source when it enters `call`.
+    /// Returns what `owner` holds as part `part` of its source when it enters `call`.
     pub fn source(call: usize, owner: u32, part: u32) -> Self {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
@@ -32,12 +32,13 @@ impl Value {
         Ok(Self { end, tree, ..self })
     }
 
-    /// Whether this is the contribution of members `0..end`, each once and in order.
+    /// Returns true if this is the contribution of members `0..end`, each once and in order.
     pub fn is_prefix(self, call: usize, end: u32, part: u32) -> bool {
         (self.call, self.first, self.end, self.part) == (call, 0, end, part)
     }
 
-    /// Whether this is the contribution of all members, each once and in order around the circle.
+    /// Returns true if this is the contribution of all members, each once and in order around the
+    /// circle.
     pub fn is_circle(self, call: usize, n: u32, part: u32) -> bool {
         (self.call, self.end - self.first, self.part) == (call, n, part)
     }

@@ -52,7 +52,7 @@ fn a_status_comes_back_from_its_place() {
     assert_eq!(found(&page(2, &status)), Some(status));
 }
 
-/// What a reader finds where nobody writes.
+/// Returns what a reader finds where nobody writes.
 fn found(page: &[u8]) -> Option<Status> {
     read(|nbytes| Some(page.get(..nbytes)?.to_vec()))
 }

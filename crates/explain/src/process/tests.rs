@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What the kernel writes for a program with this state, these ticks and this start.
+/// Returns what the kernel writes for a program with this state, these ticks and this start.
 fn stat(state: char, ticks: u64, start: u64) -> Look {
     let middle = "1 1 1 0 -1 4194304 0 0 0 0";
     let text = format!("7 (a ) (b) {state} {middle} {ticks} 0 0 0 20 0 1 0 {start} 1 1\n");

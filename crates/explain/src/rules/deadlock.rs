@@ -84,7 +84,7 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
     sentences
 }
 
-/// What the cycle is called, and the rule that was broken.
+/// Returns what the cycle is called, and the rule that was broken.
 fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
     let teams = subjects(graph, pes).map(|subject| match subject {
         Subject::Collective(of) => Some(&of.team[..]),
@@ -140,7 +140,7 @@ fn of_words(graph: &Graph, pes: &[u32]) -> Vec<String> {
     sentences
 }
 
-/// What waits are called that nothing ends but [`exception`].
+/// Returns what waits are called that nothing ends but [`exception`].
 fn title(graph: &Graph) -> &'static str {
     if other_threads(graph).0.is_empty() { "Deadlock" } else { "Perhaps a deadlock" }
 }
@@ -158,8 +158,8 @@ fn other_threads(graph: &Graph) -> (Vec<u32>, &'static str) {
     }
 }
 
-/// What can end waits of these causes that nothing else can: a PE that waits for words, a lock or
-/// a message is helped by any thread, but members of a team have to come to a collective
+/// Returns what can end waits of these causes that nothing else can: a PE that waits for words, a
+/// lock or a message is helped by any thread, but members of a team have to come to a collective
 /// themselves, and all PEs to finalize.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     let is_helped = |subject| !matches!(subject, &Subject::Collective(_) | &Subject::Exit);

@@ -87,12 +87,12 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     targeting
 }
 
-/// Whether it is known that nothing is in flight in the whole job.
+/// Returns true if it is known that nothing is in flight in the whole job.
 pub fn is_nothing(job: &Job) -> bool {
     job.pes.iter().all(|of| of_pe(of).is_some_and(|operations| operations.n == 0))
 }
 
-/// What a PE has in flight, if that is known.
+/// Returns what a PE has in flight, if that is known.
 fn of_pe(of: &Pe) -> Option<InFlight> {
     let status = of.snapshot?.status.as_ref()?;
     match status.stage {
@@ -101,7 +101,7 @@ fn of_pe(of: &Pe) -> Option<InFlight> {
     }
 }
 
-/// What a PE has in flight, if that targets one of these PEs, or may.
+/// Returns what a PE has in flight, if that targets one of these PEs, or may.
 fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
     let InFlight { n, targets, more } = operations;
     let mut targets = ranges::sorted(targets);

@@ -11,7 +11,7 @@ use crate::writes::{ENTRIES, LastWrite};
 /// Words and PEs that are named.
 const NAMED: usize = 4;
 
-/// How to learn more where PEs wait for words and record no writes.
+/// Returns how to learn more where PEs wait for words and record no writes.
 pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     let kinds = [Kind::WordOfNobody, Kind::WordOfOthers];
     let is_of_words = |cause: &Cause| kinds.contains(&cause.kind);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-/// How many freed blocks are remembered.
+/// The number of freed blocks that are remembered.
 const REMEMBERED: usize = 4096;
 
 /// A block of the heap.

@@ -50,7 +50,7 @@ impl Marks {
         self.ask(valgrind::DEFINED, start, nbytes);
     }
 
-    /// Whether AddressSanitizer sees what the functions that copy memory do.
+    /// Returns true if AddressSanitizer sees what the functions that copy memory do.
     pub(super) fn copies_are_seen(&self) -> bool {
         self.asan.is_some()
     }

@@ -57,8 +57,8 @@ thread_local! {
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
-/// Whether the static data of this process are shared memory: not in a child of the one that
-/// remapped them.
+/// Returns true if the static data of this process are shared memory: not in a child of the one
+/// that remapped them.
 pub fn are_shared() -> bool {
     ARMED.load(Ordering::Acquire)
 }
@@ -133,7 +133,7 @@ extern "C" fn in_child() {
 }
 
 impl ForkState {
-    /// What is to be copied.
+    /// Returns what is to be copied.
     fn source(&self) -> CopySource<'_> {
         let is_open = identity(&self.memory).is_ok_and(|now| now == self.identity);
         let memory = is_open.then(|| self.memory.as_fd());

@@ -39,7 +39,7 @@ struct Header {
 }
 
 impl Statics {
-    /// Those of the program that this process runs.
+    /// Returns those of the program that this process runs.
     pub fn of_program() -> Statics {
         /// What the callback fills in: of the first object, which is the program.
         type FoundHeaders = Option<(usize, Vec<Header>)>;
@@ -73,8 +73,8 @@ impl Statics {
         Statics::of_headers(load_address, &headers, page())
     }
 
-    /// Those of a program with these headers that is loaded `load_address` bytes from where it was
-    /// linked to.
+    /// Returns those of a program with these headers that is loaded `load_address` bytes from where
+    /// it was linked to.
     fn of_headers(load_address: usize, headers: &[Header], page: usize) -> Statics {
         let protected = headers
             .iter()
@@ -132,14 +132,14 @@ impl Statics {
         self.parts.iter().map(|part| self.start + part.pages.start..self.start + part.pages.end)
     }
 
-    /// Whether the `nbytes` bytes at `offset` from the start are variables, all in one run.
+    /// Returns true if the `nbytes` bytes at `offset` from the start are variables, all in one run.
     pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
         let within =
             |part: &ProgramPart| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
         self.parts.iter().any(within)
     }
 
-    /// Whether the program was linked statically, so that it cannot open shared libraries.
+    /// Returns true if the program was linked statically, so that it cannot open shared libraries.
     pub fn of_static_program(&self) -> bool {
         !self.has_linker
     }

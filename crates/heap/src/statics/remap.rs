@@ -141,7 +141,7 @@ impl Statics {
         })
     }
 
-    /// Whether a mapping that is shared with other processes holds the first byte.
+    /// Returns true if a mapping that is shared with other processes holds the first byte.
     fn are_shared_already(&self) -> bool {
         let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
         let holds_first = |line: &&str| {

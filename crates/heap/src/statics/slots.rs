@@ -20,7 +20,7 @@ pub(crate) struct StaticSlots {
 }
 
 impl StaticSlots {
-    /// Those of a program, if its static data are not too large.
+    /// Returns those of a program, if its static data are not too large.
     pub(crate) fn of(statics: &Statics) -> Option<StaticSlots> {
         let nbytes = (statics.nbytes() + room(statics)) as u64;
         let nbytes = nbytes.checked_next_power_of_two()?;
@@ -28,7 +28,7 @@ impl StaticSlots {
         (nbytes <= REGION).then_some(StaticSlots { first: region, nbytes })
     }
 
-    /// Where the first slot begins.
+    /// Returns where the first slot begins.
     pub(crate) fn first(self) -> u64 {
         self.first
     }
@@ -38,19 +38,20 @@ impl StaticSlots {
         self.nbytes
     }
 
-    /// Where the slot of the PE with number `local` on its node begins, if there are that many.
+    /// Returns where the slot of the PE with number `local` on its node begins, if there are that
+    /// many.
     pub(crate) fn start(self, local: u32) -> Option<u64> {
         let offset = u64::from(local) * self.nbytes;
         (offset < REGION).then_some(self.first + offset)
     }
 
-    /// Where in its slot a PE has its static data: huge pages need the same place in the file as in
-    /// memory.
+    /// Returns where in its slot a PE has its static data: huge pages need the same place in the
+    /// file as in memory.
     pub(crate) fn shift(statics: &Statics) -> u64 {
         (statics.start() & room(statics).saturating_sub(1)) as u64
     }
 
-    /// Whether the slot of a PE holds the `nbytes` bytes at `at`.
+    /// Returns true if the slot of a PE holds the `nbytes` bytes at `at`.
     pub(crate) fn hold(self, local: u32, at: u64, nbytes: u64) -> bool {
         let is_within =
             |start: u64| at >= start && at - start <= self.nbytes.saturating_sub(nbytes);
@@ -58,8 +59,8 @@ impl StaticSlots {
     }
 }
 
-/// What a slot has beyond the static data, wherever these begin in a huge page: nothing for those
-/// that are smaller than one.
+/// Returns what a slot has beyond the static data, wherever these begin in a huge page: nothing for
+/// those that are smaller than one.
 fn room(statics: &Statics) -> usize {
     if statics.nbytes() < HUGE { 0 } else { HUGE }
 }

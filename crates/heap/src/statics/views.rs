@@ -89,7 +89,8 @@ impl Views {
         Ok(start)
     }
 
-    /// What to add to the address of an own static variable to get that of the PE with this number.
+    /// Returns what to add to the address of an own static variable to get that of the PE with this
+    /// number.
     pub(crate) fn delta(&self, local: u32) -> Option<isize> {
         *self.deltas.get(local as usize)?
     }

@@ -223,7 +223,7 @@ pub enum NotABlock {
     Inside,
 }
 
-/// Whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+/// Returns whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
 ///
 /// # Errors
 /// When it is not.

@@ -41,7 +41,7 @@ impl<T: Copy> Values<T> {
     }
 }
 
-/// Whether `value` compares to `reference` as `cmp` says.
+/// Returns true if `value` compares to `reference` as `cmp` says.
 #[inline(always)]
 fn holds<T: WaitWord>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
     match cmp {
@@ -207,7 +207,7 @@ impl<T: WaitWord> WaitSet<T> {
         holds(self.call, self.cmp, value, reference)
     }
 
-    /// What a call waits for: `all` of the words that do not compare yet, or one of them.
+    /// Returns what a call waits for: `all` of the words that do not compare yet, or one of them.
     ///
     /// # Safety
     /// As `is_empty`.
@@ -298,9 +298,9 @@ impl<T: WaitWord> WaitSet<T> {
     }
 }
 
-/// Where the search number `count` of a set begins: multiples of the golden ratio, whose fractions
-/// visit every part of the set also where other searches take every second or third turn (H. Weyl,
-/// 1916).
+/// Returns where the search number `count` of a set begins: multiples of the golden ratio, whose
+/// fractions visit every part of the set also where other searches take every second or third turn
+/// (H. Weyl, 1916).
 fn beginning(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = (count as u64).wrapping_mul(GOLDEN);

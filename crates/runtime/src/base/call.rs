@@ -56,8 +56,8 @@ impl Call {
         }
     }
 
-    /// Whether it initializes the library: why that fails is not a matter of its place in the
-    /// program, and all PEs of a large job would look for it at once.
+    /// Returns true if it initializes the library: why that fails is not a matter of its place in
+    /// the program, and all PEs of a large job would look for it at once.
     fn starts(self) -> bool {
         let name = self.0.to_ascii_lowercase();
         ["init", "init_thread", "start_pes"].iter().any(|end| name.ends_with(end))

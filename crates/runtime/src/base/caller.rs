@@ -88,8 +88,8 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
     }
 }
 
-/// Whether the calling thread has initialized the library. Threads that the program numbers may
-/// move between those of the system, so that this is not known of them.
+/// Returns true if the calling thread has initialized the library. Threads that the program numbers
+/// may move between those of the system, so that this is not known of them.
 fn is_main() -> bool {
     INITIALIZER.get() == INITIALIZERS.load(Relaxed) || thread::are_numbered()
 }

@@ -76,7 +76,7 @@ impl ContextHandle {
         self.0 >> 32 & ((1 << Self::PLACE_BITS) - 1)
     }
 
-    /// Whether it names the context with this generation at its place.
+    /// Returns true if it names the context with this generation at its place.
     #[inline(always)]
     pub(crate) fn is_of_generation(self, generation: u32) -> bool {
         let place = self.place() as u32;

@@ -20,7 +20,7 @@ pub(crate) struct Job {
     pub(crate) n_pes: u32,
     /// The PEs that share memory.
     pub(crate) nodes: NodeMap,
-    /// Whether some PE of the job shares its heap with others, but not its static data.
+    /// True if some PE of the job shares its heap with others, but not its static data.
     pub(crate) statics_apart: bool,
     /// No other PE shares this one's memory.
     pub(crate) alone: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Job {
     /// The symmetric heap has the same address on all PEs.
     pub(crate) equal_heap_addresses: bool,
     pub(crate) thread_level: c_int,
-    /// Whether several threads may be in the library at once on some PE: the same on all PEs.
+    /// True if several threads may be in the library at once on some PE: the same on all PEs.
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// Which algorithm a collective uses where.

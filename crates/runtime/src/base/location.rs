@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long it may take to read the debug information, of which large programs have gigabytes.
+/// The time for which it may take to read the debug information, of which large programs have
+/// gigabytes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the names of functions of the library begin with: the profiling names of what it exports,
@@ -80,8 +81,8 @@ pub(crate) fn clause(message: fmt::Arguments<'_>) -> String {
     place.map_or_else(String::new, |place| format!(" (called at {place})"))
 }
 
-/// Where a signal has interrupted this thread: the innermost function of the program, with file and
-/// line. `address` is that of the interrupted frame.
+/// Returns where a signal has interrupted this thread: the innermost function of the program, with
+/// file and line. `address` is that of the interrupted frame.
 pub(crate) fn of_crash(address: usize) -> Option<String> {
     let stack = Backtrace::force_capture();
     interrupted(&format!("{stack:#}"), address)

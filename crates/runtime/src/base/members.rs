@@ -96,7 +96,7 @@ impl Members {
         (0..self.n).map(|member| self.world_pe(member))
     }
 
-    /// How many members are on the node that has most of them.
+    /// Returns how many members are on the node that has most of them.
     pub(crate) fn per_node(&self, nodes: &NodeMap) -> u32 {
         if nodes.n_nodes() == 1 {
             return self.n;

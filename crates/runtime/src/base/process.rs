@@ -25,8 +25,8 @@ pub(crate) fn end_job() {
     JOB_HAS_ENDED.store(true, Ordering::Release);
 }
 
-/// Whether this PE and all others are at their exit. Threads that the program did not join may
-/// still call the library.
+/// Returns true if this PE and all others are at their exit. Threads that the program did not join
+/// may still call the library.
 pub(crate) fn job_has_ended() -> bool {
     JOB_HAS_ENDED.load(Ordering::Acquire)
 }
@@ -37,7 +37,7 @@ pub(crate) fn become_child() {
     INITS.store(0, Ordering::Release);
 }
 
-/// Whether this process is a child of the PE that `fork` made after its first init.
+/// Returns true if this process is a child of the PE that `fork` made after its first init.
 pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }
@@ -65,7 +65,8 @@ pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
-/// Whether this process is the PE, and not a child of it, whose exit does not matter to the job.
+/// Returns true if this process is the PE, and not a child of it, whose exit does not matter to the
+/// job.
 pub(crate) fn is_this_process() -> bool {
     not_forked::is_marked()
         || IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())

@@ -226,7 +226,7 @@ settings! {
 }
 
 impl Settings {
-    /// Whether arguments and calls are checked.
+    /// Returns true if arguments and calls are checked.
     pub(crate) fn checks(&self) -> bool {
         self.check != Checks::No
     }
@@ -374,7 +374,7 @@ pub enum VirtualNodes {
 }
 
 impl VirtualNodes {
-    /// How many PEs each node has; `None` when `n_pes` cannot be split so.
+    /// Returns how many PEs each node has; `None` when `n_pes` cannot be split so.
     pub fn sizes(&self, n_pes: u32) -> Option<Vec<u32>> {
         match self {
             VirtualNodes::No => Some(vec![n_pes]),

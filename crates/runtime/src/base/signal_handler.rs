@@ -47,7 +47,7 @@ thread_local! {
     static CALLED_AT: Cell<[usize; 4]> = const { Cell::new([0; 4]) };
 }
 
-/// Whether this thread runs a signal handler.
+/// Returns true if this thread runs a signal handler.
 #[inline(never)]
 pub(crate) fn calls() -> bool {
     let on_stack = 0u8;
@@ -73,7 +73,7 @@ fn blocked() -> Blocked {
     unsafe { blocked.as_ptr().cast::<Blocked>().read() }
 }
 
-/// Whether the frame of a signal is on the stack.
+/// Returns true if the frame of a signal is on the stack.
 fn is_on_stack() -> bool {
     extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
         let mut at_instruction = 0;

@@ -10,7 +10,7 @@ use crate::base::process;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How long it may take to write what is held back.
+/// The time for which it may take to write what is held back.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Writes what another language holds back.

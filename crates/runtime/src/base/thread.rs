@@ -39,7 +39,7 @@ pub unsafe fn register(call: Call, function: GetThread) {
     *process::lock(&REGISTERED) = function;
 }
 
-/// Whether the program numbers its threads.
+/// Returns true if the program numbers its threads.
 pub(crate) fn are_numbered() -> bool {
     process::lock(&REGISTERED).0.is_some()
 }

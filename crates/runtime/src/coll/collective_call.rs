@@ -83,8 +83,8 @@ fn number(team: &Team, triplet: [c_int; 3]) -> u64 {
     digest(&[&triplet[..], &[team.handle().0 as u64]].concat())
 }
 
-/// What this PE says in finalize: how many collectives it has entered. The active sets that have
-/// teams of their own are left out.
+/// Returns what this PE says in finalize: how many collectives it has entered. The active sets that
+/// have teams of their own are left out.
 pub(crate) fn entered() -> Finalizing {
     let mut entered = Vec::new();
     let all_teams = teams().all();

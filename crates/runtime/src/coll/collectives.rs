@@ -146,7 +146,7 @@ pub unsafe fn collect(
     0
 }
 
-/// As [`collect`], of at most `max_bytes` bytes in all; how many they are.
+/// Works as [`collect`], of at most `max_bytes` bytes in all; how many they are.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -199,12 +199,12 @@ pub unsafe fn collect_within(
 /// Set in the size of a member's block that is where it also wants the result.
 const IN_PLACE: u64 = 1 << 63;
 
-/// Whether a collective takes `nbytes` bytes from where it also puts its result.
+/// Returns true if a collective takes `nbytes` bytes from where it also puts its result.
 fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
     nbytes > 0 && std::ptr::addr_eq(dest, source)
 }
 
-/// Where each member's block begins, and the total.
+/// Returns where each member's block begins, and the total.
 fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut end = 0usize;
     let ends = sizes.map(|size| {

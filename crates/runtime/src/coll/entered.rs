@@ -159,13 +159,13 @@ impl<'a> EnteredCollective<'a> {
         self.entry.set.filter(|set| set.shares_channels())
     }
 
-    /// How many members are on the node that has most of them.
+    /// Returns how many members are on the node that has most of them.
     fn per_node(&self) -> u32 {
         self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
     }
 
-    /// Whether this is a non-blocking collective beside which another one may use the landings and
-    /// pair flags that all teams of a job without threads share.
+    /// Returns true if this is a non-blocking collective beside which another one may use the
+    /// landings and pair flags that all teams of a job without threads share.
     fn is_beside_others(&self) -> bool {
         !self.job.threads_somewhere && observers::any() && thread::carries_out().is_some()
     }
@@ -235,7 +235,7 @@ impl<'a> EnteredCollective<'a> {
         }
     }
 
-    /// As [`agree`](EnteredCollective::agree), of two arrays and what is in `more`.
+    /// Works as [`agree`](EnteredCollective::agree), of two arrays and what is in `more`.
     pub(crate) fn agree_on(
         &mut self,
         dest: SymmetricRange,

@@ -21,7 +21,7 @@ use rushmem_transport::Pe;
 /// one, and whole elements of every type.
 const DIRECT_PART: usize = 512;
 
-/// How many parts a vector of `nbytes` bytes has.
+/// Returns how many parts a vector of `nbytes` bytes has.
 pub(crate) fn vector_parts(nbytes: usize) -> u32 {
     nbytes.div_ceil(DIRECT_PART) as u32
 }
@@ -152,7 +152,7 @@ impl Execution<'_> {
         });
     }
 
-    /// Whether a PE that was signaled before the step may be woken after it.
+    /// Returns true if a PE that was signaled before the step may be woken after it.
     fn is_brief(&self, step: Step) -> bool {
         match step {
             Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
@@ -287,7 +287,7 @@ impl Execution<'_> {
         internal.range(at, nbytes)
     }
 
-    /// Where a span begins in its buffer.
+    /// Returns where a span begins in its buffer.
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
         match (span.buffer, self.parts) {

@@ -24,7 +24,7 @@ pub enum NonblockingCollective {
     },
     /// `shmemx_collect_nb`; the result is how many bytes are collected.
     Collect {
-        /// How many there may be.
+        /// The number of there that may be.
         max_bytes: usize,
     },
     /// `shmemx_fcollect_nb`

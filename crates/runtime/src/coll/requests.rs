@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a thread without requests stays for the next one.
+/// The time for which a thread without requests stays for the next one.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// A collective that was called and not yet waited for.
@@ -118,7 +118,7 @@ pub(crate) fn queue(
     RequestHandle(number)
 }
 
-/// How many collectives this PE has entered on a team without unfinished requests.
+/// Returns how many collectives this PE has entered on a team without unfinished requests.
 fn entered(call: Call, team: &Team) -> u64 {
     match team.channels.try_lock() {
         Ok(channels) => channels.entered(),

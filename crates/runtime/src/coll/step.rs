@@ -39,8 +39,8 @@ impl StepPosition {
         StepPosition { steps: (word >> 32) as u32, barriers: word as u32 }
     }
 
-    /// Whether a PE that is here has left out a barrier for which another one waits, which has come
-    /// as far as `waiting`.
+    /// Returns true if a PE that is here has left out a barrier for which another one waits, which
+    /// has come as far as `waiting`.
     fn has_left_out(self, waiting: StepPosition) -> bool {
         let is_less = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
         is_less(waiting.steps, self.steps) && is_less(self.barriers, waiting.barriers)

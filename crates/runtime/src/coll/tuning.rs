@@ -8,7 +8,7 @@ use crate::coll::entered::EnteredCollective;
 use crate::teams::team;
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 
-/// What the choices for a team follow from.
+/// Returns what the choices for a team follow from.
 pub fn facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     EnteredCollective::new(call, &team::find(call, "team", team)).facts()
 }

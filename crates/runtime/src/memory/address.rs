@@ -108,9 +108,9 @@ impl OwnSegment {
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }
 
-    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned
-    /// word, rotated so that its low bits lead, is beyond any segment: that and the bounds are one
-    /// compare.
+    /// Returns true if a word is in the segment and as far aligned as that is. The offset of a
+    /// misaligned word, rotated so that its low bits lead, is beyond any segment: that and the
+    /// bounds are one compare.
     #[inline(always)]
     fn has_word<T>(&self, addr: usize) -> bool {
         let bits = size_of::<T>().trailing_zeros();
@@ -202,7 +202,7 @@ pub(crate) fn count_polls(count: bool) {
 
 static POLLS_ARE_COUNTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether accesses by which a program may poll take the cold path.
+/// Returns true if accesses by which a program may poll take the cold path.
 #[inline(always)]
 pub(crate) fn are_polls_counted() -> bool {
     POLLS_ARE_COUNTED.load(Relaxed)
@@ -215,7 +215,7 @@ fn none_mapped() -> *mut isize {
     NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
 }
 
-/// Whether the network carries out atomic operations on words that are mapped here.
+/// Returns true if the network carries out atomic operations on words that are mapped here.
 pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
@@ -242,7 +242,7 @@ pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*
     bytes(address, nbytes, pe, |own| &own.deltas)
 }
 
-/// As [`mapped`] for a get: nothing is mapped where polls are counted.
+/// Works as [`mapped`] for a get: nothing is mapped where polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.polled_deltas)
@@ -269,12 +269,12 @@ pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     unchecked_place(addr, nbytes).or_else(|| OBSERVED.place(addr, nbytes))
 }
 
-/// As [`place`]; `None` if accesses are to be checked or counted.
+/// Works as [`place`]; `None` if accesses are to be checked or counted.
 pub(crate) fn unchecked_place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.place(addr, nbytes)
 }
 
-/// As [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
+/// Works as [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
 /// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
 #[cold]
 #[inline(never)]
@@ -297,7 +297,7 @@ pub(crate) fn require_place(
     (segment, offset)
 }
 
-/// As [`place`]; `None` if there is no PE `pe`, too.
+/// Works as [`place`]; `None` if there is no PE `pe`, too.
 fn place_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
     place(addr, nbytes).filter(|_| is_pe(pe))
 }
@@ -326,7 +326,8 @@ pub(crate) fn mapped_if_observed(addr: usize, segment: Segment, pe: c_int) -> Op
     Some(here.wrapping_byte_offset(delta(segment, pe)?))
 }
 
-/// Where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or not.
+/// Returns where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or
+/// not.
 pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     let observed = || mapped_if_observed(address.addr(), place(address.addr(), 1)?.0, pe);
     mapped(address, 1, pe).or_else(|| Some(observed()?.cast()))
@@ -342,27 +343,27 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     }
 }
 
-/// As [`mapped`] for one word, which must be aligned to its size.
+/// Works as [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
-/// As [`mapped_word`] for an atomic operation: no word is mapped where the network carries these
-/// out.
+/// Works as [`mapped_word`] for an atomic operation: no word is mapped where the network carries
+/// these out.
 #[inline(always)]
 pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// As [`mapped_word`] for a get: no word is mapped where polls are counted.
+/// Works as [`mapped_word`] for a get: no word is mapped where polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_deltas)
 }
 
-/// As [`mapped_atomic`] for an operation that returns the old value: no word is mapped where polls
-/// are counted.
+/// Works as [`mapped_atomic`] for an operation that returns the old value: no word is mapped where
+/// polls are counted.
 #[inline(always)]
 pub(crate) fn mapped_polled_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_word_deltas)
@@ -406,7 +407,7 @@ fn opaque(mut number: isize) -> isize {
     number
 }
 
-/// Whether a word is aligned to its size, which may be more than its type requires.
+/// Returns true if a word is aligned to its size, which may be more than its type requires.
 #[inline(always)]
 pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())

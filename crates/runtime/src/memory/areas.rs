@@ -104,7 +104,7 @@ impl Areas {
         self.landing_set(self.landing_sets) + heap_blocks::TABLE
     }
 
-    /// How many sets of landings there are.
+    /// Returns how many sets of landings there are.
     pub(crate) fn landing_sets(&self) -> usize {
         self.landing_sets
     }
@@ -119,33 +119,35 @@ impl Areas {
         self.status() + PLACE_BYTES
     }
 
-    /// What this PE shows as its step, by parity.
+    /// Returns what this PE shows as its step, by parity.
     pub(crate) fn step(&self, parity: usize) -> usize {
         self.landings + self.landing_set_bytes() + parity * LINE
     }
 
-    /// Where the PE before this one says how far it has come: the end of the line of a step.
+    /// Returns where the PE before this one says how far it has come: the end of the line of a
+    /// step.
     pub(crate) fn progress(&self) -> usize {
         self.step(0) + LINE - WORD
     }
 
-    /// Where PEs are counted that have come to finalize, or to their exit, after `start_pes`: by
-    /// CPUs and by a network, which must not update the same word. It is on PE 0.
+    /// Returns where PEs are counted that have come to finalize, or to their exit, after
+    /// `start_pes`: by CPUs and by a network, which must not update the same word. It is on PE 0.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }
 
-    /// How many finalizes this PE has entered.
+    /// Returns how many finalizes this PE has entered.
     pub(crate) fn finalizes(&self) -> usize {
         3 * WORD
     }
 
-    /// How many PEs of this PE's node have crashed; used on the node's first PE alone.
+    /// Returns how many PEs of this PE's node have crashed; used on the node's first PE alone.
     pub(crate) fn crashes(&self) -> usize {
         4 * WORD
     }
 
-    /// How many PEs of this PE's node have waited for long; used on the node's first PE alone.
+    /// Returns how many PEs of this PE's node have waited for long; used on the node's first PE
+    /// alone.
     pub(crate) fn long_waits(&self) -> usize {
         5 * WORD
     }
@@ -160,7 +162,7 @@ impl Areas {
         LINE + (self.n_pes + source.index()) * LINE
     }
 
-    /// Where `dest` says how many of this PE's messages it took.
+    /// Returns where `dest` says how many of this PE's messages it took.
     pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
         LINE + 2 * self.n_pes * LINE + dest.index() * WORD
     }
@@ -176,20 +178,21 @@ impl Areas {
         self.pair(source)
     }
 
-    /// How many broadcasts on active sets `source` has entered in which this PE writes to it.
+    /// Returns how many broadcasts on active sets `source` has entered in which this PE writes to
+    /// it.
     pub(crate) fn entered(&self, source: Pe) -> usize {
         self.pair(source) + WORD
     }
 
-    /// Where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an active
-    /// set, in the line of its flag: the writer and the reader are the same, and both arrive
+    /// Returns where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an
+    /// active set, in the line of its flag: the writer and the reader are the same, and both arrive
     /// together. There are two, by parity.
     pub(crate) fn pair_short(&self, source: Pe, parity: usize) -> usize {
         self.pair(source) + 2 * WORD + parity * SHORT
     }
 
-    /// Where `source` puts what it gives to a counter of this PE, on whatever team: a PE is in one
-    /// collective at a time that uses it.
+    /// Returns where `source` puts what it gives to a counter of this PE, on whatever team: a PE is
+    /// in one collective at a time that uses it.
     pub(crate) fn contribution(&self, source: Pe) -> usize {
         self.pair_short(source, 2)
     }
@@ -208,8 +211,8 @@ impl Areas {
         self.slot(slot) + at
     }
 
-    /// Where the other member of a pair puts what it combines in round `k` of a reduction of at
-    /// most [`SHORT`] bytes, beside its flag. There are two, by parity.
+    /// Returns where the other member of a pair puts what it combines in round `k` of a reduction
+    /// of at most [`SHORT`] bytes, beside its flag. There are two, by parity.
     #[inline]
     pub(crate) fn short(&self, slot: u16, edge: Edge, parity: usize) -> usize {
         debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
@@ -229,7 +232,7 @@ impl Areas {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
 
-    /// What was combined at a counter: in the area of each member.
+    /// Returns what was combined at a counter: in the area of each member.
     pub(crate) fn combined(&self, slot: u16) -> usize {
         self.counter(slot) + 2 * WORD
     }
@@ -253,7 +256,7 @@ impl Areas {
         4 * landing::count(self.n_pes as u32) * self.landing_bytes()
     }
 
-    /// Where a set of landings begins.
+    /// Returns where a set of landings begins.
     fn landing_set(&self, set: usize) -> usize {
         match set.checked_sub(1) {
             None => self.landings,
@@ -276,8 +279,8 @@ impl Areas {
         self.landing(set, landing, 2 + parity)
     }
 
-    /// Where this PE packs what it puts to landings: the last landing of the job, to which nothing
-    /// is put.
+    /// Returns where this PE packs what it puts to landings: the last landing of the job, to which
+    /// nothing is put.
     pub(crate) fn packed(&self, set: u8) -> usize {
         self.landing_of_job(set, self.rounds as u8, 0)
     }

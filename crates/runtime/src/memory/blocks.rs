@@ -59,7 +59,7 @@ fn require_guards(call: Call, job: &Job, n: usize) {
     refuse(call, overwritten);
 }
 
-/// As [`require_some_guards`], of the block that starts at an address.
+/// Works as [`require_some_guards`], of the block that starts at an address.
 pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
     let overwritten = job.allocator().as_ref().and_then(|it| it.overwritten_at(start));
     refuse(call, overwritten);

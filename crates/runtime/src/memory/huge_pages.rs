@@ -21,10 +21,10 @@ use std::time::Duration;
 /// The smallest block that gets huge pages by default: below, few accesses miss the TLB.
 const LARGE: usize = 64 << 20;
 
-/// How long the kernel may take for each huge page: as long as the first touch of as many small
-/// pages takes.
+/// The time for which the kernel may take for each huge page: as long as the first touch of as many
+/// small pages takes.
 const LIMIT: Duration = Duration::from_millis(1);
-/// How long the kernel may take for each huge page where the user asks for them.
+/// The time for which the kernel may take for each huge page where the user asks for them.
 const LIMIT_ON: Duration = Duration::from_millis(100);
 
 /// The end of the highest block of the heap that was given huge pages, or could not be: the heap

@@ -15,7 +15,7 @@ use std::fmt;
 pub(crate) struct RegisteredSizes {
     /// Bytes of the segments, by their numbers.
     pub(crate) nbytes: [u64; Segment::COUNT],
-    /// How many PEs the node has.
+    /// The number of PEs that the node has.
     pub(crate) n_local: u32,
 }
 
@@ -38,7 +38,7 @@ impl MemlockLimits {
     }
 }
 
-/// Whether the kernel ignores RLIMIT_MEMLOCK for this process (CAP_IPC_LOCK).
+/// Returns true if the kernel ignores RLIMIT_MEMLOCK for this process (CAP_IPC_LOCK).
 fn may_lock_anything() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

@@ -95,7 +95,7 @@ impl SymmetricRange {
         self.nbytes
     }
 
-    /// Whether the two have a byte in common.
+    /// Returns true if the two have a byte in common.
     pub(crate) fn overlaps(self, other: SymmetricRange) -> bool {
         let (a, b) = (self.start.addr(), other.start.addr());
         a < b + other.nbytes && b < a + self.nbytes
@@ -106,7 +106,7 @@ impl SymmetricRange {
         self.offset
     }
 
-    /// Whether both begin at the same byte.
+    /// Returns true if both begin at the same byte.
     pub(crate) fn starts_with(self, other: SymmetricRange) -> bool {
         self.start == other.start
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The result of the move; empty in a process that no launcher started.
 static OUTCOME: OnceLock<Result<Remapped, NotRemapped>> = OnceLock::new();
-/// Whether `oshrun` had started the process when the library was loaded.
+/// True if `oshrun` had started the process when the library was loaded.
 static BY_OSHRUN: AtomicBool = AtomicBool::new(false);
 
 /// Run by the dynamic linker, or by the C library in a static program.
@@ -41,8 +41,8 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Where they are in shared memory; `None` if they are not there, as in a child of the process that
-/// was started.
+/// Returns where they are in shared memory; `None` if they are not there, as in a child of the
+/// process that was started.
 pub(crate) fn remapped() -> Option<&'static Remapped> {
     let is_reachable = |remapped: &&Remapped| {
         are_shared() && (remapped.in_node_memory.is_some() || remapped.file().is_some())
@@ -50,7 +50,7 @@ pub(crate) fn remapped() -> Option<&'static Remapped> {
     OUTCOME.get()?.as_ref().ok().filter(is_reachable)
 }
 
-/// Whether `oshrun` had started this process when the library was loaded.
+/// Returns true if `oshrun` had started this process when the library was loaded.
 pub(crate) fn were_offered_a_place() -> bool {
     BY_OSHRUN.load(Ordering::Relaxed)
 }

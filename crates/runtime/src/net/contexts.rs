@@ -24,14 +24,14 @@ use std::sync::atomic::{
 
 /// The context of an operation: the default context, known at compile time, or a handle.
 pub trait Context: Copy {
-    /// Whether its operations are those of a lock on its own words.
+    /// True if its operations are those of a lock on its own words.
     const IS_OF_LOCK: bool = false;
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.
     fn handle(self) -> ContextHandle;
-    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an
-    /// error if there is no such context.
+    /// Returns true if ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job
+    /// with an error if there is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -201,13 +201,14 @@ impl ContextEntry {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
 
-    /// Whether its atomic operations belong to the domain of `SHMEM_TEAM_SHARED` ("Atomicity
-    /// Guarantees").
+    /// Returns true if its atomic operations belong to the domain of `SHMEM_TEAM_SHARED`
+    /// ("Atomicity Guarantees").
     fn is_of_shared(&self) -> bool {
         self.root == TeamHandle::SHARED
     }
 
-    /// Whether this CPU carries out its atomic operations, and the network those of the world.
+    /// Returns true if this CPU carries out its atomic operations, and the network those of the
+    /// world.
     fn is_by_cpu_alone(&self) -> bool {
         self.is_of_shared() && address::are_atomics_by_network()
     }
@@ -286,15 +287,15 @@ impl Registry {
     }
 }
 
-/// Whether the CPU carries out atomic operations on it even if the network carries out those of the
-/// world.
+/// Returns true if the CPU carries out atomic operations on it even if the network carries out
+/// those of the world.
 #[inline(always)]
 pub(crate) fn is_by_cpu(ctx: ContextHandle) -> bool {
     !ctx.is_of_world() && is_of_shared(ctx)
 }
 
-/// Whether its team is, or was split from, `SHMEM_TEAM_SHARED`, whose atomic operations exclude
-/// those of other teams' contexts nowhere ("Atomicity Guarantees").
+/// Returns true if its team is, or was split from, `SHMEM_TEAM_SHARED`, whose atomic operations
+/// exclude those of other teams' contexts nowhere ("Atomicity Guarantees").
 #[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
@@ -318,12 +319,12 @@ pub(crate) fn add(
     })
 }
 
-/// Whether several threads may be in the library at once.
+/// Returns true if several threads may be in the library at once.
 pub(crate) fn are_threads_at_once() -> bool {
     job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
-/// How many places contexts ever had, that of the default context not counted.
+/// Returns how many places contexts ever had, that of the default context not counted.
 pub(crate) fn n_places() -> usize {
     with_registry(|registry| registry.used as usize)
 }

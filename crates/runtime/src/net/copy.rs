@@ -49,8 +49,8 @@ impl SymmetricRange {
         bytes.into_iter().map(|byte| unsafe { byte.assume_init() }).collect()
     }
 
-    /// As [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change before
-    /// [`complete_copies`], which the copy may take until.
+    /// Works as [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change
+    /// before [`complete_copies`], which the copy may take until.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
         if dest.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, dest);

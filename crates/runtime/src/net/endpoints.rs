@@ -186,7 +186,7 @@ pub(crate) fn forget(ctx: ContextHandle) {
 }
 
 impl ContextEndpoint {
-    /// Whether the context has an endpoint.
+    /// Returns true if the context has an endpoint.
     #[inline(always)]
     fn is_used_by(&self, ctx: ContextHandle) -> bool {
         // Paired with the store of the thread that made the endpoint.
@@ -250,9 +250,9 @@ pub(crate) fn complete(call: Call) {
     network::or_fail(call, on_all(|endpoint| endpoint.quiet()));
 }
 
-/// How much towards each PE is not known to be complete, of all contexts and the library. Begins to
-/// complete it, without waiting for any PE. `None` if a provider does not know, or other threads
-/// may be issuing meanwhile, as the program may beside a thread of the library.
+/// Returns how much towards each PE is not known to be complete, of all contexts and the library.
+/// Begins to complete it, without waiting for any PE. `None` if a provider does not know, or other
+/// threads may be issuing meanwhile, as the program may beside a thread of the library.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if contexts::are_threads_at_once() || thread::carries_out().is_some() {
         return None;

@@ -17,21 +17,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-/// How long the launcher has to report why a PE is gone before this PE reports its loss. Usually it
-/// ends the job at once when a process has died; this time is for a busy machine.
+/// Returns how long the launcher has to report why a PE is gone before this PE reports its loss.
+/// Usually it ends the job at once when a process has died; this time is for a busy machine.
 fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }
 
-/// How long a waiting call has to report memory that another thread could not access.
+/// The time for which a waiting call has to report memory that another thread could not access.
 const CALL_GRACE: Duration = Duration::from_millis(200);
 
-/// Whether there is a network. An on-node job reads nothing else of this file.
+/// True if there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Read by waiting threads and for new endpoints, not by operations.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
-/// Whether any PE is reached by a network.
+/// Returns true if any PE is reached by a network.
 #[inline(always)]
 pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
@@ -55,7 +55,7 @@ pub(crate) fn close() {
     *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Whether the process's first thread must not end for now.
+/// Returns true if the process's first thread must not end for now.
 pub(crate) fn needs_first_thread() -> bool {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
@@ -75,7 +75,7 @@ pub(crate) fn progress() -> bool {
     with(LIBRARY, |transport| transport.progress())
 }
 
-/// As [`progress`], but sleeps for at most this time if there was nothing to do.
+/// Works as [`progress`], but sleeps for at most this time if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |transport| transport.wait(at_most))
 }
@@ -95,7 +95,7 @@ pub(crate) fn extend_heap(
     }
 }
 
-/// What threads have done on the network, if there is one.
+/// Returns what threads have done on the network, if there is one.
 pub(crate) fn activity() -> Option<NetworkActivity> {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
     transport.as_ref().map(|transport| transport.activity())
@@ -148,7 +148,7 @@ fn fail_on(call: Call, error: &Error) -> ! {
     call.fail(format_args!("{error}"))
 }
 
-/// Whether the error is the loss of another PE than this one.
+/// Returns true if the error is the loss of another PE than this one.
 fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }

@@ -25,7 +25,7 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
     observers::during!(event(call, ctx, What::Fence), |_| order(call, ctx));
 }
 
-/// What observers see of a routine on a context.
+/// Returns what observers see of a routine on a context.
 fn event<C: Context>(call: Call, ctx: C, what: What) -> Event {
     Event { ctx: ctx.handle(), ..Event::new(call, what) }
 }

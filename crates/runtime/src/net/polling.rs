@@ -17,7 +17,7 @@ use std::cell::Cell;
 const POLLS_PER_YIELD: u32 = 256;
 /// A poll that has the network progress takes as long as this number of loads.
 const POLLS_PER_PROGRESS: u32 = 32;
-/// How many places a thread knows the values of.
+/// The number of places that a thread knows the values of.
 const PLACES: usize = 64;
 /// The most bytes of a get that may be a poll: a cache line.
 const LINE: usize = 64;
@@ -62,7 +62,7 @@ pub(crate) fn found(addr: usize, pe: c_int, value: u64) {
     }
 }
 
-/// As [`found`], of the `nbytes` bytes that a get has copied to `dest`.
+/// Works as [`found`], of the `nbytes` bytes that a get has copied to `dest`.
 ///
 /// # Safety
 /// They are valid for reads.

@@ -11,12 +11,12 @@ use std::sync::OnceLock;
 /// Nodes of more PEs have none: a place is a byte, and 0 is the proxy itself.
 const MOST: u32 = u8::MAX as u32;
 
-/// Whether PEs may have proxies other than themselves.
+/// Returns true if PEs may have proxies other than themselves.
 pub(crate) fn exist() -> bool {
     job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
 }
 
-/// Who carries out what this PE gathers for the heap of a PE of another node.
+/// Returns who carries out what this PE gathers for the heap of a PE of another node.
 pub(crate) fn of(pe: Pe) -> Proxy {
     let proxies = job::known().map(proxies);
     let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));

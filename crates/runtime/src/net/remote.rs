@@ -170,7 +170,7 @@ impl Access {
         Access { word, ..Access::of_bytes(call, ctx, Argument::SigAddr, pe) }
     }
 
-    /// What observers see of it.
+    /// Returns what observers see of it.
     pub(super) fn event(
         self,
         kind: AccessKind,
@@ -367,7 +367,7 @@ impl Access {
         );
     }
 
-    /// As [`update`](Access::update), of a word whose place is known.
+    /// Works as [`update`](Access::update), of a word whose place is known.
     #[inline(always)]
     fn update_at(self, word: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
         match word {
@@ -463,9 +463,9 @@ impl Access {
         }
     }
 
-    /// As [`resolve`](Access::resolve), of a word of an atomic operation. If the network carries
-    /// these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED` and of
-    /// teams split from it.
+    /// Works as [`resolve`](Access::resolve), of a word of an atomic operation. If the network
+    /// carries these out, it does so on mapped words too, except on contexts of `SHMEM_TEAM_SHARED`
+    /// and of teams split from it.
     #[inline(always)]
     fn resolve_word(self, addr: usize, width: AmoWidth) -> RemoteBytes {
         let nbytes = width.nbytes();
@@ -497,8 +497,9 @@ impl Access {
     }
 }
 
-/// As [`Access::resolve`], of bytes that are not in the heap, cannot be reached, or whose accesses
-/// are observed. It takes the parts of an access, which otherwise is in memory on the hot path too.
+/// Works as [`Access::resolve`], of bytes that are not in the heap, cannot be reached, or whose
+/// accesses are observed. It takes the parts of an access, which otherwise is in memory on the hot
+/// path too.
 #[cold]
 #[inline(never)]
 fn resolve_others(

@@ -172,7 +172,8 @@ impl Access {
     }
 }
 
-/// Whether blocks that are side by side at the peer, and at this distance here, travel together.
+/// Returns true if blocks that are side by side at the peer, and at this distance here, travel
+/// together.
 fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }

@@ -67,13 +67,13 @@ pub(crate) fn remove(listener: Subscriber) {
     LISTENERS.fetch_and(!(listener as u32), Release);
 }
 
-/// Whether anybody listens.
+/// Returns true if anybody listens.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     LISTENERS.load(Relaxed) != 0
 }
 
-/// Whether this one does.
+/// Returns true if this one does.
 pub(crate) fn has(listener: Subscriber) -> bool {
     LISTENERS.load(Acquire) & listener as u32 != 0
 }

@@ -77,8 +77,8 @@ impl Observer for RaceDetection {
     }
 }
 
-/// Whether the program has called, and not a thread that carries out a request, of which the
-/// detector knows since the call.
+/// Returns true if the program has called, and not a thread that carries out a request, of which
+/// the detector knows since the call.
 fn is_of_program() -> bool {
     thread::carries_out().is_none()
 }

@@ -72,7 +72,7 @@ impl Ring {
         self.words[at].store(nanoseconds(), Release);
     }
 
-    /// How many records there are.
+    /// Returns how many records there are.
     pub(crate) fn n_records(&self) -> u64 {
         self.words[header::BEGUN].load(Relaxed).min(self.capacity)
     }

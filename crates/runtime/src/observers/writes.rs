@@ -17,13 +17,13 @@ use std::sync::atomic::{
     fence,
 };
 
-/// How many writes there were.
+/// The number of writes.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The ring of `rushmem_explain::writes`.
 static RING: OnceLock<&[AtomicU64]> = OnceLock::new();
 
-/// Whether long waits are to be explained, and so who wrote a word.
+/// Returns true if long waits are to be explained, and so who wrote a word.
 pub(crate) fn are_wanted(settings: &Settings) -> bool {
     settings.watchdog.is_some() || std::env::var_os(env::EXPLAINED).is_some()
 }

@@ -9,7 +9,7 @@ use rushmem_bootstrap::Records;
 use rushmem_heap::Reservation;
 use rushmem_transport::Pe;
 
-/// Where the heaps of all PEs begin; `None` if no range is free on all of them.
+/// Returns where the heaps of all PEs begin; `None` if no range is free on all of them.
 pub(super) fn of_heap(records: &Records<StartupRecord>) -> Option<usize> {
     let lacks = |slice: &usize| records.position(|record| !record.reserved.contains(slice));
     let on_all = |slice: &usize| lacks(slice).is_none();
@@ -21,7 +21,7 @@ pub(super) fn keep(reserved: Vec<Reservation>, agreed: Option<usize>) -> Option<
     reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
 }
 
-/// Whether [`report`] will print addresses on some PE.
+/// Returns true if [`report`] will print addresses on some PE.
 pub(super) fn are_shown() -> bool {
     rushmem_log::is_wanted!(DEBUG)
 }

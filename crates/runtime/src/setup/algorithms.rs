@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The largest file of rows, far more than `shmem-perf tune` writes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// What settings ask for.
+/// Returns what settings ask for.
 ///
 /// # Errors
 /// When the file cannot be read or is no table.

@@ -41,7 +41,7 @@ pub(super) fn ways(
 }
 
 impl AmoPath {
-    /// Who it is, and why.
+    /// Returns who it is, and why.
     pub(super) fn describe(&self) -> String {
         let who = match self.amos {
             Amos::Software => "by the CPU of the target, on-node and off-node alike",

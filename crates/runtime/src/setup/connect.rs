@@ -39,7 +39,7 @@ pub struct OnThisMachine {
     pub amos: String,
 }
 
-/// What this machine has of a transport.
+/// Returns what this machine has of a transport.
 ///
 /// # Errors
 /// Why it is unavailable.
@@ -145,7 +145,7 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
     providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
 }
 
-/// What this PE finds, if that matters for the choice.
+/// Returns what this PE finds, if that matters for the choice.
 fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     let requested = settings.transport.clone().unwrap_or_default();
     let amos = settings.amos.map_or("", Amos::name).to_owned();
@@ -459,8 +459,9 @@ fn probed(
     Ok(endpoint)
 }
 
-/// How long the test of a transport may take: longer than a silent host is waited for, since a NIC
-/// may take seconds to connect; and where PEs outnumber the CPUs, each of them needs a CPU first.
+/// Returns how long the test of a transport may take: longer than a silent host is waited for,
+/// since a NIC may take seconds to connect; and where PEs outnumber the CPUs, each of them needs a
+/// CPU first.
 fn probe_limit(job: &Job) -> Duration {
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));

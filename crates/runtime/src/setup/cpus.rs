@@ -22,8 +22,8 @@ pub(super) fn usable() -> Cpus {
     Cpus { at_once, mask }
 }
 
-/// How many CPUs the PEs of a node may use together. A PE that a launcher bound to one CPU does not
-/// restrict the others, but a quota below its affinity applies to the whole node.
+/// Returns how many CPUs the PEs of a node may use together. A PE that a launcher bound to one CPU
+/// does not restrict the others, but a quota below its affinity applies to the whole node.
 pub(super) fn of_node<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;

@@ -39,7 +39,7 @@ const PRINTED: u64 = 1 << 32;
 struct Reporter {
     /// The first PE of the node, which has the word that PEs count themselves in.
     first: Pe,
-    /// Whether `SHMEM_CHECK` is set.
+    /// True if `SHMEM_CHECK` is set.
     checks: bool,
 }
 

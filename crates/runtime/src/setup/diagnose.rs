@@ -18,8 +18,8 @@ pub struct Diagnosed {
     pub registered: Option<Result<RegisteredBlocks, Error>>,
 }
 
-/// What a provider says of this machine, for a job of several. If it has parts, only `part` is
-/// opened.
+/// Returns what a provider says of this machine, for a job of several. If it has parts, only `part`
+/// is opened.
 pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) -> Diagnosed {
     let with = Open {
         pe: Pe(0),
@@ -37,8 +37,8 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
     Diagnosed { parts, registered }
 }
 
-/// What a network registers of a heap within a second, and of no more than half of the memory that
-/// is available, since it may lock it.
+/// Returns what a network registers of a heap within a second, and of no more than half of the
+/// memory that is available, since it may lock it.
 fn registered(provider: &Provider, with: &Open) -> Option<Result<RegisteredBlocks, Error>> {
     let most = available::bytes().map_or(FIRST, |nbytes| nbytes as usize / 2);
     let transport = without_signals(|| (provider.open)(with)).ok()?;

@@ -204,7 +204,7 @@ impl Identified {
         pages.filter(|_| all)
     }
 
-    /// How many CPUs the PEs of a machine may use together.
+    /// Returns how many CPUs the PEs of a machine may use together.
     fn usable_cpus(&self, machine: u32, records: &Records<StartupRecord>) -> usize {
         cpus::of_node(self.machines.members(machine).map(|pe| &records[pe].cpus))
     }
@@ -410,7 +410,7 @@ struct Published {
 }
 
 impl Published {
-    /// What the PE knows of its job, with the predefined teams.
+    /// Returns what the PE knows of its job, with the predefined teams.
     fn job(self) -> Job {
         let Published { identified: mut pe, memory, equal_heap_addresses, records } = self;
         let (me, n_pes) = (pe.me, pe.n_pes);
@@ -465,7 +465,7 @@ fn statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
     (0..nodes.n_pes()).any(is_apart)
 }
 
-/// Who shares memory with whom: the PEs of a machine, unless the environment splits it.
+/// Returns who shares memory with whom: the PEs of a machine, unless the environment splits it.
 fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
     let n_pes = machines.n_pes();
     let sizes = match settings.onnode {

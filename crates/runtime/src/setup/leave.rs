@@ -28,7 +28,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a PE waits at its exit for the others.
+/// The time for which a PE waits at its exit for the others.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks at how many of them have come.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ pub(super) fn begin_exit() {
     EXITING.store(true, Ordering::Release);
 }
 
-/// Whether a global exit has begun.
+/// Returns true if a global exit has begun.
 pub(super) fn is_exiting() -> bool {
     EXITING.load(Ordering::Acquire)
 }
@@ -107,14 +107,14 @@ pub(super) fn ends() {
     }
 }
 
-/// How long a PE that is to finalize at its exit, with another status than 0, waits there for the
-/// others: 1.5 s by default, since the failure of a PE ends the job within 2 s.
+/// Returns how long a PE that is to finalize at its exit, with another status than 0, waits there
+/// for the others: 1.5 s by default, since the failure of a PE ends the job within 2 s.
 fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0
-/// only if all the others come soon. If they do not, this ends the job.
+/// Returns true if a PE at its exit finalizes the library, after `start_pes`: with a status other
+/// than 0 only if all the others come soon. If they do not, this ends the job.
 pub(super) fn may_finalize(status: c_int) -> bool {
     let is_due = process::inits() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
@@ -147,7 +147,7 @@ fn shows_exit() -> Shown {
     status::show(nanoseconds(), (Call(&"exit"), Subject::Exit))
 }
 
-/// Whether every PE has come to its exit or to finalize within [`grace`].
+/// Returns true if every PE has come to its exit or to finalize within [`grace`].
 fn all_have_come(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
@@ -165,8 +165,8 @@ fn all_have_come(job: &Job) -> bool {
     true
 }
 
-/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then
-/// the operations of this PE are complete.
+/// Returns true if every PE comes to its exit, with status 0 and without finalize, within
+/// [`LIMIT`]. Then the operations of this PE are complete.
 fn all_exit(job: &'static Job) -> bool {
     let _waits = shows_exit();
     let (done, all) = mpsc::channel();

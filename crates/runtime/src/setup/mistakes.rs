@@ -98,7 +98,7 @@ fn likely<'a>(
     (distance <= most).then_some(likely)
 }
 
-/// What follows the prefix of a variable like ours.
+/// Returns what follows the prefix of a variable like ours.
 fn rest(name: &str) -> Option<&str> {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }

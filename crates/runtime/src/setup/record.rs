@@ -19,9 +19,9 @@ pub(super) struct StartupRecord {
     pub(super) huge_pages: String,
     /// The value of `SHMEM_CHECK`, with which blocks of the heap may lie at other places.
     pub(super) check: String,
-    /// Whether it counts what it sends, for which all meet at the last finalize.
+    /// True if it counts what it sends, for which all meet at the last finalize.
     pub(super) statistics: bool,
-    /// Whether it records a trace, for which all compare their clocks.
+    /// True if it records a trace, for which all compare their clocks.
     pub(super) traced: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,

@@ -42,7 +42,7 @@ pub(super) fn start(call: Call, job: &Job) {
     observers::add(Subscriber::Counters);
 }
 
-/// What this PE has counted until now; `None` if it does not.
+/// Returns what this PE has counted until now; `None` if it does not.
 pub(super) fn own(job: &Job) -> Option<Vec<u8>> {
     let own = PeStatistics::new(job, counters::get()?);
     Some(rushmem_wire::encode(STATISTICS, &own))

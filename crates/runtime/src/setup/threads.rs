@@ -90,8 +90,8 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
     }
 }
 
-/// Whether the process's first thread is this one or has ended (it stays in the list), and all
-/// other threads belong to the library.
+/// Returns true if the process's first thread is this one or has ended (it stays in the list), and
+/// all other threads belong to the library.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {

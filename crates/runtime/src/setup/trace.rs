@@ -103,9 +103,9 @@ fn write(folder: &Path, file: &Path) -> Result<u32, String> {
     Ok(job.missing().0)
 }
 
-/// What is to be added to times of this PE for the clock of PE 0: 0 on its machine, on whichever
-/// virtual node. On each other machine the first PE asks PE 0 many times. The answer of the fastest
-/// exchange is as old as half of it, and wrong by as much at most.
+/// Returns what is to be added to times of this PE for the clock of PE 0: 0 on its machine, on
+/// whichever virtual node. On each other machine the first PE asks PE 0 many times. The answer of
+/// the fastest exchange is as old as half of it, and wrong by as much at most.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();
     let n_askers = machines.n_nodes() as usize - 1;
@@ -154,7 +154,7 @@ fn answer(mut askers: Vec<usize>) {
     while !backoff::is_seen(&mut answer) {}
 }
 
-/// How far the clock of PE 0 is ahead.
+/// Returns how far the clock of PE 0 is ahead.
 fn ask(at: usize) -> i64 {
     let area = flags::area();
     let exchange = |question| {

@@ -86,8 +86,8 @@ fn sleep_until_seen(describe: impl Fn() -> Described, mut ready: impl FnMut() ->
     }
 }
 
-/// Whether `ready`, which reads words that any store may change. A caller that gets `false` usually
-/// asks again, so the network progresses in the meantime, as it does during a wait.
+/// Returns whether `ready`, which reads words that any store may change. A caller that gets `false`
+/// usually asks again, so the network progresses in the meantime, as it does during a wait.
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && is_seen_after_work(&mut ready);
@@ -149,7 +149,8 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
     }
 }
 
-/// Whether this thread of the library works beside the program, which may compute meanwhile.
+/// Returns true if this thread of the library works beside the program, which may compute
+/// meanwhile.
 fn is_in_background() -> bool {
     observers::has(Subscriber::Requests) && thread::carries_out().is_some()
 }

@@ -47,7 +47,7 @@ const POLLS_OF_ONE_FLAG: u32 = 16;
 pub(crate) trait InCollective {
     fn call(&self) -> Call;
 
-    /// What a member waits for there: for `awaited`, if it is one PE.
+    /// Returns what a member waits for there: for `awaited`, if it is one PE.
     fn subject(&self, awaited: Option<Pe>) -> Subject;
 
     fn describe(&self, awaited: Option<Pe>) -> Described {
@@ -66,7 +66,7 @@ pub(crate) struct Channels {
     growing: u64,
     members: Members,
     me: TeamPe,
-    /// How many collectives this member has entered.
+    /// The number of collectives that this member has entered.
     entered: u64,
     /// Signals that were sent and taken, by edge; of active sets by PE.
     sent: Vec<u64>,
@@ -92,7 +92,8 @@ struct Pairs {
     /// Which of two short vectors is next, at the other PE and here.
     put: Vec<usize>,
     taken: Vec<usize>,
-    /// How many broadcasts the other writes here that this PE has entered, and the reverse.
+    /// The number of broadcasts that the other writes here that this PE has entered, and the
+    /// reverse.
     entered: Vec<u64>,
     written: Vec<u64>,
     /// How many collectives on each active set this PE has entered.
@@ -125,7 +126,7 @@ impl Channels {
         }
     }
 
-    /// Those that all active sets of the world share, in `slot`.
+    /// Returns those that all active sets of the world share, in `slot`.
     pub(crate) fn of_active_sets(slot: u16, world: Members, me: TeamPe) -> Channels {
         let growing = (1 << SHARED_COUNT_BITS) - 1;
         let zeros = vec![0; world.n as usize];
@@ -148,7 +149,7 @@ impl Channels {
         self.entered
     }
 
-    /// How many collectives this member has entered.
+    /// Returns how many collectives this member has entered.
     pub(crate) fn entered(&self) -> u64 {
         self.entered
     }
@@ -159,7 +160,7 @@ impl Channels {
         sets.map(|(set, entered)| (*set, *entered)).collect()
     }
 
-    /// As [`enter`](Channels::enter), of the collectives on the active set `set`.
+    /// Works as [`enter`](Channels::enter), of the collectives on the active set `set`.
     pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
         let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;
         let entered = sets.entry(set).or_default();
@@ -197,8 +198,8 @@ impl Channels {
         self.short_reductions % 2
     }
 
-    /// Where each member shows the next word. Of the two places no PE changes one that is read, if
-    /// no PE ends a collective with such words before all have entered it. The members of
+    /// Returns where each member shows the next word. Of the two places no PE changes one that is
+    /// read, if no PE ends a collective with such words before all have entered it. The members of
     /// different active sets do not count alike.
     pub(crate) fn next_shown(&mut self) -> usize {
         if self.pairs.is_none() {
@@ -300,7 +301,8 @@ impl Channels {
         }
     }
 
-    /// What the team's generation adds to the count of its counter. Active sets have one forever.
+    /// Returns what the team's generation adds to the count of its counter. Active sets have one
+    /// forever.
     fn generation_mark(&self) -> u64 {
         self.generation << COUNT_BITS
     }
@@ -317,10 +319,10 @@ impl Channels {
         })
     }
 
-    /// Where `peer` finds what this member sends beside its flag. Each two members that do send so
-    /// once to each other in a plan, so of two places no PE overwrites one that was not read: who
-    /// sends has had the other's last message, which that one sent when it had read the message
-    /// before.
+    /// Returns where `peer` finds what this member sends beside its flag. Each two members that do
+    /// send so once to each other in a plan, so of two places no PE overwrites one that was not
+    /// read: who sends has had the other's last message, which that one sent when it had read the
+    /// message before.
     pub(crate) fn short_there(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
         let own = self.own_pe();
         match &mut self.pairs {
@@ -329,7 +331,7 @@ impl Channels {
         }
     }
 
-    /// Where `peer` put what it sent beside its flag, and this member has not taken yet.
+    /// Returns where `peer` put what it sent beside its flag, and this member has not taken yet.
     pub(crate) fn short_here(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
         match &mut self.pairs {
             None => areas.short(self.slot, peer.edge, parity),
@@ -340,7 +342,7 @@ impl Channels {
         }
     }
 
-    /// Whether a peer's counter has come to the count of `value`, but with another mark.
+    /// Returns true if a peer's counter has come to the count of `value`, but with another mark.
     fn is_of_another_set(&self, flag: u64, value: u64) -> bool {
         flag & self.growing == value & self.growing && flag != value
     }
@@ -450,7 +452,7 @@ impl Channels {
         Some((at, value))
     }
 
-    /// Where the next message is counted that does not say who sends it.
+    /// Returns where the next message is counted that does not say who sends it.
     fn next_counted(&mut self) -> [usize; 2] {
         let turn = self.sent_to_any / u64::from(self.members.n - 1);
         self.sent_to_any += 1;
@@ -463,8 +465,8 @@ impl Channels {
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
     }
 
-    /// Where the signals to and of a peer are counted here, unless they are counted with those of
-    /// others.
+    /// Returns where the signals to and of a peer are counted here, unless they are counted with
+    /// those of others.
     #[inline]
     fn index(&self, peer: Partner) -> Option<usize> {
         match self.pairs {

@@ -38,7 +38,7 @@ const NAMED: usize = 8;
 
 /// The subject of these messages, in their tag.
 const WHO_IS_WHERE: u64 = 7;
-/// How long a PE that knows of a mistake waits for others, to report where they are too.
+/// The time for which a PE that knows of a mistake waits for others, to report where they are too.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
@@ -243,8 +243,8 @@ pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: Symmetr
     }
 }
 
-/// As [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it works
-/// in place here, and a warning of the first member says that this is not portable.
+/// Works as [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it
+/// works in place here, and a warning of the first member says that this is not portable.
 pub(crate) fn apart_or_in_place(
     call: Call,
     job: &Job,

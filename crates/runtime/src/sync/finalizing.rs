@@ -26,7 +26,7 @@ pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// Maximum number of members that one look covers.
 const MEMBERS: u32 = 64;
 
-/// How many finalizes this PE has entered.
+/// The number of finalizes that this PE has entered.
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 
 /// Shows that this PE enters finalize; its status says what it has done.
@@ -48,7 +48,7 @@ pub(crate) struct PeerLook {
 }
 
 impl PeerLook {
-    /// Whether the thread must check what it waits for before it sleeps again.
+    /// Returns true if the thread must check what it waits for before it sleeps again.
     pub(crate) fn expects_no_end(&self) -> bool {
         self.expects_no_end
     }
@@ -136,15 +136,15 @@ fn finalizing(pe: Pe) -> Option<Status> {
     status
 }
 
-/// Whether a PE is in finalize, and has nothing in flight.
+/// Returns true if a PE is in finalize, and has nothing in flight.
 fn is_done(pe: Pe) -> bool {
     let status = finalizing(pe).filter(|status| status.finalizing.is_some());
     status.and_then(|status| status.in_flight).is_some_and(|in_flight| in_flight.n == 0)
 }
 
-/// Whether no PE can write a word of this one any more: all others are in finalize, and no other
-/// thread of this PE calls the library. Memory is looked at alone, since a PE that does not answer
-/// over a network need not be the one that is waited for.
+/// Returns true if no PE can write a word of this one any more: all others are in finalize, and no
+/// other thread of this PE calls the library. Memory is looked at alone, since a PE that does not
+/// answer over a network need not be the one that is waited for.
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me());
@@ -194,7 +194,7 @@ fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     }
 }
 
-/// How many members are listed.
+/// Returns how many members are listed.
 fn size(members: &Members) -> u32 {
     match members {
         Members::Strided { n, .. } => *n,

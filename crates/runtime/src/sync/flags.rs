@@ -235,7 +235,7 @@ impl FlagArea {
         pes.iter().map(word).collect()
     }
 
-    /// Whether the area of `pe` is mapped here.
+    /// Returns true if the area of `pe` is mapped here.
     pub(crate) fn is_mapped(&self, pe: Pe) -> bool {
         self.delta(pe).is_some()
     }
@@ -370,12 +370,13 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
     endpoints::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
 }
 
-/// What a network does to a flag, which only grows: so an earlier value must not come later.
+/// Returns what a network does to a flag, which only grows: so an earlier value must not come
+/// later.
 fn flag(at: usize, value: u64) -> SignalUpdate {
     SignalUpdate { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
 }
 
-/// What a network does to a counter.
+/// Returns what a network does to a counter.
 fn one_more(at: usize) -> SignalUpdate {
     SignalUpdate { op: AmoOp::Add, ..flag(at, 1) }
 }

@@ -135,7 +135,7 @@ impl State {
         message
     }
 
-    /// Whether a message of `source` is kept that its program waits for.
+    /// Returns true if a message of `source` is kept that its program waits for.
     fn is_elsewhere(&self, source: Pe) -> bool {
         self.kept.keys().any(|(from, tag)| *from == source && *tag as u32 != OF_REQUEST)
     }

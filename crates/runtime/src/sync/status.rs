@@ -42,7 +42,7 @@ struct Written {
     pid_namespace: u64,
     stage: Stage,
     waits: Vec<(u64, Wait)>,
-    /// How many waits there were.
+    /// The number of waits.
     count: u64,
     /// What is in flight over the network, if that is known.
     in_flight: Option<InFlight>,
@@ -180,7 +180,7 @@ fn show_in_flight() -> bool {
 /// A wait that has come to its sleeps, and the status shows once it is long.
 pub(crate) struct LongWait<D> {
     describe: D,
-    /// Whether it has slept until a ring.
+    /// True if it has slept until a ring.
     has_slept: bool,
     /// When it began, as far as the clock was read.
     since: Option<u64>,
@@ -211,7 +211,7 @@ impl<D: Fn() -> Described> LongWait<D> {
         LongWait { peers: None, ..LongWait::new(describe) }
     }
 
-    /// How long it has lasted since the clock was first read.
+    /// Returns how long it has lasted since the clock was first read.
     pub(crate) fn lasted(&self) -> Duration {
         let lasted = self.since.map_or(0, |since| nanoseconds().saturating_sub(since));
         Duration::from_nanos(lasted)

@@ -112,12 +112,12 @@ impl ActiveSet {
         &self.team
     }
 
-    /// Whether calls on other active sets use the same channels.
+    /// Returns true if calls on other active sets use the same channels.
     pub(crate) fn shares_channels(&self) -> bool {
         self.owner == ChannelOwner::AllSets
     }
 
-    /// How many members are on the node that has most of them.
+    /// Returns how many members are on the node that has most of them.
     pub(crate) fn per_node(&self) -> u32 {
         self.per_node
     }

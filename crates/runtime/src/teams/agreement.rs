@@ -40,15 +40,15 @@ struct Proposal {
     free: u64,
     /// One more than the highest generation known here.
     generation: u64,
-    /// Whether this member can make the team at all.
+    /// True if this member can make the team at all.
     able: bool,
     /// A digest of the arguments, which must be the same for all.
     arguments: u64,
-    /// Whether they were.
+    /// True if they were.
     alike: bool,
-    /// Whether no member left the window out.
+    /// True if no member left the window out.
     offered: bool,
-    /// Whether this member can keep the team for later calls.
+    /// True if this member can keep the team for later calls.
     keeps: bool,
     /// Sets of landings that are free here, by bits.
     landings: u64,
@@ -88,11 +88,11 @@ pub(crate) struct AgreementRequest {
     pub(crate) tag: u64,
     /// A digest of the arguments, which must be the same for all.
     pub(crate) arguments: u64,
-    /// Whether this member can make the team at all.
+    /// True if this member can make the team at all.
     pub(crate) able: bool,
-    /// Whether it can keep the team for later calls.
+    /// True if it can keep the team for later calls.
     pub(crate) keeps: bool,
-    /// How many slots are wanted: the same on every member.
+    /// The number of slots that are wanted: the same on every member.
     pub(crate) count: usize,
 }
 

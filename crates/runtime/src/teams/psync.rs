@@ -15,7 +15,7 @@ use std::sync::Mutex;
 struct PsyncRecord {
     psync: usize,
     triplet: [c_int; 3],
-    /// Whether the call is a barrier or a sync: on one set, these may use a pSync in turn.
+    /// True if the call is a barrier or a sync: on one set, these may use a pSync in turn.
     synchronizes: bool,
     /// The number of checked calls of this PE when it ended.
     end: u64,
@@ -67,7 +67,8 @@ impl PsyncUse {
 }
 
 impl PsyncRecord {
-    /// Whether this PE has called nothing since from which it knows that others have left that use.
+    /// Returns true if this PE has called nothing since from which it knows that others have left
+    /// that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
         let in_turn = self.synchronizes && last.synchronizes && self.triplet == last.triplet;
         let is_alone = last.triplet[2] == 1;

@@ -104,7 +104,7 @@ impl Team {
         Team::new(Name::Fixed("finalize"), slot, 0, world, me, nodes, TeamConfig::default())
     }
 
-    /// Whether it is the team that meets in finalize alone.
+    /// Returns true if it is the team that meets in finalize alone.
     pub(crate) fn is_of_finalize(&self) -> bool {
         self.slot.number == FINALIZE
     }
@@ -118,7 +118,7 @@ impl Team {
         self.root
     }
 
-    /// What messages call it.
+    /// Returns what messages call it.
     pub(crate) fn name(&self) -> Name {
         self.name
     }
@@ -131,12 +131,12 @@ impl Team {
         self.me
     }
 
-    /// How many members are on the node that has most of them.
+    /// Returns how many members are on the node that has most of them.
     pub(crate) fn per_node(&self) -> u32 {
         self.per_node
     }
 
-    /// Who is on which node, where the members are on several and not each on its own.
+    /// Returns who is on which node, where the members are on several and not each on its own.
     pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
     }
@@ -154,8 +154,8 @@ impl Team {
         self.landings(job).map_or(0, |_| landing::nbytes(job.n_pes))
     }
 
-    /// Whether its collectives use the flags of each two PEs. All teams do unless threads of a PE
-    /// may be in several collectives at once: then those of the world do.
+    /// Returns true if its collectives use the flags of each two PEs. All teams do unless threads
+    /// of a PE may be in several collectives at once: then those of the world do.
     #[inline]
     pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
         !job.threads_somewhere || self.handle == TeamHandle::WORLD
@@ -363,7 +363,7 @@ impl Teams {
         (team.handle == handle).then(|| team.clone())
     }
 
-    /// What messages call the team of a handle.
+    /// Returns what messages call the team of a handle.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
         let team = self.get(handle);
         team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())

@@ -36,7 +36,7 @@ impl Hosts {
         hosts
     }
 
-    /// What the names of all namespaces of hosts begin with; the number follows.
+    /// Returns what the names of all namespaces of hosts begin with; the number follows.
     pub fn prefix(&self) -> String {
         format!("{}h", self.name)
     }

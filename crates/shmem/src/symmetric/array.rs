@@ -51,7 +51,7 @@ impl<L: ThreadLevel> Shmem<L> {
             .unwrap_or_else(|error| Call(&"Shmem::array").fail(format_args!("{error}")))
     }
 
-    /// As [`array`](Self::array).
+    /// Works as [`array`](Self::array).
     ///
     /// # Errors
     /// There is no room, which is so on all PEs.
@@ -78,27 +78,27 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// As [`SymSlice::slice`].
+    /// Works as [`SymSlice::slice`].
     #[inline]
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> SymSlice<'_, T> {
         self.as_slice().slice(range)
     }
 
-    /// As [`SymSlice::at`].
+    /// Works as [`SymSlice::at`].
     #[inline]
     #[track_caller]
     pub fn at(&self, index: usize) -> SymRef<'_, T> {
         self.as_slice().at(index)
     }
 
-    /// As [`SymSlice::iter`].
+    /// Works as [`SymSlice::iter`].
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = SymRef<'_, T>> + ExactSizeIterator {
         self.as_slice().iter()
     }
@@ -136,7 +136,7 @@ impl<T: Symmetric> SymArray<'_, T> {
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// As [`SymSlice::load`].
+    /// Works as [`SymSlice::load`].
     #[inline]
     #[track_caller]
     pub fn load(&self, index: usize) -> T
@@ -146,7 +146,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.at(index).load()
     }
 
-    /// As [`SymSlice::store`].
+    /// Works as [`SymSlice::store`].
     #[inline]
     #[track_caller]
     pub fn store(&self, index: usize, value: T)
@@ -156,7 +156,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.at(index).store(value);
     }
 
-    /// As [`SymSlice::copy_to_slice`].
+    /// Works as [`SymSlice::copy_to_slice`].
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(&self, dest: &mut [T])
@@ -166,7 +166,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.as_slice().copy_to_slice(dest);
     }
 
-    /// As [`SymSlice::copy_from_slice`].
+    /// Works as [`SymSlice::copy_from_slice`].
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(&self, source: &[T])
@@ -176,7 +176,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.as_slice().copy_from_slice(source);
     }
 
-    /// As [`SymSlice::fill`].
+    /// Works as [`SymSlice::fill`].
     pub fn fill(&self, value: T)
     where
         T: PlainData,
@@ -184,7 +184,7 @@ impl<T: Symmetric> SymArray<'_, T> {
         self.as_slice().fill(value);
     }
 
-    /// As [`SymSlice::to_vec`].
+    /// Works as [`SymSlice::to_vec`].
     pub fn to_vec(&self) -> Vec<T>
     where
         T: PlainData,

@@ -60,7 +60,7 @@ impl<'s> SymBlock<'s> {
         self.data.cast()
     }
 
-    /// Where it begins in the heap.
+    /// Returns where it begins in the heap.
     fn offset(&self) -> u64 {
         heap::offset(Call(&"offset of an object"), self.header.cast())
     }
@@ -114,7 +114,7 @@ fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// What a block is for.
+/// Returns what a block is for.
 fn digest<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes().map(u64::from);
     // FNV-1a.

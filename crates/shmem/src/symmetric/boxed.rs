@@ -55,7 +55,7 @@ impl<T: Symmetric> SymBox<'_, T> {
         self.element().store(value);
     }
 
-    /// As [`SymArray::epoch`].
+    /// Works as [`SymArray::epoch`].
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R
     where
         T: PlainData,

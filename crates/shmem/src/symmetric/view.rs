@@ -89,7 +89,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
@@ -137,19 +137,19 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         (0..self.len).map(move |index| self.at(index))
     }
 
-    /// Where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    /// Returns where this PE's copy is, for code that is unsafe. Peers may access it at any time.
     #[inline(always)]
     pub fn as_ptr(self) -> *mut T {
         self.start
     }
 
-    /// Whether operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is so for
-    /// all PEs of the job.
+    /// Returns true if operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is
+    /// so for all PEs of the job.
     pub fn is_accessible(self, pe: u32) -> bool {
         setup::addr_accessible(Call(&"SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
     }
 
-    /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe
+    /// Returns where `pe`'s copy is, if this PE can load and store it, for code that is unsafe
     /// (`shmem_ptr`, §9.1.9). It and others may access it at any time; it is there as long as the
     /// object is. The job ends with a message if there is no such PE.
     pub fn on(self, pe: u32) -> Option<*mut T> {
@@ -246,13 +246,13 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
         SymRef { at, object: PhantomData }
     }
 
-    /// Where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    /// Returns where this PE's copy is, for code that is unsafe. Peers may access it at any time.
     #[inline(always)]
     pub fn as_ptr(self) -> *mut T {
         self.at
     }
 
-    /// As [`SymSlice::on`].
+    /// Works as [`SymSlice::on`].
     pub fn on(self, pe: u32) -> Option<*mut T> {
         there(self.at, pe)
     }

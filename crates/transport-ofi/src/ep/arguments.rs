@@ -47,7 +47,8 @@ impl WriteArguments {
         WriteArguments { message, lists }
     }
 
-    /// Those of a write of `from`, whose descriptor is `desc`, with the context of its operation.
+    /// Returns those of a write of `from`, whose descriptor is `desc`, with the context of its
+    /// operation.
     #[inline(always)]
     pub(super) fn of(
         &mut self,

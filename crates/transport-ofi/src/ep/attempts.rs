@@ -19,7 +19,7 @@ const NOT_CONNECTED_AT_FIRST: [i32; 5] =
 /// The attempts to reach PEs that were refused, which are few.
 pub(super) struct RefusedAttempts {
     by_pe: Vec<(u32, Attempts)>,
-    /// How long a PE is tried.
+    /// The time for which a PE is tried.
     limit: Duration,
 }
 
@@ -43,7 +43,7 @@ impl RefusedAttempts {
         attempts.refused(now, self.limit)
     }
 
-    /// Those at a PE.
+    /// Returns those at a PE.
     fn of(&self, pe: u32) -> Option<&Attempts> {
         self.by_pe.iter().find(|(of, _)| *of == pe).map(|(_, attempts)| attempts)
     }
@@ -64,19 +64,20 @@ impl RefusedAttempts {
         means_not_connected(code) && self.refused(pe, Instant::now())
     }
 
-    /// Whether the next attempt at a PE has to wait.
+    /// Returns true if the next attempt at a PE has to wait.
     pub(super) fn pauses(&self, pe: u32) -> bool {
         self.of(pe).is_some_and(|attempts| Instant::now() < attempts.next())
     }
 
-    /// How many attempts at a PE were refused with this code, and for how long.
+    /// Returns how many attempts at a PE were refused with this code, and for how long.
     pub(super) fn made(&self, pe: u32, code: i32) -> Option<(u32, Duration)> {
         let attempts = self.of(pe).filter(|_| means_not_connected(code));
         attempts.map(|attempts| (attempts.n(), attempts.elapsed()))
     }
 }
 
-/// Whether the first message to a PE that fails with this code shows that there is no connection.
+/// Returns true if the first message to a PE that fails with this code shows that there is no
+/// connection.
 fn means_not_connected(code: i32) -> bool {
     NOT_CONNECTED.contains(&-code) || NOT_CONNECTED_AT_FIRST.contains(&-code)
 }

@@ -9,12 +9,12 @@ use crate::turns::MOST_AT_ONCE;
 use libfabric_sys as fi;
 
 impl FiEndpoint {
-    /// Whether an operation may begin towards a PE now.
+    /// Returns true if an operation may begin towards a PE now.
     pub(super) fn may_begin(&self, pe: u32) -> bool {
         !self.free.is_empty() && self.is_connected(pe)
     }
 
-    /// Whether this ep is connected to a PE, or needs no connection.
+    /// Returns true if this ep is connected to a PE, or needs no connection.
     pub(crate) fn is_connected(&self, pe: u32) -> bool {
         self.room[pe as usize] > 0 || !self.fabric.facts.connects
     }

@@ -5,8 +5,8 @@ use crate::turns::{TakenTurn, Turns};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many operations may begin towards a PE that an ep is connected to: more than it has cells.
-/// Before that it is 0, as in memory that was not used.
+/// The number of operations that may begin towards a PE that an ep is connected to: more than it
+/// has cells. Before that it is 0, as in memory that was not used.
 pub(super) const CONNECTED: i32 = i32::MAX;
 
 /// What is done after an attempt to reach a PE has failed, if there is time.
@@ -27,8 +27,8 @@ pub(super) struct Connecting {
     begun: Vec<BegunConnection>,
     /// A PE waits for a turn, and this was reported.
     waits: bool,
-    /// How long a connection keeps its turn while the provider takes no message. Peers that have
-    /// stopped, or ended, must not keep all turns from those that answer.
+    /// The time for which a connection keeps its turn while the provider takes no message. Peers
+    /// that have stopped, or ended, must not keep all turns from those that answer.
     turn_limit: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Connecting {
         Connecting { begun: Vec::new(), waits: false, turn_limit }
     }
 
-    /// Whether the message that connects to a PE is in flight.
+    /// Returns true if the message that connects to a PE is in flight.
     pub(super) fn is_sent(&self, pe: u32) -> bool {
         self.begun.iter().any(|one| one.pe == pe && one.is_sent)
     }

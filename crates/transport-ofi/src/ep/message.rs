@@ -36,7 +36,7 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// Whether data that a message brings are copied, so that their source is free at once.
+    /// Returns true if data that a message brings are copied, so that their source is free at once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }

@@ -166,7 +166,7 @@ impl FiEndpoint {
         })
     }
 
-    /// What libfabric and the provider say of an operation that failed.
+    /// Returns what libfabric and the provider say of an operation that failed.
     fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
         let mut text = [0; 256];
         // SAFETY: an open queue, its entry, and room for the number of bytes passed.

@@ -40,7 +40,7 @@ impl FiEndpoint {
         Ok(Post::Later)
     }
 
-    /// As [`write_copy`](Self::write_copy), by way of a cell.
+    /// Works as [`write_copy`](Self::write_copy), by way of a cell.
     ///
     /// # Safety
     /// The same.
@@ -140,8 +140,8 @@ impl FiEndpoint {
         self.begun(code, op)
     }
 
-    /// As [`read`](Self::read) where memory must be registered: what is not, and not too long,
-    /// comes into a cell first.
+    /// Works as [`read`](Self::read) where memory must be registered: what is not, and not too
+    /// long, comes into a cell first.
     ///
     /// # Safety
     /// The same.

@@ -132,7 +132,7 @@ impl OfiEndpoint {
         self.or_close(collected).map(|()| true)
     }
 
-    /// Whether replies are due.
+    /// Returns true if replies are due.
     pub(crate) fn any_due(&self) -> bool {
         !self.requests().due.is_empty()
     }

@@ -42,7 +42,7 @@ impl OfiEndpoint {
         }
     }
 
-    /// As [`part`](Self::part), for a word, which one key covers.
+    /// Works as [`part`](Self::part), for a word, which one key covers.
     pub(crate) fn word(&mut self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
         match self.shared().known_remote(pe, at, nbytes) {
             Some(remote) => Ok(remote),

@@ -36,7 +36,7 @@ impl OfiEndpoint {
         self.requests().gather.session(is_open);
     }
 
-    /// Whether something that is ordered or completed towards a PE must be so towards all.
+    /// Returns true if something that is ordered or completed towards a PE must be so towards all.
     pub(crate) fn uses_proxies(&self) -> bool {
         self.in_session && self.shared().host.has_proxies()
     }
@@ -188,7 +188,7 @@ impl OfiEndpoint {
         self.settled = self.fences;
     }
 
-    /// Whether something follows a fence that nothing to this PE has followed.
+    /// Returns true if something follows a fence that nothing to this PE has followed.
     #[inline(always)]
     pub(crate) fn is_past_fence(&self, pe: Pe) -> bool {
         self.fences != self.settled && self.is_past_fence_of(pe)

@@ -57,7 +57,7 @@ impl OfiEndpoint {
         Ok(true)
     }
 
-    /// How many blocks of another PE travel in one message, if they do.
+    /// Returns how many blocks of another PE travel in one message, if they do.
     fn most_blocks(&self, pe: Pe, blocks: &StridedBlocks) -> Option<usize> {
         let nbytes = blocks.local.nbytes;
         let may_gather = self.gathers

@@ -50,7 +50,7 @@ impl OfiEndpoint {
         }
     }
 
-    /// As [`start_put`](Self::start_put), to what one key covers.
+    /// Works as [`start_put`](Self::start_put), to what one key covers.
     ///
     /// # Safety
     /// The same.
@@ -71,7 +71,8 @@ impl OfiEndpoint {
         unsafe { self.start_long_put(remote, source, end) }.map(|()| false)
     }
 
-    /// As [`start_put`](Self::start_put), where the key must be found, or several cover the range.
+    /// Works as [`start_put`](Self::start_put), where the key must be found, or several cover the
+    /// range.
     ///
     /// # Safety
     /// The same.

@@ -38,7 +38,7 @@ const HEAP: usize = 1 << 20;
 const LONG: usize = HEAP / 2;
 const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
-/// As [`job_of`], with a host that only asks for a provider.
+/// Works as [`job_of`], with a host that only asks for a provider.
 fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     job_of(Arc::new(Asks(provider)), tuning)
 }
@@ -164,7 +164,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
 /// Makes a message that no PE sends.
 type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 
-/// What the service says of a message that PE 2 might send, which is this PE.
+/// Returns what the service says of a message that PE 2 might send, which is this PE.
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));

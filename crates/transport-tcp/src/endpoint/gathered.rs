@@ -163,7 +163,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Whether what is ordered or completed towards a PE must be so towards all.
+    /// Returns true if what is ordered or completed towards a PE must be so towards all.
     pub(super) fn uses_proxies(&self) -> bool {
         self.session.is_some() && self.shared().host.has_proxies()
     }

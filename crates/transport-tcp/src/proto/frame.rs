@@ -201,7 +201,7 @@ impl Frame {
 }
 
 impl Frame {
-    /// What does not come once for each operation.
+    /// Returns what does not come once for each operation.
     #[cold]
     #[inline(never)]
     fn seldom(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {

@@ -123,7 +123,7 @@ impl Acceptor {
         Acceptor { facts, n_pes }
     }
 
-    /// What it sends first.
+    /// Returns what it sends first.
     pub(crate) fn greeting(&self) -> [u8; GREETING] {
         let mut greeting = [0; GREETING];
         greeting[..7].copy_from_slice(&MAGIC);
@@ -189,7 +189,7 @@ impl Connector {
         Ok(claim)
     }
 
-    /// What a target answered that knows the secret as well.
+    /// Returns what a target answered that knows the secret as well.
     pub(crate) fn check(
         &self,
         answer: &[u8; WELCOME],

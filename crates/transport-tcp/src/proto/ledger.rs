@@ -52,17 +52,17 @@ impl<T> Ledger<T> {
         self.acked
     }
 
-    /// How many requests are not known to be done.
+    /// Returns how many requests are not known to be done.
     pub(crate) fn unacked(&self) -> u64 {
         self.issued - self.acked
     }
 
-    /// Whether an answer that is due will acknowledge request `seq`.
+    /// Returns true if an answer that is due will acknowledge request `seq`.
     pub(crate) fn will_ack(&self, seq: u64) -> bool {
         self.acked >= seq || self.due.back().is_some_and(|due| due.seq >= seq)
     }
 
-    /// How many answers are due.
+    /// Returns how many answers are due.
     pub(crate) fn due(&self) -> usize {
         self.due.len()
     }

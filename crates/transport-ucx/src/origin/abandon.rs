@@ -38,7 +38,7 @@ impl Origin {
         Ok(())
     }
 
-    /// How many operations UCX is not done with. Requests that have ended are freed.
+    /// Returns how many operations UCX is not done with. Requests that have ended are freed.
     pub(crate) fn unended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {

@@ -10,7 +10,7 @@ use rushmem_transport::kit::peers::damaged;
 use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr, Segment};
 
 impl Origin {
-    /// How many bytes of a range in a PE's segment one key covers, once that key was found.
+    /// Returns how many bytes of a range in a PE's segment one key covers, once that key was found.
     #[inline]
     pub(super) fn part(
         &mut self,

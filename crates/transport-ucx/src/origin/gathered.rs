@@ -12,8 +12,8 @@ use rushmem_transport::kit::gather::{SmallOperation, is_small};
 use rushmem_transport::{Error, Pe, Proxy, Segment};
 
 impl Origin {
-    /// Whether an operation on a segment that moves `nbytes` bytes is gathered unless it is a lone
-    /// one.
+    /// Returns true if an operation on a segment that moves `nbytes` bytes is gathered unless it is
+    /// a lone one.
     #[inline]
     pub(super) fn may_gather(&self, segment: Segment, nbytes: usize) -> bool {
         is_small(segment, nbytes) && (self.worker.copies() || self.gather.in_session())

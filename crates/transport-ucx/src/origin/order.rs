@@ -66,7 +66,7 @@ impl Origin {
         }
     }
 
-    /// How many requests a PE has acknowledged.
+    /// Returns how many requests a PE has acknowledged.
     #[cfg(test)]
     pub(crate) fn acked(&self, pe: Pe) -> u32 {
         self.issued.acked(pe)
@@ -114,7 +114,8 @@ impl Origin {
         Ok(())
     }
 
-    /// Whether a flush towards a PE goes on. One that failed has ended: its connection is broken.
+    /// Returns true if a flush towards a PE goes on. One that failed has ended: its connection is
+    /// broken.
     fn is_flushing(&mut self, shared: &SharedState, pe: Pe) -> bool {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
@@ -128,8 +129,8 @@ impl Origin {
         false
     }
 
-    /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush
-    /// has begun.
+    /// Returns true if UCX has nothing to do towards a PE and no old value is due, provided that
+    /// its flush has begun.
     fn is_settled(&mut self, shared: &SharedState, pe: Pe) -> bool {
         let route = &self.routes[pe];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
@@ -196,7 +197,7 @@ impl Origin {
         Ok(())
     }
 
-    /// Whether everything is complete; what is not was begun to be.
+    /// Returns whether everything is complete; what is not was begun to be.
     pub(crate) fn is_quiet(&mut self, shared: &SharedState) -> Result<bool, Error> {
         self.begin_quiet_of_all(shared)?;
         self.advance(shared, true)?;
@@ -210,8 +211,8 @@ impl Origin {
         Ok(true)
     }
 
-    /// How much towards each PE is not known to be complete; its completion was begun if there is
-    /// room for that.
+    /// Returns how much towards each PE is not known to be complete; its completion was begun if
+    /// there is room for that.
     pub(crate) fn in_flight(&mut self, shared: &SharedState) -> Result<Vec<(Pe, u64)>, Error> {
         let owing = self.issued.owing().iter().copied();
         let mut pes: Vec<Pe> = self.touched.iter().map(|&pe| Pe(pe)).chain(owing).collect();

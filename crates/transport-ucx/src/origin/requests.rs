@@ -78,8 +78,8 @@ impl Origin {
         unsafe { self.send(shared, pe, parts) }
     }
 
-    /// As [`ask`](Origin::ask), of an operation that no thread waits for: a small one travels in a
-    /// batch.
+    /// Works as [`ask`](Origin::ask), of an operation that no thread waits for: a small one travels
+    /// in a batch.
     ///
     /// # Safety
     /// As [`ask`](Origin::ask).

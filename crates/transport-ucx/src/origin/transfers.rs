@@ -51,8 +51,8 @@ impl Origin {
         Ok(())
     }
 
-    /// Whether a transfer to or from a segment, or each block of one, is gathered unless it is a
-    /// lone one.
+    /// Returns true if a transfer to or from a segment, or each block of one, is gathered unless it
+    /// is a lone one.
     pub(super) fn may_gather_transfer(
         &self,
         pe: Pe,
@@ -67,8 +67,8 @@ impl Origin {
         kind != TransferKind::Get && !is_ordered && self.may_gather(segment, nbytes)
     }
 
-    /// As [`transfer`](Self::transfer), of what one key covers, which was found, or of what is
-    /// gathered in a session.
+    /// Works as [`transfer`](Self::transfer), of what one key covers, which was found, or of what
+    /// is gathered in a session.
     ///
     /// # Safety
     /// The same.

@@ -224,7 +224,7 @@ impl UcpMemory {
         Ok(UcpMemory { context: Arc::clone(context), handle })
     }
 
-    /// What a peer needs for an access.
+    /// Returns what a peer needs for an access.
     pub(crate) fn key(&self) -> Result<Vec<u8>, String> {
         let (mut buffer, mut nbytes) = (null_mut(), 0);
         let ucp = self.context.ucp;

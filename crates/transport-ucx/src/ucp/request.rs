@@ -16,7 +16,7 @@ pub(crate) struct UcpRequest(NonNull<c_void>);
 unsafe impl Send for UcpRequest {}
 
 impl UcpRequest {
-    /// How it ended, or `None` while it has not.
+    /// Returns how it ended, or `None` while it has not.
     pub(crate) fn status(self, ucp: &Ucp) -> Option<Result<(), ucs_status_t>> {
         // SAFETY: a request that has not been freed.
         match unsafe { ucp.ucp_request_check_status(self.0.as_ptr()) } {
@@ -33,7 +33,7 @@ impl UcpRequest {
     }
 }
 
-/// What a call that begins an operation returned: `None` when it is done already.
+/// Returns what a call that begins an operation returned: `None` when it is done already.
 pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, ucs_status_t> {
     let error = result.addr() as isize;
     match NonNull::new(result) {

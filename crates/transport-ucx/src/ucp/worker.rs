@@ -203,7 +203,7 @@ impl Worker {
         })
     }
 
-    /// Whether [`close_by_force`](Worker::close_by_force) can be called.
+    /// Returns true if [`close_by_force`](Worker::close_by_force) can be called.
     pub(crate) fn closes_by_force(&self) -> bool {
         self.context.notices_failures
     }

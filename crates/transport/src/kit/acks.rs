@@ -28,13 +28,13 @@ pub struct AckCounts {
 }
 
 impl AckCounts {
-    /// How many requests a PE has acknowledged; their effects are visible to the caller.
+    /// Returns how many requests a PE has acknowledged; their effects are visible to the caller.
     #[inline]
     pub fn of(&self, pe: Pe) -> u32 {
         self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
-    /// How many all PEs together have acknowledged.
+    /// Returns how many all PEs together have acknowledged.
     pub fn all(&self) -> u32 {
         self.all.load(Ordering::Acquire)
     }
@@ -75,7 +75,7 @@ impl Acks {
         Acks { unsent: SharedPeMap::new(n_pes as usize), origins: RwLock::default() }
     }
 
-    /// How many PEs there are.
+    /// Returns how many PEs there are.
     pub fn n_pes(&self) -> usize {
         self.unsent.n_pes()
     }

@@ -35,7 +35,7 @@ impl Attempts {
         self.next
     }
 
-    /// How many attempts were refused.
+    /// Returns how many attempts were refused.
     pub fn n(&self) -> u32 {
         self.n
     }

@@ -101,7 +101,7 @@ impl Backoff {
         Backoff { spins, yields, polls: 0, first_sleep: None, report_after: Duration::ZERO }
     }
 
-    /// What to do after a poll that found nothing.
+    /// Returns what to do after a poll that found nothing.
     pub fn pause(&mut self) -> Pause {
         let pause = self.next();
         self.polls += 1;
@@ -125,7 +125,7 @@ impl Backoff {
         }
     }
 
-    /// Whether the next pause is the last of `n` that spin, or yields or sleeps.
+    /// Returns true if the next pause is the last of `n` that spin, or yields or sleeps.
     pub fn is_in_turn(&self, n: u32) -> bool {
         self.next() != Pause::Spin || (self.polls + 1).is_multiple_of(n)
     }
@@ -140,8 +140,8 @@ impl Backoff {
         self.first_sleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Whether the host is to learn of the wait now, after a sleep: of a long one, and again when
-    /// it has lasted twice as long, since other PEs may be waited for by then.
+    /// Returns true if the host is to learn of the wait now, after a sleep: of a long one, and
+    /// again when it has lasted twice as long, since other PEs may be waited for by then.
     #[cold]
     pub fn is_report_due(&mut self) -> bool {
         let lasted = self.since_first_sleep();
@@ -152,7 +152,7 @@ impl Backoff {
         is_due
     }
 
-    /// Whether the host has learned of the wait.
+    /// Returns true if the host has learned of the wait.
     pub fn is_reported(&self) -> bool {
         !self.report_after.is_zero()
     }

@@ -35,12 +35,12 @@ impl<T> CarriedOut<T> {
         CarriedOut { count, ..CarriedOut::default() }
     }
 
-    /// How many are carried out, without a gap.
+    /// Returns how many are carried out, without a gap.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// What to do with a request.
+    /// Returns what to do with a request.
     ///
     /// # Errors
     /// When no origin sends it at this point.

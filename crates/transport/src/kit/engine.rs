@@ -46,7 +46,7 @@ pub trait Driver: Send + Sync + 'static {
         Duration::MAX
     }
 
-    /// What the service thread checks in each turn.
+    /// Returns what the service thread checks in each turn.
     fn checks(&self) -> impl FnMut() {
         || ()
     }

@@ -82,21 +82,22 @@ pub struct Gather {
     until: Option<Instant>,
 }
 
-/// Whether an operation on a segment that moves `nbytes` bytes is one that is gathered. One on the
-/// library's own flags never is, since a thread waits for it.
+/// Returns true if an operation on a segment that moves `nbytes` bytes is one that is gathered. One
+/// on the library's own flags never is, since a thread waits for it.
 #[inline]
 pub fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
-/// How many blocks of this length fit into an empty batch of `limit` bytes, and into the answers to
-/// one.
+/// Returns how many blocks of this length fit into an empty batch of `limit` bytes, and into the
+/// answers to one.
 pub fn blocks_within(limit: usize, nbytes: usize) -> usize {
     limit.min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
 }
 
 impl SmallOperation {
-    /// Whether it leaves at once if no other one is near it in time: strided blocks are many.
+    /// Returns true if it leaves at once if no other one is near it in time: strided blocks are
+    /// many.
     #[inline]
     pub fn may_be_lone(&self) -> bool {
         !matches!(self, SmallOperation::PutStrided(_) | SmallOperation::GetStrided(_))
@@ -190,14 +191,14 @@ impl Gather {
         }
     }
 
-    /// Whether a context is in a session.
+    /// Returns true if a context is in a session.
     #[inline]
     pub fn in_session(&self) -> bool {
         self.n_sessions > 0
     }
 
-    /// Whether something that is ordered or completed towards a PE must be so towards all, since
-    /// proxies may have a part of it.
+    /// Returns true if something that is ordered or completed towards a PE must be so towards all,
+    /// since proxies may have a part of it.
     pub fn uses_proxies(&self, host: &dyn Host) -> bool {
         self.in_session() && host.has_proxies()
     }
@@ -222,19 +223,19 @@ impl Gather {
         &self.pes
     }
 
-    /// Whether something is gathered for a PE.
+    /// Returns true if something is gathered for a PE.
     #[inline]
     pub fn has_any(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|gathered| !gathered.batch.is_empty())
     }
 
-    /// How many operations are gathered.
+    /// Returns how many operations are gathered.
     pub fn n_operations(&self) -> usize {
         self.n_operations
     }
 
-    /// Whether the next small operation to a PE is a lone one, which leaves at once. It is called
-    /// once for each, and [`has_left`](Gather::has_left) once the lone one has.
+    /// Returns true if the next small operation to a PE is a lone one, which leaves at once. It is
+    /// called once for each, and [`has_left`](Gather::has_left) once the lone one has.
     #[inline]
     pub fn is_lone(&mut self, pe: Pe) -> bool {
         !self.in_session() && !self.has_any(pe) && self.none_left_lately()
@@ -249,8 +250,8 @@ impl Gather {
         is_lone
     }
 
-    /// Whether another thread that looks leaves what is gathered to its owner, who will send it
-    /// with more. It is called once for each look.
+    /// Returns true if another thread that looks leaves what is gathered to its owner, who will
+    /// send it with more. It is called once for each look.
     pub fn may_stay(&mut self) -> bool {
         let is_growing = std::mem::take(&mut self.grew) && self.in_session();
         self.looks = if is_growing { self.looks.wrapping_add(1) } else { 0 };
@@ -263,12 +264,12 @@ impl Gather {
         self.until = Instant::now().checked_add(LONE_AFTER);
     }
 
-    /// How many blocks of this length fit into an empty batch, and into the answers to one.
+    /// Returns how many blocks of this length fit into an empty batch, and into the answers to one.
     pub fn most_blocks(&self, nbytes: usize) -> usize {
         blocks_within(self.limit(), nbytes)
     }
 
-    /// Whether the batch to a PE has room for these operations; otherwise it leaves first.
+    /// Returns true if the batch to a PE has room for these operations; otherwise it leaves first.
     #[inline]
     pub fn has_room(&self, pe: Pe, operations: &[SmallOperation]) -> bool {
         let Some(gathered) = self.by_pe.get(pe) else { return true };
@@ -331,7 +332,7 @@ impl Answers {
         self.nbytes += dest.nbytes;
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.dests.is_empty()
     }

@@ -87,12 +87,12 @@ impl<T> HeapBlocks<T> {
         BlockSizes(self.sizes.load(Ordering::Acquire)).block(offset)
     }
 
-    /// What is known of a further block.
+    /// Returns what is known of a further block.
     pub fn get(&self, block: HeapBlock) -> Option<&T> {
         self.known.get()?.get(block.index.checked_sub(1)?)?.get()
     }
 
-    /// What is known, of any block.
+    /// Returns what is known, of any block.
     pub fn known(&self) -> impl Iterator<Item = &T> {
         self.known.get().into_iter().flatten().filter_map(OnceLock::get)
     }
@@ -137,20 +137,21 @@ impl<T> HeapBlocks<T> {
     }
 }
 
-/// Where the entry of a further block is in the internal segment, which has this many bytes.
+/// Returns where the entry of a further block is in the internal segment, which has this many
+/// bytes.
 pub fn entry(block: HeapBlock, internal_bytes: u64) -> Option<RemoteAddr> {
     let place = block.index.checked_sub(1).filter(|place| *place < MOST)?;
     let table = internal_bytes.checked_sub(TABLE as u64)?;
     Some(RemoteAddr { segment: Segment::Internal, offset: table + (place * ENTRY) as u64 })
 }
 
-/// Where the block ends that follows the first `nbytes` bytes of a heap.
+/// Returns where the block ends that follows the first `nbytes` bytes of a heap.
 pub(crate) fn next_end(nbytes: usize) -> usize {
     BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
 }
 
-/// How many blocks a table has keys of, and the bytes of the largest block if the network refused a
-/// larger one.
+/// Returns how many blocks a table has keys of, and the bytes of the largest block if the network
+/// refused a larger one.
 pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
     let entries = || table.chunks(ENTRY).filter(|entry| entry[LENGTH..KEY] != [0, 0]);
     let doubling = entries().map(|entry| u32::from(entry[0])).min();

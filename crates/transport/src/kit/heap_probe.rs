@@ -13,7 +13,7 @@ pub struct RegisteredBlocks {
     nbytes: usize,
     /// How many registrations that took.
     blocks: usize,
-    /// How long it took.
+    /// The time for which it took.
     time: Duration,
     /// The longest registration that the network accepts, if it refused a longer one.
     largest: Option<u64>,

@@ -19,7 +19,7 @@ impl<T: Default> PeMap<T> {
         PeMap { places: vec![0; n_pes], made: vec![(Pe(u32::MAX), T::default())] }
     }
 
-    /// How many PEs the job has.
+    /// Returns how many PEs the job has.
     pub fn n_pes(&self) -> usize {
         self.places.len()
     }

@@ -27,7 +27,7 @@ impl<T: Send + Sync> Peers<T> {
         Peers { entries: SharedPeMap::new(n_pes as usize), connected, making }
     }
 
-    /// How many PEs the job has.
+    /// Returns how many PEs the job has.
     pub fn n_pes(&self) -> usize {
         self.entries.n_pes()
     }

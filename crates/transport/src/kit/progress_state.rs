@@ -63,12 +63,12 @@ impl ProgressState {
         })
     }
 
-    /// How the provider's threads wait.
+    /// Returns how the provider's threads wait.
     pub fn limits(&self) -> &'static WaitLimits {
         self.limits
     }
 
-    /// Whether PEs outnumber the CPUs.
+    /// Returns true if PEs outnumber the CPUs.
     pub fn oversubscribed(&self) -> bool {
         self.cpus_per_pe == 0
     }
@@ -141,7 +141,7 @@ impl ProgressState {
         self.sleeping_waiters.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
-    /// Whether threads sleep until an event of their network.
+    /// Returns true if threads sleep until an event of their network.
     pub fn any_sleeping(&self) -> bool {
         self.sleeping_waiters.load(Ordering::SeqCst) > 0
     }
@@ -168,7 +168,7 @@ impl ProgressState {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// What was counted so far.
+    /// Returns what was counted so far.
     pub fn activity(&self) -> NetworkActivity {
         NetworkActivity {
             polls: self.polls(),
@@ -182,12 +182,12 @@ impl ProgressState {
 
 /// For the service thread.
 impl ProgressState {
-    /// Whether it should end.
+    /// Returns true if it should end.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Whether another thread is in a wait.
+    /// Returns true if another thread is in a wait.
     pub(super) fn any_waiting(&self) -> bool {
         self.waiters.load(Ordering::Relaxed) > 0
     }

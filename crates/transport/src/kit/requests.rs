@@ -77,19 +77,19 @@ impl IssuedRequests {
         Stream { pe: me, origin: self.origin }
     }
 
-    /// How many requests a PE has acknowledged.
+    /// Returns how many requests a PE has acknowledged.
     pub fn acked(&self, pe: Pe) -> u32 {
         self.acks.of(pe)
     }
 
-    /// How many requests to a PE are not known to be carried out.
+    /// Returns how many requests to a PE are not known to be carried out.
     #[inline]
     pub fn unacked(&self, pe: Pe) -> u32 {
         let acked = self.acks.of(pe);
         self.by_pe.get(pe).map_or(0, |issued| issued.count.wrapping_sub(acked))
     }
 
-    /// Whether one more request to a PE would exceed the window.
+    /// Returns true if one more request to a PE would exceed the window.
     #[inline]
     pub fn is_full(&self, pe: Pe) -> bool {
         self.unacked(pe) >= self.window
@@ -100,13 +100,13 @@ impl IssuedRequests {
         self.fences = self.fences.wrapping_add(1);
     }
 
-    /// How many fences there were.
+    /// Returns how many fences there were.
     #[inline]
     pub fn fences(&self) -> u32 {
         self.fences
     }
 
-    /// Whether a PE has carried out all requests before the last fence.
+    /// Returns true if a PE has carried out all requests before the last fence.
     pub fn is_before_fence_done(&mut self, pe: Pe) -> bool {
         let fences = self.fences;
         self.unacked(pe) == 0 || {
@@ -140,19 +140,20 @@ impl IssuedRequests {
         StreamPosition { number, after, asks: place_asks }
     }
 
-    /// Whether a request that asks must follow, so that the target acknowledges all of them.
+    /// Returns true if a request that asks must follow, so that the target acknowledges all of
+    /// them.
     pub fn must_ask(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| {
             issued.count != self.acks.of(pe) && issued.last_asking != issued.count
         })
     }
 
-    /// Whether some PE may owe an acknowledgment.
+    /// Returns true if some PE may owe an acknowledgment.
     pub fn any_owing(&self) -> bool {
         !self.owing.is_empty()
     }
 
-    /// Whether a PE may owe an acknowledgment.
+    /// Returns true if a PE may owe an acknowledgment.
     pub fn owes(&self, pe: Pe) -> bool {
         self.by_pe.get(pe).is_some_and(|issued| issued.owes)
     }

@@ -87,7 +87,7 @@ impl<T> Segments<T> {
         unsafe { self.write_from(dest, LocalBuf::source(bytes.as_ptr(), bytes.len())) }
     }
 
-    /// As [`write`](Segments::write), from memory that others may change meanwhile.
+    /// Works as [`write`](Segments::write), from memory that others may change meanwhile.
     ///
     /// # Safety
     /// The source is valid for reads.

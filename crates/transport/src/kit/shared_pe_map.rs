@@ -37,7 +37,7 @@ impl<T, const BLOCK: usize> SharedPeMap<T, BLOCK> {
         Layout::array::<AtomicPtr<[T; BLOCK]>>(n_blocks).expect("a job has fewer than 2^32 PEs")
     }
 
-    /// How many PEs the job has.
+    /// Returns how many PEs the job has.
     pub fn n_pes(&self) -> usize {
         self.n_pes
     }

@@ -8,7 +8,7 @@ pub const MAX_IN_FLIGHT: u32 = 1 << 16;
 /// A PE has fewer origins.
 pub const MAX_ORIGINS: u32 = 1 << 16;
 
-/// Whether a count has reached another one.
+/// Returns true if a count has reached another one.
 pub(super) fn has_reached(count: u32, other: u32) -> bool {
     count.wrapping_sub(other) as i32 >= 0
 }
@@ -27,7 +27,7 @@ pub struct Stream {
 pub struct StreamPosition {
     /// Its number; the first is 1.
     pub number: u32,
-    /// How many requests are carried out before it.
+    /// The number of requests that are carried out before it.
     pub after: u32,
     /// The target acknowledges it by a message once it is carried out.
     pub asks: bool,

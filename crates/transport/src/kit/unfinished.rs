@@ -54,8 +54,8 @@ impl<T> Unfinished<T> {
         n
     }
 
-    /// Whether `is_one` holds, or may hold, for any entry: those that another thread is finishing
-    /// may be one. It is called under the lock.
+    /// Returns whether `is_one` holds, or may hold, for any entry: those that another thread is
+    /// finishing may be one. It is called under the lock.
     pub fn any(&self, is_one: impl FnMut(&T) -> bool) -> bool {
         let list = lock(&self.list);
         self.is_partial(&list) || list.iter().any(is_one)
@@ -68,7 +68,7 @@ impl<T> Unfinished<T> {
         (!self.is_partial(&list)).then(|| list.iter().map(what).collect())
     }
 
-    /// Whether another thread is finishing some entries, which the locked list lacks.
+    /// Returns true if another thread is finishing some entries, which the locked list lacks.
     fn is_partial(&self, list: &[T]) -> bool {
         list.len() < self.n.load(Ordering::Relaxed)
     }

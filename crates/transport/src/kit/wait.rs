@@ -21,7 +21,7 @@ pub trait Waiter {
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&mut self, at_most: Duration);
 
-    /// How many of its operations are in flight.
+    /// Returns how many of its operations are in flight.
     fn in_flight(&self) -> u64;
 
     /// The host, which learns of a wait that lasts long.

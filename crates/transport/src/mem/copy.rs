@@ -141,10 +141,10 @@ unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: u
     }
 }
 
-/// How a run at `addr` is cut so that no aligned word is: the bytes before its first and after its
-/// last aligned 8 bytes. The bits of the first number are the sizes of the words that it begins
-/// with, the smallest first; those of the second number are of the words that it ends with, the
-/// largest first.
+/// Returns how a run at `addr` is cut so that no aligned word is: the bytes before its first and
+/// after its last aligned 8 bytes. The bits of the first number are the sizes of the words that it
+/// begins with, the smallest first; those of the second number are of the words that it ends with,
+/// the largest first.
 #[inline(always)]
 fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
     let mut before = addr.wrapping_neg() % WORD;

@@ -14,7 +14,7 @@ pub(super) const WORDWISE: usize = 64;
 /// # Safety
 /// It has no padding, that is all of its bytes are initialized in every value, unless it says so.
 pub unsafe trait Element: Copy {
-    /// Whether some of its bytes may be padding. It is no word then.
+    /// True if some of its bytes may be padding. It is no word then.
     const PADDED: bool = false;
 }
 
@@ -65,7 +65,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
     unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
-/// As [`load`].
+/// Works as [`load`].
 ///
 /// # Safety
 /// `source` is valid for reads of a `T`, as `L` says; a peer may have written it.
@@ -117,7 +117,7 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     }
 }
 
-/// Whether elements at addresses with these bits are accessed by words.
+/// Returns true if elements at addresses with these bits are accessed by words.
 #[inline(always)]
 pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     match size_of::<T>() {
@@ -126,7 +126,7 @@ pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     }
 }
 
-/// Whether an element that is no word is accessed word by word.
+/// Returns true if an element that is no word is accessed word by word.
 #[inline(always)]
 fn is_of_words<T: Element>(addr: usize) -> bool {
     !T::PADDED

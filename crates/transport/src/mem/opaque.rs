@@ -36,7 +36,7 @@
 #[cfg(miri)]
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Whether one instruction also accesses a word that is not aligned.
+/// True if one instruction also accesses a word that is not aligned.
 pub(super) const ANY_ALIGNMENT: bool = cfg!(opaque);
 
 /// A word that is accessed by one instruction, which is opaque to the compiler.

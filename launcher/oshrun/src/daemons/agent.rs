@@ -101,7 +101,7 @@ pub fn quoted(word: &OsStr) -> OsString {
     OsStr::from_bytes(&bytes).to_owned()
 }
 
-/// Whether srun takes this variable as an option for its tasks.
+/// Returns true if srun takes this variable as an option for its tasks.
 fn is_task_option(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let starts = [

@@ -28,7 +28,7 @@ use crate::supervisor::Supervisor;
 /// Time for killed processes to disappear; less than the parent waits for this daemon.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
-/// Whether this process was started as a daemon.
+/// Returns true if this process was started as a daemon.
 pub fn is_daemon() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
 }
@@ -162,7 +162,7 @@ struct Daemon {
     heartbeat: HostHeartbeat,
     windows: [Arc<Semaphore>; 2],
     up: EventSender,
-    /// Whether oshrun may send no heartbeats.
+    /// True if oshrun may send no heartbeats.
     is_suspended: bool,
     is_finishing: bool,
 }

@@ -65,7 +65,7 @@ pub struct Printed {
     pub stream: StdStream,
     /// The text.
     pub text: Vec<u8>,
-    /// Whether the line continues in the next text of the same stream.
+    /// True if the line continues in the next text of the same stream.
     pub continues: bool,
 }
 
@@ -158,7 +158,7 @@ pub enum DaemonOrder {
     Watch {
         /// Where the statuses of the PEs are.
         statuses: Statuses,
-        /// How long a wait may last.
+        /// The time for which a wait may last.
         limit: Duration,
     },
     /// Stop all PEs. No heartbeats follow until [`DaemonOrder::Resume`].

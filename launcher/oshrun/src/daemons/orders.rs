@@ -25,13 +25,13 @@ pub struct JobSpec {
     pub folder: Option<PathBuf>,
     /// The requested placement.
     pub placement: PlacementRequest,
-    /// Whether to start the program without ASLR.
+    /// True if to start the program without ASLR.
     pub no_aslr: bool,
     /// The folder for the output files of PEs; `None` if oshrun prints the output.
     pub output_files: Option<PathBuf>,
     /// PEs that run under a debugger.
     pub debugged: Option<Debugged>,
-    /// Whether PE 0 may prompt at oshrun's terminal.
+    /// True if PE 0 may prompt at oshrun's terminal.
     pub prompts: bool,
     /// Time within which the job ends everywhere when a host stops answering.
     pub host_limit: Duration,

@@ -74,7 +74,7 @@ pub struct RemoteDaemon {
     pub heartbeat: HostHeartbeat,
     /// Sends messages to it.
     pub down: OrderSender,
-    /// Whether its output has ended.
+    /// True if its output has ended.
     pub closed: bool,
     /// How its agent ended.
     pub exit: Option<Exit>,
@@ -118,7 +118,7 @@ impl RemoteDaemon {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 
-    /// Whether all of its PEs have ended or are abandoned.
+    /// Returns true if all of its PEs have ended or are abandoned.
     pub fn is_idle(&self) -> bool {
         matches!(self.stage, DaemonStage::Idle | DaemonStage::Done | DaemonStage::Lost)
     }

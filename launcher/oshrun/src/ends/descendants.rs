@@ -88,8 +88,8 @@ pub fn children(parent: Pid) -> HashSet<Pid> {
     running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
 }
 
-/// Whether this process has this child and no other, as far as the kernel lists children of threads
-/// (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child meanwhile.
+/// Returns true if this process has this child and no other, as far as the kernel lists children of
+/// threads (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child meanwhile.
 pub fn is_only_child(pid: Pid) -> bool {
     let threads: Vec<_> = fs::read_dir("/proc/self/task").into_iter().flatten().flatten().collect();
     // This fails if a thread has ended meanwhile, whose children then belong to another one.

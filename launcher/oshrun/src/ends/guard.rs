@@ -114,7 +114,7 @@ pub fn pid_of(id: u32) -> Pid {
         .expect("the kernel's process numbers are above 0 and fit i32")
 }
 
-/// Whether this process was started as a guard.
+/// Returns true if this process was started as a guard.
 pub fn is_guard() -> bool {
     std::env::args_os().eq([NAME])
 }

@@ -37,7 +37,7 @@ impl JobMark {
         &self.0
     }
 
-    /// Whether a process with this environment belongs to the job.
+    /// Returns true if a process with this environment belongs to the job.
     pub fn is_in(&self, environment: &[u8]) -> bool {
         let own = self.0.as_bytes().rsplit(|&byte| byte == b':').next();
         marks(environment).is_some_and(|mut marks| marks.any(|mark| Some(mark) == own))
@@ -49,7 +49,8 @@ pub fn of_agent() -> OsString {
     appended(AGENT)
 }
 
-/// Whether this is the environment of a launch agent, or of a process that it started on this host.
+/// Returns true if this is the environment of a launch agent, or of a process that it started on
+/// this host.
 pub fn is_of_agent(environment: &[u8]) -> bool {
     marks(environment).and_then(Iterator::last) == Some(AGENT.as_bytes())
 }

@@ -38,7 +38,7 @@ struct ProcessEntry {
     child: Child,
     pid: Pid,
     exit: Option<Exit>,
-    /// Whether its group is known to be empty.
+    /// True if its group is known to be empty.
     is_gone: bool,
 }
 
@@ -125,12 +125,12 @@ impl Processes {
         exits
     }
 
-    /// Whether all groups are empty.
+    /// Returns true if all groups are empty.
     fn all_gone(&self) -> bool {
         self.list.iter().all(|process| process.is_gone)
     }
 
-    /// Whether the processes of all PEs have exited.
+    /// Returns true if the processes of all PEs have exited.
     pub fn all_pes_exited(&self) -> bool {
         self.list.iter().all(|process| !process.is_pe() || process.exit.is_some())
     }
@@ -232,7 +232,7 @@ impl Processes {
         true
     }
 
-    /// Whether the guard is the only child, as after most jobs.
+    /// Returns true if the guard is the only child, as after most jobs.
     fn guard_is_alone(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| descendants::is_only_child(guard.pid()))
     }
@@ -257,7 +257,8 @@ impl Processes {
     }
 }
 
-/// Whether a process has a handler for a signal, waits for it, or blocks it, as for signalfd.
+/// Returns true if a process has a handler for a signal, waits for it, or blocks it, as for
+/// signalfd.
 fn takes(pid: Pid, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     takes_by(&status.unwrap_or_default(), signal)
@@ -279,8 +280,8 @@ fn awaited(pid: Pid) -> Option<u64> {
     Some(u64::from_ne_bytes(mask))
 }
 
-/// Whether it does, by its /proc/PID/status. All signals are blocked only for a time, as when
-/// libraries start threads; a signal sent then kills the process at the end of that time.
+/// Returns true if it does, by its /proc/PID/status. All signals are blocked only for a time, as
+/// when libraries start threads; a signal sent then kills the process at the end of that time.
 fn takes_by(status: &str, signal: Signal) -> bool {
     /// Those that nobody can block, by their bits: SIGKILL, SIGSTOP and two of the C library.
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;

@@ -15,7 +15,8 @@ use super::survey::{Inquiry, SurveyResult, is_outside};
 /// Time for the snapshots of all PEs, without that for gdb.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a PE must have waited when another one failed, so that the end of the job is explained.
+/// The time for which a PE must have waited when another one failed, so that the end of the job is
+/// explained.
 const LONG: Duration = Duration::from_secs(10);
 
 /// Why an explanation is made. A later one includes those before it.
@@ -43,9 +44,9 @@ pub struct Explainer {
     explained: HashSet<WaitId>,
     /// When the last explanation was begun because of a wait.
     last: Option<Instant>,
-    /// Whether a wait is to be explained when enough time has passed since the last explanation.
+    /// True if a wait is to be explained when enough time has passed since the last explanation.
     is_due: bool,
-    /// Whether gdb is installed on this host, or it has been said that it is not.
+    /// True if gdb is installed on this host, or it has been said that it is not.
     has_gdb: bool,
 }
 
@@ -73,7 +74,7 @@ impl Explainer {
         }
     }
 
-    /// How long a wait may last.
+    /// Returns how long a wait may last.
     pub fn limit(&self) -> Option<Duration> {
         self.limit
     }
@@ -146,8 +147,8 @@ impl Explainer {
         }
     }
 
-    /// What to ask this process again, if snapshots are missing although the time is over: those of
-    /// its PEs are then made at once, since its thread may only have waited for a CPU.
+    /// Returns what to ask this process again, if snapshots are missing although the time is over:
+    /// those of its PEs are then made at once, since its thread may only have waited for a CPU.
     pub fn overtime(&self, server: &Server) -> Option<Inquiry> {
         let open = self.collection.as_ref()?;
         let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();

@@ -41,7 +41,7 @@ pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
     });
 }
 
-/// What gdb prints.
+/// Returns what gdb prints.
 fn text(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");

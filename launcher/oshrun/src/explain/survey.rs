@@ -23,9 +23,9 @@ pub struct Inquiry {
     pub number: u32,
     /// Where the statuses are, if that is known.
     pub statuses: Option<Statuses>,
-    /// Whether the PEs are about to be ended, so that there is no time.
+    /// True if the PEs are about to be ended, so that there is no time.
     pub at_once: bool,
-    /// Whether gdb may be attached, which ends some system calls of a PE with EINTR.
+    /// True if gdb may be attached, which ends some system calls of a PE with EINTR.
     pub with_stacks: bool,
 }
 
@@ -88,14 +88,14 @@ impl Survey {
     }
 }
 
-/// Whether the PE runs and waits for nothing in the library, as far as is known.
+/// Returns true if the PE runs and waits for nothing in the library, as far as is known.
 pub fn is_outside(of: &PeSnapshot) -> bool {
     let runs = matches!(of.process, ProcessState::Runs { .. } | ProcessState::Sleeps);
     let waits_not = |status: &Status| status.waits.is_empty() && status.stage != Stage::Finalized;
     runs && of.status.as_ref().is_none_or(waits_not)
 }
 
-/// Whether a debugger is attached.
+/// Returns true if a debugger is attached.
 fn is_traced(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))

@@ -7,7 +7,7 @@ pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Whether a host is this machine.
+/// Returns true if a host is this machine.
 pub fn is_own(host: &str) -> bool {
     let slurm_name = std::env::var("SLURMD_NODENAME").ok();
     if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same(host, &name()) {
@@ -17,7 +17,7 @@ pub fn is_own(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
-/// Whether two names denote the same host; one may lack the domain.
+/// Returns true if two names denote the same host; one may lack the domain.
 fn is_same(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let both_have_domains = one.contains('.') && other.contains('.');

@@ -12,7 +12,7 @@ pub struct HostSlots {
 }
 
 impl HostSlots {
-    /// Whether a name denotes this host. This machine has several names.
+    /// Returns true if a name denotes this host. This machine has several names.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || (own::is_own(&self.name) && own::is_own(name))
     }

@@ -22,7 +22,7 @@ pub enum SignalRequest {
 }
 
 impl SignalRequest {
-    /// Whether the signal ends the job.
+    /// Returns true if the signal ends the job.
     pub fn is_end(self) -> bool {
         matches!(self, SignalRequest::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP))
     }

@@ -36,7 +36,7 @@ impl PendingLines {
         if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
     }
 
-    /// Whether there is an unfinished line.
+    /// Returns true if there is an unfinished line.
     pub fn is_waiting(&self) -> bool {
         !self.bytes.is_empty()
     }

@@ -37,7 +37,7 @@ impl Sink {
         }
     }
 
-    /// Whether a PE has written to its standard error here.
+    /// Returns true if a PE has written to its standard error here.
     pub fn has_pe_errors(&self) -> bool {
         matches!(self, Sink::Stream(OutputStream { has_pe_errors: true, .. }))
     }

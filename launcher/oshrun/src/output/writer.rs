@@ -24,9 +24,9 @@ pub struct OutputSink {
     /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
-    /// Whether output was lost. Then nothing more is written.
+    /// True if output was lost. Then nothing more is written.
     is_lost: AtomicBool,
-    /// Whether the reader has closed it.
+    /// True if the reader has closed it.
     is_unread: AtomicBool,
 }
 

@@ -8,7 +8,7 @@ use rushmem_topology::GroupLimit;
 pub struct MemoryKills(Vec<(GroupLimit, u64)>);
 
 impl MemoryKills {
-    /// Those until now.
+    /// Returns those until now.
     pub fn until_now() -> MemoryKills {
         let with_number = |limit: GroupLimit| {
             let n_killed = limit.n_killed();

@@ -28,7 +28,7 @@ pub struct ProgressLine {
 struct HostStart {
     name: String,
     n_pes: u32,
-    /// Whether its daemon has started.
+    /// True if its daemon has started.
     greeted: bool,
     started: u32,
 }
@@ -83,7 +83,7 @@ impl ProgressLine {
         self.is_visible = true;
     }
 
-    /// How many PEs have started, and the first host that is farthest behind.
+    /// Returns how many PEs have started, and the first host that is farthest behind.
     fn text(&self) -> String {
         let counts = format!("{} of {} PEs have started", self.n_started(), self.nodes.n_pes());
         let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);

@@ -30,7 +30,7 @@ pub struct Timings {
     since: Instant,
     marks: Vec<(String, Duration)>,
     n_pes: u32,
-    /// How many PEs have passed each phase.
+    /// The number of PEs that have passed each phase.
     counts: [u32; 3],
     n_exchanges: u32,
 }

@@ -70,7 +70,7 @@ impl Debugged {
     }
 }
 
-/// Whether windows can be opened: there is a display, and xterm is in the path.
+/// Returns true if windows can be opened: there is a display, and xterm is in the path.
 pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
     let mut folders = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())

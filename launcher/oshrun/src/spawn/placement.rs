@@ -23,12 +23,12 @@ pub struct PlacementRequest {
     pub map_by: Option<MapBy>,
     /// What PEs are bound to.
     pub bind_to: Option<BindTo>,
-    /// Whether to print the result.
+    /// True if to print the result.
     pub report: bool,
 }
 
 impl PlacementRequest {
-    /// Whether it requires a binding.
+    /// Returns true if it requires a binding.
     fn binds(self) -> bool {
         self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
     }
@@ -39,7 +39,7 @@ impl PlacementRequest {
 pub struct Placement {
     /// The CPUs to which the PE is bound.
     pub cpus: Option<rustix::thread::CpuSet>,
-    /// Whether the user requested the binding, so that a failure is an error.
+    /// True if the user requested the binding, so that a failure is an error.
     pub is_required: bool,
     /// Environment variables that select the NIC.
     pub variables: Vec<(OsString, OsString)>,

@@ -15,8 +15,8 @@ fn nodes(pes_per_node: u64) -> u64 {
     MANY_PAIRS / (pes_per_node * pes_per_node) + 2
 }
 
-/// What jobs with a PE on each of these CPUs do, where `provider` is the first that needs no
-/// connections.
+/// Returns what jobs with a PE on each of these CPUs do, where `provider` is the first that needs
+/// no connections.
 pub fn finding(cpus: usize, provider: Option<&str>) -> Finding {
     let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
     let sizes = format!(

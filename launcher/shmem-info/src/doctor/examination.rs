@@ -14,7 +14,8 @@ use super::child;
 use super::finding::{Finding, Grade};
 use super::mark;
 
-/// How long an examination may take. A provider takes up to a second, on a busy machine longer.
+/// The time for which an examination may take. A provider takes up to a second, on a busy machine
+/// longer.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The report of a process.

@@ -139,7 +139,7 @@ fn hosts(examined: &Examined) -> Result<FoundHosts, String> {
     }
 }
 
-/// What differs on a host from the first one, and its warnings.
+/// Returns what differs on a host from the first one, and its warnings.
 fn different(
     (first_name, first): &(String, HostReport),
     (name, host): &(String, HostReport),
@@ -313,7 +313,7 @@ impl Examined {
         }
     }
 
-    /// What a user types for this job.
+    /// Returns what a user types for this job.
     fn command_line(&self, layout: &[String]) -> String {
         let options = self.oshrun[1..].iter().map(|word| word.to_string_lossy().into_owned());
         let quoted = |word: String| match word.contains([' ', '*', '$', '"', '\'', ';']) {

@@ -27,7 +27,7 @@ use finding::{Finding, Grade, verdict};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};
 
-/// What the doctor prints of this machine, and whether a job can run on it.
+/// Returns what the doctor prints of this machine, and whether a job can run on it.
 pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
     let sections = machine::sections()?;
     let text: String = sections.iter().map(|section| section.text(says_why)).collect();

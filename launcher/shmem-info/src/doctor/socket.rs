@@ -17,7 +17,7 @@ const WORD: usize = 8;
 /// Bytes that are sent for the bandwidth, in pieces of this length, and how many.
 const PIECE: usize = 64 << 10;
 const PIECES: u32 = 64;
-/// How long connecting to an address, and each transfer, may take.
+/// The time for which connecting to an address, and each transfer, may take.
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Accepts the peers of this PE.
@@ -47,7 +47,7 @@ impl Listener {
         Some(Listener { socket, number: RandomState::new().hash_one(port), addresses })
     }
 
-    /// What peers need to connect.
+    /// Returns what peers need to connect.
     pub fn place(&self) -> [u8; PLACE] {
         let mut text = self.number.to_string();
         for address in &self.addresses {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long the repetitions of an operation may take.
+/// The time for which the repetitions of an operation may take.
 const ENOUGH: Duration = Duration::from_millis(200);
 
 /// Seconds of one of at most `most` calls.

@@ -35,8 +35,8 @@ impl Arrays {
         })
     }
 
-    /// Whether there is a collective of a table's operation on `nbytes` bytes for a team of `n`,
-    /// and room for it.
+    /// Returns true if there is a collective of a table's operation on `nbytes` bytes for a team of
+    /// `n`, and room for it.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {

@@ -44,7 +44,7 @@ pub fn run(flags: &TuneFlags) {
     setup::finalize(CALL);
 }
 
-/// Where the rows go.
+/// Returns where the rows go.
 fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     let Some(path) = &flags.output else { return Ok(Box::new(std::io::stdout())) };
     match File::create(path) {

@@ -27,7 +27,7 @@ struct LockTurn {
     /// The thread that took the turn, `None` between two; any thread of the PE may give the lock
     /// back.
     owner: Option<ThreadNumber>,
-    /// Whether the PE has the lock.
+    /// True if the PE has the lock.
     held: bool,
     /// The number that the next thread draws.
     next: u64,

@@ -18,7 +18,7 @@ use rushmem_collectives::Step;
 use rushmem_collectives::two_level::{self, NodeLists};
 
 impl<'a> EnteredCollective<'a> {
-    /// Who is on which node.
+    /// Returns who is on which node.
     fn levels(&self) -> &'a NodeLists {
         self.entry.team.levels().expect("two levels are chosen where there are two")
     }

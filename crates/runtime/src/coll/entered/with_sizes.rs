@@ -21,7 +21,7 @@ pub(crate) struct GatheredSlots {
 }
 
 impl GatheredSlots {
-    /// What the members gave as sizes.
+    /// Returns what the members gave as sizes.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let starts = (0..self.slots.nbytes()).step_by(self.slot);
         starts.map(|at| self.slots.part(at, WORD).first_word()).collect()

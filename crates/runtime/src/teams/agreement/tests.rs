@@ -5,7 +5,7 @@ use super::*;
 const REQUEST: AgreementRequest =
     AgreementRequest { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
 
-/// What one PE alone agrees on in a window.
+/// Returns what one PE alone agrees on in a window.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
     let proposal = slots.offer(window, REQUEST);
     let settled = slots.settle(window, proposal, proposal, count)?;

@@ -14,7 +14,7 @@ const BEYOND: RemoteAddr = RemoteAddr { offset: NBYTES as u64 - 4, ..HEAP };
 /// Data that UCX fetches once the target has said where they go.
 const LONG: usize = 1 << 20;
 
-/// What the target says once `send` has sent something; `None` where UCX is not.
+/// Returns what the target says once `send` has sent something; `None` where UCX is not.
 fn refusal(
     send: impl FnOnce(&mut Origin, &SharedState) -> Result<(), Error>,
 ) -> Option<RefusedMessage> {

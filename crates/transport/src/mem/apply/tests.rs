@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What the word becomes, by plain arithmetic.
+/// Returns what the word becomes, by plain arithmetic.
 fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
         AmoOp::Fetch => old,

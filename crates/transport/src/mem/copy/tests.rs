@@ -37,8 +37,8 @@ fn runs_of_every_length_and_alignment_arrive() {
     }
 }
 
-/// Where the words begin into which a run at `addr` is cut, and where the last one ends. The
-/// aligned part between the first and the last words counts as one.
+/// Returns where the words begin into which a run at `addr` is cut, and where the last one ends.
+/// The aligned part between the first and the last words counts as one.
 fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let (before, after) = cut(addr, nbytes);
     let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);

@@ -25,7 +25,7 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// How much is left.
+    /// Returns how much is left.
     pub fn room(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }

@@ -76,7 +76,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
 }
 
-/// Whether the kernel exempts the process with this status from its limit.
+/// Returns true if the kernel exempts the process with this status from its limit.
 fn is_lifted(status: &str) -> bool {
     let capabilities = field(status, "CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
     field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)

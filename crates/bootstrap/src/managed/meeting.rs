@@ -198,7 +198,7 @@ impl Meeting {
             return Ok(None);
         }
         let mut bytes = [0; GREETING];
-        // To close a stranger's descriptor may block, so none is opened before the proof.
+        // Closing a descriptor of an unknown sender may block, so none is opened before the proof.
         rustix::net::recv(&self.socket, &mut bytes, RecvFlags::PEEK)?;
         let Some(hello) = Greeting::decode(&bytes, &self.key, self.pe) else {
             rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;

@@ -40,20 +40,18 @@ impl Edge {
         3 * log2_ceil(n) as usize
     }
 
-    /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come
-    /// last.
+    /// The number of this edge among those. Those of an exchange come last.
     ///
     /// # Panics
-    /// For [`Edge::Pair`].
+    /// For [`Edge::Any`] and [`Edge::Pair`].
     #[inline]
-    pub const fn number(self, n: u32) -> Option<usize> {
+    pub const fn number(self, n: u32) -> usize {
         let rounds = log2_ceil(n) as usize;
         match self {
-            Edge::Ahead(k) => Some(k as usize),
-            Edge::Behind(k) => Some(rounds + k as usize),
-            Edge::Exchange(k) => Some(2 * rounds + k as usize),
-            Edge::Any => None,
-            Edge::Pair => panic!("each two PEs have a flag for that, not a team"),
+            Edge::Ahead(k) => k as usize,
+            Edge::Behind(k) => rounds + k as usize,
+            Edge::Exchange(k) => 2 * rounds + k as usize,
+            Edge::Any | Edge::Pair => panic!("no edge of a team"),
         }
     }
 }

@@ -95,7 +95,6 @@ fn shorten(status: &mut Status, limit: usize) {
         in_flight.targets.truncate(limit);
     }
     if let Some(finalizing) = &mut status.finalizing {
-        finalizing.is_whole &= finalizing.entered.len() <= limit;
         finalizing.entered.truncate(limit);
     }
     for wait in &mut status.waits {

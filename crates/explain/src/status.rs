@@ -36,12 +36,9 @@ pub struct Status {
 /// What a PE has done that is in finalize, and so enters no other collective before all PEs are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalizing {
-    /// The number of collectives it that has entered on each team and active set, by the
+    /// The number of collectives that it has entered on each team, by the
     /// [number](Collective::number) of that; at most [`MAX_LISTED`].
     pub entered: Vec<(u64, u64)>,
-    /// True if it lists all teams that the PE has, and all active sets on which it has entered a
-    /// collective.
-    pub is_whole: bool,
 }
 
 /// Operations of a PE over a network that are not known to be complete.
@@ -164,9 +161,10 @@ pub enum Place {
 /// A collective that a PE has entered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collective {
-    /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set, which contains
-    /// `active set`.
+    /// The name of the team, such as `SHMEM_TEAM_WORLD`, or of the active set.
     pub team: String,
+    /// True if it is an active set.
+    pub is_active_set: bool,
     /// A number that members of the team have in common and other teams do not.
     pub number: u64,
     /// The members.

@@ -19,7 +19,7 @@ pub const JOB: Format = format("job protocol", 8);
 /// What each PE sends to all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 11);
 /// What a PE is doing, for those that explain why a job hangs.
-pub const STATUS: Format = format("status of a PE", 5);
+pub const STATUS: Format = format("status of a PE", 6);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.

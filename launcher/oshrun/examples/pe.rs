@@ -171,7 +171,8 @@ impl Pe {
         let since = (now.tv_sec as u64).saturating_sub(seconds) * 1_000_000_000;
         let members = Members::Strided { start: 0, stride: 1, n: session.n_pes() };
         let (team, number) = ("SHMEM_TEAM_WORLD".to_string(), 1);
-        let subject = Collective { team, number, members, nth: 1, awaited: None };
+        let subject =
+            Collective { team, is_active_set: false, number, members, nth: 1, awaited: None };
         let wait = Wait {
             thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
             call: "shmem_barrier_all".to_string(),

@@ -73,7 +73,7 @@ algorithms! {
     /// [`binomial::gather_sync`].
     "binomial" => Gather,
     /// [`central::sync`].
-    "central" => Central if |_, facts| facts.has_counter(),
+    "central" => Central if |_, facts| facts.one_node(),
     /// [`two_level::sync`](crate::two_level::sync).
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),
 }
@@ -105,7 +105,7 @@ algorithms! {
     "direct" => Direct,
     /// [`central::all_reduce`].
     "central" => Central if |nbytes, facts| {
-        facts.has_counter() && facts.pair_flags && nbytes <= SHORT_MAX_BYTES
+        facts.one_node() && facts.pair_flags && nbytes <= SHORT_MAX_BYTES
     },
     /// The plans of [`two_level`](crate::two_level).
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),

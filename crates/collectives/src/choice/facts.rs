@@ -12,9 +12,6 @@ pub struct ChoiceFacts {
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
-    /// They are the members of a team, or all PEs: they have a counter that no other team uses, and
-    /// know who is on which node.
-    pub team: bool,
     /// Bytes of the landing buffers that the members use; 0 if one of them may be in another
     /// collective that uses the same.
     pub landing_bytes: usize,
@@ -30,12 +27,6 @@ impl ChoiceFacts {
         self.per_node == self.members
     }
 
-    /// Returns true if the members can use a counter.
-    #[inline]
-    pub(super) const fn has_counter(&self) -> bool {
-        self.team && self.one_node()
-    }
-
     /// Returns true if the members use landing buffers.
     #[inline]
     pub const fn has_landings(&self) -> bool {
@@ -46,6 +37,6 @@ impl ChoiceFacts {
     /// PEs.
     #[inline]
     pub(super) const fn has_levels(&self) -> bool {
-        self.team && self.has_landings() && self.pair_flags && !self.one_node() && self.per_node > 1
+        self.has_landings() && self.pair_flags && !self.one_node() && self.per_node > 1
     }
 }

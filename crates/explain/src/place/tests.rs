@@ -41,7 +41,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         further_waits: Vec::new(),
         held_locks: Vec::new(),
         in_flight: Some(InFlight { n: u64::MAX, targets: vec![u32::MAX; 64], more: false }),
-        finalizing: Some(Finalizing { entered: vec![(u64::MAX, u64::MAX); 64], is_whole: true }),
+        finalizing: Some(Finalizing { entered: vec![(u64::MAX, u64::MAX); 64] }),
     }
 }
 

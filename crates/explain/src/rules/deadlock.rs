@@ -87,11 +87,11 @@ fn of_cycle(graph: &Graph, pes: &[u32]) -> Vec<String> {
 /// Returns what the cycle is called, and the rule that was broken.
 fn of_kind(graph: &Graph, pes: &[u32]) -> (&'static str, Option<&'static str>) {
     let teams = subjects(graph, pes).map(|subject| match subject {
-        Subject::Collective(of) => Some(&of.team[..]),
+        Subject::Collective(of) => Some(of.is_active_set),
         _ => None,
     });
-    match teams.collect::<Option<Vec<&str>>>() {
-        Some(teams) if teams.iter().all(|team| team.contains("active set")) => {
+    match teams.collect::<Option<Vec<bool>>>() {
+        Some(are_active_sets) if are_active_sets.iter().all(|is_active_set| *is_active_set) => {
             ("Mismatched active sets", Some("All members must pass the same active set."))
         }
         Some(_) => (

@@ -168,7 +168,8 @@ pub fn team(
     awaited: Option<u32>,
 ) -> Subject {
     let members = Members::Strided { start, stride, n };
-    Subject::Collective(Collective { team: name.into(), number, members, nth, awaited })
+    let (team, is_active_set) = (name.to_owned(), name.starts_with("the active set"));
+    Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
 }
 
 /// A word that is waited for: `flag[2] >= 8`.

@@ -12,13 +12,10 @@ use crate::base::job;
 use crate::base::members::Members;
 use crate::coll::collectives;
 use crate::memory::areas::TEAM_SLOTS;
-use crate::sync::channel::InCollective;
-use crate::sync::check::{self, CheckedArgument};
+use crate::sync::check::{self, CheckedArgument, CheckedGroup};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, elsewhere};
-use crate::teams::team::{HeldTeam, Split, Team, TeamConfig, find, team_name, teams};
+use crate::teams::team::{HeldTeam, NewTeam, Split, Team, TeamConfig, find, teams};
 use core::ffi::c_int;
-use rushmem_explain::status::{Collective, Subject};
-use rushmem_transport::Pe;
 
 /// What an agreement is about, in its tag.
 const BY_MEMBERS: u64 = 4;
@@ -94,25 +91,6 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     members.ascending()
 }
 
-/// A team that its members make, which has no channels yet.
-struct Made<'a> {
-    call: Call,
-    members: &'a Members,
-    tag: u64,
-}
-
-impl InCollective for Made<'_> {
-    fn call(&self) -> Call {
-        self.call
-    }
-
-    fn subject(&self, awaited: Option<Pe>) -> Subject {
-        let (team, members) = ("a new team".to_owned(), self.members.for_status());
-        let (number, awaited) = (self.tag, awaited.map(|pe| pe.0));
-        Subject::Collective(Collective { team, number, members, nth: 1, awaited })
-    }
-}
-
 /// The team of `members`, all of which call this with the same tag.
 fn make(
     call: Call,
@@ -123,8 +101,8 @@ fn make(
 ) -> TeamHandle {
     let job = job::require(call);
     if job.settings.checks() {
-        let made = Made { call, members: &members, tag };
-        check::same(&made, job, &members, tag, arguments, team_name);
+        let made = NewTeam { call, name: split.name(&members), members: &members, tag };
+        check::same(&made, job, &members, tag, CheckedGroup::NONE, arguments);
     }
     let request = AgreementRequest { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(call, job, &members, request) {

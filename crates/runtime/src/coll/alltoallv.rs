@@ -11,7 +11,7 @@ use crate::coll::entered::{EnteredCollective, TeamOrActiveSet};
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
-use crate::sync::mailbox::{MailboxMessage, mailboxes};
+use crate::sync::mailbox::{MailboxMessage, mailboxes, of_message};
 use rushmem_collectives::{Step, pairwise};
 
 /// What messages are about, in their tag.
@@ -125,12 +125,12 @@ fn exchange<const W: usize>(
     columns: [&[u64]; W],
 ) -> [Vec<u64>; W] {
     let (job, members, me) = (entered.job, entered.members(), entered.me());
-    let tag = digest(&[PLACES, entered.entry.number()]);
+    let tag = digest(&[PLACES, entered.entry.team.number()]);
     let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
         message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(entered.entry.call, job, pe, tag, &message);
+        mailboxes().send(&of_message(entered.entry.call), job, pe, tag, &message);
     }
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {

@@ -17,6 +17,7 @@ use crate::net::contexts::World;
 use crate::net::order;
 use crate::observers::FollowedMembers;
 use crate::sync::check::CheckedArgument;
+use crate::teams::psync::UseOfPsync;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
@@ -33,7 +34,7 @@ pub fn barrier_all(call: Call) {
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     let job = job::require(call);
     order::complete_on(call, World);
-    let mut entered = EnteredCollective::of(call, job, teams().world(), None);
+    let mut entered = EnteredCollective::of(call, job, teams().world());
     if job.settings.checks() {
         blocks::require_some_guards(call, job);
         entered.agree(arguments);
@@ -60,14 +61,14 @@ pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
     let job = job::require(call);
-    let mut entered = EnteredCollective::of(call, job, teams().world(), None);
+    let mut entered = EnteredCollective::of(call, job, teams().world());
     entered.agree(&[]);
     entered.sync();
 }
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
-    let group = members.find(call);
+    let group = members.find_for(call, UseOfPsync::Sync);
     let mut entered = EnteredCollective::on(call, &group);
     entered.agree(&[]);
     entered.sync();

@@ -6,6 +6,7 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::caller;
+use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
@@ -22,7 +23,8 @@ use crate::observers::{self, ByteBlocks, FollowedMembers, ObservedCall, What};
 use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, CheckedArgument};
 use crate::sync::flags;
-use crate::teams::active_set::ActiveSet;
+use crate::teams::active_set;
+use crate::teams::psync::{PsyncUse, UseOfPsync};
 use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
@@ -33,6 +35,7 @@ use rushmem_collectives::{
     recursive_doubling, ring,
 };
 use std::sync::TryLockError;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 mod in_rounds;
 mod over_nodes;
@@ -65,19 +68,29 @@ impl From<TeamHandle> for TeamOrActiveSet {
 
 impl TeamOrActiveSet {
     pub(crate) fn find(self, call: Call) -> Participants {
+        self.find_for(call, UseOfPsync::Data)
+    }
+
+    /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
+    pub(crate) fn find_for(self, call: Call, use_of_psync: UseOfPsync) -> Participants {
         match self {
-            TeamOrActiveSet::Team(handle) => Participants::Team(team::find(call, "team", handle)),
+            TeamOrActiveSet::Team(handle) => {
+                Participants { team: team::find(call, "team", handle), _psync: None }
+            }
             TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
-                Participants::ActiveSet(ActiveSet::find(call, [start, log_stride, size], psync))
+                let triplet = [start, log_stride, size];
+                let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
+                Participants { team: active_set::find(call, triplet, psync), _psync: psync_use }
             }
         }
     }
 }
 
 /// The participants, resolved.
-pub(crate) enum Participants {
-    Team(HeldTeam),
-    ActiveSet(ActiveSet),
+pub(crate) struct Participants {
+    team: HeldTeam,
+    /// With `SHMEM_CHECK`, of an active set.
+    _psync: Option<PsyncUse>,
 }
 
 /// A collective that one member has entered.
@@ -91,26 +104,20 @@ pub(crate) struct EnteredCollective<'a> {
 
 impl<'a> EnteredCollective<'a> {
     pub(crate) fn on(call: Call, group: &'a Participants) -> EnteredCollective<'a> {
-        match group {
-            Participants::Team(team) => EnteredCollective::new(call, team),
-            Participants::ActiveSet(set) => {
-                EnteredCollective::of(call, job::require(call), set.team(), Some(set))
-            }
+        let mut entered = EnteredCollective::new(call, &group.team);
+        if let Some(root) = entered.channels.unheard.take() {
+            entered.hear_of_receivers(root);
         }
+        entered
     }
 
     pub(crate) fn new(call: Call, team: &'a Team) -> EnteredCollective<'a> {
-        EnteredCollective::of(call, job::require(call), team, None)
+        EnteredCollective::of(call, job::require(call), team)
     }
 
-    /// By a caller that has the job; over `set`, if it is one that uses the team's channels.
+    /// By a caller that has the job.
     #[inline(always)]
-    pub(crate) fn of(
-        call: Call,
-        job: &'static Job,
-        team: &'a Team,
-        set: Option<&'a ActiveSet>,
-    ) -> EnteredCollective<'a> {
+    pub(crate) fn of(call: Call, job: &'static Job, team: &'a Team) -> EnteredCollective<'a> {
         let is_observed = observers::any();
         if is_observed {
             follow_requests(call, job, team);
@@ -124,26 +131,21 @@ impl<'a> EnteredCollective<'a> {
                 // Cause: two threads are in collectives that use the same channels.
                 fail!(
                     call,
-                    "another thread of this PE is in a collective on the same team, or both are on active sets; threads \
-                     that are in collectives at once need SHMEM_THREAD_MULTIPLE, and a team or a pSync each"
+                    "another thread of this PE is in a collective on the same team or active set; threads that are in \
+                     collectives at once need SHMEM_THREAD_MULTIPLE, and a team or a pSync each"
                 )
             }
         };
         if network::is_open() && !(is_observed && thread::carries_out().is_some()) {
             calling::note(call);
         }
-        let mut nth = channels.enter();
-        if let Some(set) = set.filter(|set| set.shares_channels()) {
-            channels.mark(set.mark());
-            nth = channels.enter_set(set.triplet());
-        }
-        let entry = CollectiveCall { call, team, set, nth };
+        let entry = CollectiveCall { call, team, nth: channels.enter() };
         let observed = entry.observe(What::Collective);
         EnteredCollective { entry, job, channels, observed }
     }
 
     pub(crate) fn members(&self) -> &'a Members {
-        self.entry.members()
+        self.entry.team.members()
     }
 
     pub(crate) fn n(&self) -> u32 {
@@ -151,17 +153,7 @@ impl<'a> EnteredCollective<'a> {
     }
 
     pub(crate) fn me(&self) -> u32 {
-        self.entry.set.map_or_else(|| self.entry.team.me(), ActiveSet::me).0
-    }
-
-    /// The active set, if its channels are used by calls on others, too.
-    pub(crate) fn shared(&self) -> Option<&'a ActiveSet> {
-        self.entry.set.filter(|set| set.shares_channels())
-    }
-
-    /// Returns how many members are on the node that has most of them.
-    fn per_node(&self) -> u32 {
-        self.entry.set.map_or(self.entry.team.per_node(), ActiveSet::per_node)
+        self.entry.team.me().0
     }
 
     /// Returns true if this is a non-blocking collective beside which another one may use the
@@ -176,10 +168,8 @@ impl<'a> EnteredCollective<'a> {
         let is_beside_others = self.is_beside_others();
         ChoiceFacts {
             members: self.n(),
-            per_node: self.per_node(),
+            per_node: self.entry.team.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
-            // The counter of the active sets is the world's.
-            team: self.shared().is_none() || self.n() == self.job.n_pes,
             landing_bytes: match is_beside_others {
                 true => 0,
                 false => self.entry.team.landing_bytes(self.job),
@@ -202,36 +192,21 @@ impl<'a> EnteredCollective<'a> {
 
     /// Signal a member.
     pub(crate) fn signal(&mut self, peer: Partner) {
-        let peer = self.numbered(peer);
         self.channels.signal(peer);
     }
 
     /// Wait for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
-        let peer = self.numbered(peer);
         self.channels.wait(&self.entry, self.job, peer);
-    }
-
-    /// A member as the channels number it.
-    fn numbered(&self, peer: Partner) -> Partner {
-        let index = self.shared().map_or(peer.index, |set| set.members().world_pe(peer.index).0);
-        Partner { index, ..peer }
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
     /// arguments.
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
-            let number = self.entry.team.handle().0 as u64;
-            let team = [(check::TEAM, number)];
-            let set = self.entry.set.map(|set| {
-                let [start, log_stride, size] = set.triplet().map(|number| number as u64);
-                [("PE_start", start), ("logPE_stride", log_stride), ("PE_size", size)]
-            });
-            let identity = set.as_ref().map_or(&team[..], |set| &set[..]);
-            let arguments = [arguments, identity].concat();
-            let (job, members) = (self.job, self.members());
-            check::same(&self.entry, job, members, number, &arguments, team::team_name);
+            let team = self.entry.team;
+            let (members, number) = (team.members(), team.handle().0 as u64);
+            check::same(&self.entry, self.job, members, number, team.checked(), arguments);
         }
     }
 
@@ -271,7 +246,7 @@ impl<'a> EnteredCollective<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.per_node() == self.n() || !self.facts().pair_flags {
+        if self.entry.team.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -294,30 +269,36 @@ impl<'a> EnteredCollective<'a> {
         let at = self.channels.next_shown();
         internal.write_own(at, &[word]);
         self.sync();
-        let words = internal.shown(self.members().world_pes(), at);
-        if self.shared().is_some() {
-            // The next call may be on another set, whose members do not wait for those of this one.
-            self.sync();
-        }
-        words
+        internal.shown(self.members().world_pes(), at)
     }
 
     /// Keep those that write in a broadcast on an active set from overtaking those they write to.
-    /// On channels of the set's own they wait for each other in every call.
+    /// While the same broadcast is repeated, a writer hears of an entry in its next call on the
+    /// set, so that who alternates between two destinations has done with the one that comes next.
     pub(crate) fn keep_up(&mut self, root: u32) {
-        let Some(set) = self.entry.set else { return };
-        let ahead =
-            set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
+        /// The last broadcast of this PE: its team and root.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        if !self.entry.team.is_active_set() {
+            return;
+        }
         for step in binomial::arrivals(self.n(), self.me(), root) {
-            let number = |peer: Partner| set.members().world_pe(peer.index).0;
-            match (step, ahead) {
-                (Step::Signal { peer }, None) => self.signal(peer),
-                (Step::Wait { peer }, None) => self.wait(peer),
-                (Step::Signal { peer }, Some(_)) => self.channels.announce(number(peer)),
-                (Step::Wait { peer }, Some(ahead)) => {
-                    self.channels.wait_for_entry(&self.entry, self.job, number(peer), ahead);
-                }
-                _ => unreachable!("arrivals move nothing"),
+            if let Step::Signal { peer } = step {
+                self.signal(peer);
+            }
+        }
+        let this = digest(&[self.entry.team.handle().0 as u64, root.into()]);
+        if LAST.swap(this, Relaxed) == this {
+            self.channels.unheard = Some(root);
+        } else {
+            self.hear_of_receivers(root);
+        }
+    }
+
+    /// Wait until those to which this PE writes in a broadcast from `root` have entered it.
+    fn hear_of_receivers(&mut self, root: u32) {
+        for step in binomial::arrivals(self.n(), self.me(), root) {
+            if let Step::Wait { peer } = step {
+                self.wait(peer);
             }
         }
     }
@@ -519,12 +500,10 @@ impl<'a> EnteredCollective<'a> {
         (landings, parity): (Landings, usize),
         plan: impl Iterator<Item = Step>,
     ) {
-        let shared = self.shared();
         let mut execution = Execution {
             entry: &self.entry,
             job: self.job,
             team: self.entry.team,
-            members: self.entry.set.map_or_else(|| self.entry.team.members(), ActiveSet::members),
             channels: &mut self.channels,
             source,
             dest,
@@ -534,13 +513,7 @@ impl<'a> EnteredCollective<'a> {
             landings,
             parity,
         };
-        match shared {
-            None => execution.run(plan),
-            Some(set) => {
-                let number = |peer| set.members().world_pe(peer).0;
-                execution.run(plan.map(|step| step.with_peer(number)));
-            }
-        }
+        execution.run(plan);
     }
 
     /// Both vectors of a reduction or scan.

@@ -5,7 +5,6 @@
 //! put-with-signal.
 
 use crate::base::job::Job;
-use crate::base::members::Members;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::direct;
@@ -60,8 +59,6 @@ pub(crate) struct Execution<'a> {
     pub(crate) entry: &'a CollectiveCall<'a>,
     pub(crate) job: &'a Job,
     pub(crate) team: &'a Team,
-    /// The participants.
-    pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
     /// This PE's source array, and so that of every member where peers read it.
     pub(crate) source: SymmetricRange,
@@ -118,12 +115,12 @@ impl Execution<'_> {
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");
-                    direct::reduce(self.members, self.job.me(), source, dest, op);
+                    direct::reduce(self.team.members(), self.job.me(), source, dest, op);
                 }
                 Step::ScanDirect { first, count, exclusive } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a scan has an operation");
-                    direct::scan(self.members, source, dest, op, exclusive);
+                    direct::scan(self.team.members(), source, dest, op, exclusive);
                 }
                 Step::Get { peer, from, to, count, with } => {
                     self.get(peer, (from, to, count), with);

@@ -94,7 +94,7 @@ pub(crate) fn queue(
         None => entered(call, &team),
     };
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
-    let observed = CollectiveCall { call, team: &team, set: None, nth }.observe(What::Request);
+    let observed = CollectiveCall { call, team: &team, nth }.observe(What::Request);
     let observed = Mutex::new(observed);
     let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
     requests.count += 1;
@@ -190,7 +190,7 @@ impl Request {
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
-            let entry = CollectiveCall { call, team: &self.team, set: None, nth };
+            let entry = CollectiveCall { call, team: &self.team, nth };
             entry.describe(None)
         };
         backoff::until_set(&self.done, describe);

@@ -74,7 +74,9 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         let (team, members) = ("the epochs of all PEs".to_owned(), Members::world(job.n_pes));
         let (number, nth) = (EPOCHS, own.barriers.into());
         let members = members.for_status();
-        (call, Subject::Collective(Collective { team, number, members, nth, awaited: None }))
+        let (is_active_set, awaited) = (false, None);
+        let collective = Collective { team, is_active_set, number, members, nth, awaited };
+        (call, Subject::Collective(collective))
     };
     backoff::until_seen(job, describe, || {
         // SAFETY: by contract.

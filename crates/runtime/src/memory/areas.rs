@@ -26,7 +26,7 @@ const WORD: usize = 8;
 /// Teams that can exist at once on a PE.
 pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Slots whose flags have a cache line each, so that no writers of two flags share one: those of
-/// the predefined teams and of the active sets. Others take less memory instead.
+/// the predefined teams and of finalize. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
 /// Bytes of one landing buffer at least.
 pub(crate) const MIN_LANDING: usize = landing::MIN_BYTES;
@@ -99,6 +99,11 @@ impl Areas {
         Areas { n_pes, rounds, slots, narrow_slots, table, landings, landing_sets }
     }
 
+    /// The PEs of the job.
+    pub(crate) fn n_pes(&self) -> usize {
+        self.n_pes
+    }
+
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
         self.landing_set(self.landing_sets) + heap_blocks::TABLE
@@ -157,7 +162,7 @@ impl Areas {
         LINE + source.index() * LINE
     }
 
-    /// The line of the flag that `source` writes in collectives on any active set.
+    /// The line of the flag that `source` writes whatever team it shares with this PE.
     fn pair(&self, source: Pe) -> usize {
         LINE + (self.n_pes + source.index()) * LINE
     }
@@ -173,22 +178,16 @@ impl Areas {
         self.mailbox(source) + WORD
     }
 
-    /// The flag that `source` writes in collectives on active sets.
+    /// The flag that `source` writes on [`Edge::Pair`].
     pub(crate) fn pair_flag(&self, source: Pe) -> usize {
         self.pair(source)
     }
 
-    /// Returns how many broadcasts on active sets `source` has entered in which this PE writes to
-    /// it.
-    pub(crate) fn entered(&self, source: Pe) -> usize {
-        self.pair(source) + WORD
-    }
-
-    /// Returns where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an
-    /// active set, in the line of its flag: the writer and the reader are the same, and both arrive
-    /// together. There are two, by parity.
+    /// Returns where `source` puts what it combines in a reduction of at most [`SHORT`] bytes, in
+    /// the line of its flag: the writer and the reader are the same, and both arrive together.
+    /// There are two, by parity.
     pub(crate) fn pair_short(&self, source: Pe, parity: usize) -> usize {
-        self.pair(source) + 2 * WORD + parity * SHORT
+        self.pair(source) + WORD + parity * SHORT
     }
 
     /// Returns where `source` puts what it gives to a counter of this PE, on whatever team: a PE is

@@ -424,7 +424,6 @@ impl Published {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
             oversubscribed: oversubscribed_somewhere,
-            team: true,
             landing_bytes: landing::nbytes(n_pes),
             pair_flags: true,
         };

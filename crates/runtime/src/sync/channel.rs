@@ -7,14 +7,13 @@
 //! other. Messages that come from any member are counted instead, by two counters in turn: see
 //! [`Edge::Any`].
 //!
-//! All active sets share one pair of counters between each two PEs: these PEs make the calls that
-//! both take part in in the same order, so the rule holds for all sets together, and sets need
-//! nothing of their own. The high bits of such a counter are a mark of the active set in place of a
-//! generation. Plans of two levels on teams use the same counters: no PE ends them before all have
-//! entered, so the order is the same at both PEs. Each pair of PEs also has the count of broadcasts
-//! that shows a PE how far those behind it are.
+//! Plans of two levels signal members at any distance, on [`Edge::Pair`]: their counters belong to
+//! each two PEs, whatever team both are in. No PE ends such a plan before all have entered it, so
+//! both make those of all their teams in the same order. The high bits of such a counter are a mark
+//! of the team, by which a PE notices that the other one does not keep the order.
 
 use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
 use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::memory::areas::{Areas, LANDING_SETS};
@@ -22,26 +21,21 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags::{self, FlagArea};
 use crate::sync::status::Described;
-use core::ffi::c_int;
 use rushmem_collectives::{Edge, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_transport::{Pe, TeamPe};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bits of a counter below the generation.
 const COUNT_BITS: u32 = 36;
 /// Generations that the bits above have room for.
 pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
-/// Bits of a counter of active sets below the mark.
-const SHARED_COUNT_BITS: u32 = 48;
+/// Bits of the counter of two PEs below the mark.
+const PAIR_COUNT_BITS: u32 = 48;
 
 /// Polls of a flag before a peer is woken that was signaled last: some hundreds of nanoseconds.
 const POLLS_UNRUNG: u32 = 256;
-
-/// Polls of a counter before the flags of all members are looked at, too, to see whether one of
-/// them is elsewhere.
-const POLLS_OF_ONE_FLAG: u32 = 16;
 
 /// The collective in which channels are used.
 pub(crate) trait InCollective {
@@ -60,15 +54,13 @@ pub(crate) trait InCollective {
 pub(crate) struct Channels {
     slot: u16,
     generation: u64,
-    /// The high bits of what this member signals: the generation or the mark.
-    mark: u64,
-    /// The bits of a signal that grow: all but those of a mark.
-    growing: u64,
+    /// What the team adds to the counter of two PEs: hardly what others do.
+    pair_mark: u64,
     members: Members,
     me: TeamPe,
     /// The number of collectives that this member has entered.
     entered: u64,
-    /// Signals that were sent and taken, by edge; of active sets by PE.
+    /// Signals that were sent and taken, by edge.
     sent: Vec<u64>,
     taken: Vec<u64>,
     /// The same on [`Edge::Any`].
@@ -82,24 +74,28 @@ pub(crate) struct Channels {
     shown: usize,
     /// Whom this member has signaled, and not woken in case it sleeps.
     unrung: Option<Pe>,
-    /// Where these are the channels of all active sets.
-    pairs: Option<Pairs>,
+    /// The root of a broadcast whose receivers this member has yet to hear of.
+    pub(crate) unheard: Option<u32>,
 }
 
-/// What a PE knows of each other one, whatever active set both are in.
-#[derive(Debug)]
-struct Pairs {
-    /// Which of two short vectors is next, at the other PE and here.
-    put: Vec<usize>,
-    taken: Vec<usize>,
-    /// The number of broadcasts that the other writes here that this PE has entered, and the
-    /// reverse.
-    entered: Vec<u64>,
-    written: Vec<u64>,
-    /// How many collectives on each active set this PE has entered.
-    on_sets: HashMap<[c_int; 3], u64>,
-    /// The last broadcast of this PE: its active set and root.
-    last_broadcast: Option<([c_int; 3], u32)>,
+/// What this PE has sent to another one on [`Edge::Pair`], and has taken of it.
+#[derive(Debug, Default)]
+struct PairCounts {
+    sent: AtomicU64,
+    taken: AtomicU64,
+    /// The short vectors among these.
+    short_sent: AtomicUsize,
+    short_taken: AtomicUsize,
+}
+
+/// Returns those of `pe`.
+fn pair(pe: Pe) -> &'static PairCounts {
+    static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
+    let counts = || {
+        let n_pes = flags::area().areas().n_pes();
+        (0..n_pes).map(|_| PairCounts::default()).collect()
+    };
+    &PAIRS.get_or_init(counts)[pe.index()]
 }
 
 impl Channels {
@@ -109,8 +105,7 @@ impl Channels {
         Channels {
             slot,
             generation,
-            mark: generation << COUNT_BITS,
-            growing: u64::MAX,
+            pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
             members,
             me,
             entered: 0,
@@ -122,24 +117,8 @@ impl Channels {
             short_reductions: 0,
             shown: 0,
             unrung: None,
-            pairs: None,
+            unheard: None,
         }
-    }
-
-    /// Returns those that all active sets of the world share, in `slot`.
-    pub(crate) fn of_active_sets(slot: u16, world: Members, me: TeamPe) -> Channels {
-        let growing = (1 << SHARED_COUNT_BITS) - 1;
-        let zeros = vec![0; world.n as usize];
-        let pairs = Some(Pairs {
-            put: vec![0; world.n as usize],
-            taken: vec![0; world.n as usize],
-            entered: zeros.clone(),
-            written: zeros.clone(),
-            on_sets: HashMap::new(),
-            last_broadcast: None,
-        });
-        let (sent, taken) = (zeros.clone(), zeros);
-        Channels { growing, pairs, sent, taken, ..Channels::new(slot, 0, world, me) }
     }
 
     /// This member enters a collective: which one it is, counted from 1.
@@ -152,25 +131,6 @@ impl Channels {
     /// Returns how many collectives this member has entered.
     pub(crate) fn entered(&self) -> u64 {
         self.entered
-    }
-
-    /// The active sets on which this PE has entered collectives, and how many.
-    pub(crate) fn entered_on_sets(&self) -> Vec<([c_int; 3], u64)> {
-        let sets = self.pairs.iter().flat_map(|pairs| &pairs.on_sets);
-        sets.map(|(set, entered)| (*set, *entered)).collect()
-    }
-
-    /// Works as [`enter`](Channels::enter), of the collectives on the active set `set`.
-    pub(crate) fn enter_set(&mut self, set: [c_int; 3]) -> u64 {
-        let sets = &mut self.pairs.as_mut().expect("the channels of active sets").on_sets;
-        let entered = sets.entry(set).or_default();
-        *entered += 1;
-        *entered
-    }
-
-    /// The active set that the next signals are for, by a number that other sets hardly have.
-    pub(crate) fn mark(&mut self, number: u64) {
-        self.mark = number << SHARED_COUNT_BITS;
     }
 
     pub(crate) fn slot(&self) -> u16 {
@@ -199,67 +159,10 @@ impl Channels {
     }
 
     /// Returns where each member shows the next word. Of the two places no PE changes one that is
-    /// read, if no PE ends a collective with such words before all have entered it. The members of
-    /// different active sets do not count alike.
+    /// read, if no PE ends a collective with such words before all have entered it.
     pub(crate) fn next_shown(&mut self) -> usize {
-        if self.pairs.is_none() {
-            self.shown += 1;
-        }
+        self.shown += 1;
         flags::area().areas().shown(self.slot, self.shown % 2)
-    }
-
-    /// A broadcast over the active set `set` from `root`: how many broadcasts its writers may be
-    /// ahead of those that they write to. That is one while the same is repeated, so that those who
-    /// alternate between two destinations have done with the one that comes next; otherwise none.
-    pub(crate) fn next_broadcast(&mut self, set: [c_int; 3], root: u32) -> u64 {
-        let this = Some((set, root));
-        let pairs = self.pairs.as_mut().expect("the channels of active sets");
-        let repeated = std::mem::replace(&mut pairs.last_broadcast, this) == this;
-        u64::from(repeated)
-    }
-
-    /// Announce to `peer` that this PE has entered a broadcast in which `peer` writes to it.
-    pub(crate) fn announce(&mut self, peer: u32) {
-        let at = flags::area().areas().entered(self.own_pe());
-        let pairs = self.pairs.as_mut().expect("the channels of active sets");
-        let entered = &mut pairs.entered[peer as usize];
-        *entered += 1;
-        let (pe, value) = (self.members.world_pe(peer), *entered);
-        self.raise(pe, |area| area.raise_unrung(pe, at, value));
-    }
-
-    /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at
-    /// most `ahead` behind. Ends the job with an error when it is seen to be in a call on another
-    /// active set: in that broadcast it sends no signal before it has the data.
-    pub(crate) fn wait_for_entry(
-        &mut self,
-        by: &impl InCollective,
-        job: &Job,
-        peer: u32,
-        ahead: u64,
-    ) {
-        let pairs = self.pairs.as_mut().expect("the channels of active sets");
-        let written = &mut pairs.written[peer as usize];
-        *written += 1;
-        let needed = *written - ahead;
-        let next_signal = self.mark + self.taken[peer as usize] + 1;
-        let areas = flags::area().areas();
-        let source = self.members.world_pe(peer);
-        let (entered, signal) = (areas.entered(source), areas.pair_flag(source));
-        let mut has_entered = false;
-        let unrung = self.unrung.take();
-        self.unrung = until(
-            unrung,
-            job,
-            || by.describe(Some(source)),
-            || {
-                has_entered = flags::area().flag(entered) >= needed;
-                has_entered || self.is_of_another_set(flags::area().flag(signal), next_signal)
-            },
-        );
-        if !has_entered {
-            elsewhere(by.call(), source);
-        }
     }
 
     /// Count this member in at the counter of member `at`; the last one does what is to be done
@@ -270,87 +173,57 @@ impl Channels {
         let counter = area.areas().counter(self.slot);
         if area.count_in(owner, counter, self.members.n) {
             when_last();
-            area.release(owner, counter + 8, self.generation_mark() + self.releases + 1);
+            area.release(owner, counter + 8, self.mark() + self.releases + 1);
             self.members.world_pes().for_each(|pe| area.ring(pe));
         }
     }
 
-    /// Wait until the counter of member `at` releases the members. Ends the job with an error when
-    /// a member is seen to be in a call on another active set.
+    /// Wait until the counter of member `at` releases the members.
     pub(crate) fn await_release(&mut self, by: &impl InCollective, job: &Job, at: u32) {
         self.releases += 1;
         self.ring();
         let area = flags::area();
         let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
-        let value = self.generation_mark() + self.releases;
-        let (mut other, mut polls) = (None, 0);
-        backoff::until_rung(
-            job,
-            || by.describe(None),
-            || {
-                let is_released = area.flag_of(owner, counter + 8) >= value;
-                polls += 1;
-                if !is_released && polls > POLLS_OF_ONE_FLAG && self.pairs.is_some() {
-                    other = self.in_another_set();
-                }
-                is_released || other.is_some()
-            },
-        );
-        if let Some(peer) = other {
-            elsewhere(by.call(), self.members.world_pe(peer));
-        }
+        let value = self.mark() + self.releases;
+        let is_released = || area.flag_of(owner, counter + 8) >= value;
+        backoff::until_rung(job, || by.describe(None), is_released);
     }
 
-    /// Returns what the team's generation adds to the count of its counter. Active sets have one
-    /// forever.
-    fn generation_mark(&self) -> u64 {
+    /// Returns what the team's generation adds to the count of a counter.
+    fn mark(&self) -> u64 {
         self.generation << COUNT_BITS
-    }
-
-    /// A member that signals to this one in a collective on another active set.
-    fn in_another_set(&self) -> Option<u32> {
-        let areas = flags::area().areas();
-        (0..self.members.n).find(|&peer| {
-            let next = self.mark + self.taken[peer as usize] + 1;
-            self.is_of_another_set(
-                flags::area().flag(areas.pair_flag(self.members.world_pe(peer))),
-                next,
-            )
-        })
     }
 
     /// Returns where `peer` finds what this member sends beside its flag. Each two members that do
     /// send so once to each other in a plan, so of two places no PE overwrites one that was not
     /// read: who sends has had the other's last message, which that one sent when it had read the
     /// message before.
-    pub(crate) fn short_there(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
-        let own = self.own_pe();
-        match &mut self.pairs {
-            None => areas.short(self.slot, peer.edge, parity),
-            Some(pairs) => areas.pair_short(own, alternate(&mut pairs.put[peer.index as usize])),
+    pub(crate) fn short_there(&self, areas: &Areas, peer: Partner, parity: usize) -> usize {
+        match peer.edge {
+            Edge::Pair => {
+                let turn = pair(self.world_pe(peer)).short_sent.fetch_add(1, Relaxed);
+                areas.pair_short(self.own_pe(), turn % 2)
+            }
+            edge => areas.short(self.slot, edge, parity),
         }
     }
 
     /// Returns where `peer` put what it sent beside its flag, and this member has not taken yet.
-    pub(crate) fn short_here(&mut self, areas: &Areas, peer: Partner, parity: usize) -> usize {
-        match &mut self.pairs {
-            None => areas.short(self.slot, peer.edge, parity),
-            Some(pairs) => areas.pair_short(
-                self.members.world_pe(peer.index),
-                alternate(&mut pairs.taken[peer.index as usize]),
-            ),
+    pub(crate) fn short_here(&self, areas: &Areas, peer: Partner, parity: usize) -> usize {
+        match peer.edge {
+            Edge::Pair => {
+                let source = self.world_pe(peer);
+                let turn = pair(source).short_taken.fetch_add(1, Relaxed);
+                areas.pair_short(source, turn % 2)
+            }
+            edge => areas.short(self.slot, edge, parity),
         }
-    }
-
-    /// Returns true if a peer's counter has come to the count of `value`, but with another mark.
-    fn is_of_another_set(&self, flag: u64, value: u64) -> bool {
-        flag & self.growing == value & self.growing && flag != value
     }
 
     /// Signal a member, after everything that was written to it before.
     #[inline]
     pub(crate) fn signal(&mut self, peer: Partner) {
-        let pe = self.members.world_pe(peer.index);
+        let pe = self.world_pe(peer);
         match self.next_signal(peer) {
             Some((at, value)) => self.raise(pe, |area| area.raise_unrung(pe, at, value)),
             None => {
@@ -367,7 +240,7 @@ impl Channels {
         source: SymmetricRange,
         dest: SymmetricRange,
     ) {
-        let pe = self.members.world_pe(peer.index);
+        let pe = self.world_pe(peer);
         match self.next_signal(peer) {
             Some((at, value)) => {
                 self.raise(pe, |area| area.put_and_raise_unrung(pe, (source, dest), at, value))
@@ -397,29 +270,48 @@ impl Channels {
         }
     }
 
-    /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for
-    /// another active set.
+    /// Wait for the next signal of a member.
     #[inline]
     pub(crate) fn wait(&mut self, by: &impl InCollective, job: &Job, peer: Partner) {
-        let Some(index) = self.index(peer) else { return self.wait_for_any(by, job) };
-        let areas = flags::area().areas();
-        let at = match self.pairs {
-            None => areas.flag(self.slot, peer.edge),
-            Some(_) => areas.pair_flag(self.members.world_pe(peer.index)),
+        let source = self.world_pe(peer);
+        let (at, value) = match peer.edge {
+            Edge::Any => return self.wait_for_any(by, job),
+            Edge::Pair => return self.wait_for_pair(by, job, source),
+            edge => {
+                let taken = &mut self.taken[edge.number(self.members.n)];
+                *taken += 1;
+                (flags::area().areas().flag(self.slot, edge), *taken + self.mark())
+            }
         };
-        let taken = &mut self.taken[index];
-        *taken += 1;
-        let value = self.mark + *taken;
-        let growing = self.growing;
+        let describe = || by.describe(Some(source));
+        let unrung = self.unrung.take();
+        self.unrung = until(unrung, job, describe, || flags::area().flag(at) >= value);
+    }
+
+    /// The same on [`Edge::Pair`]. Ends the job with an error if the signal is for another team.
+    fn wait_for_pair(&mut self, by: &impl InCollective, job: &Job, source: Pe) {
+        let value = self.pair_mark + pair(source).taken.fetch_add(1, Relaxed) + 1;
+        let at = flags::area().areas().pair_flag(source);
+        let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
         let mut flag = 0;
-        let (unrung, members) = (self.unrung.take(), &self.members);
-        let describe = || by.describe(Some(members.world_pe(peer.index)));
-        self.unrung = until(unrung, job, describe, || {
-            flag = flags::area().flag(at);
-            flag & growing >= value & growing
-        });
-        if self.is_of_another_set(flag, value) {
-            elsewhere(by.call(), self.members.world_pe(peer.index));
+        let unrung = self.unrung.take();
+        self.unrung = until(
+            unrung,
+            job,
+            || by.describe(Some(source)),
+            || {
+                flag = flags::area().flag(at);
+                count(flag) >= count(value)
+            },
+        );
+        if count(flag) == count(value) && flag != value {
+            // Cause: PEs make collectives of several teams in different orders.
+            fail!(
+                by.call(),
+                "PE {} is in a collective with this PE on another team: PEs that have several teams in common use \
+                 them in the same order; SHMEM_CHECK=1 shows which PE is where",
+                source.0
+            )
         }
     }
 
@@ -440,16 +332,19 @@ impl Channels {
     /// signal is counted only.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
-        let index = self.index(peer)?;
-        let sent = &mut self.sent[index];
-        *sent += 1;
-        let value = self.mark + *sent;
         let areas = flags::area().areas();
-        let at = match self.pairs {
-            None => areas.flag(self.slot, peer.edge),
-            Some(_) => areas.pair_flag(self.own_pe()),
-        };
-        Some((at, value))
+        match peer.edge {
+            Edge::Any => None,
+            Edge::Pair => {
+                let sent = pair(self.world_pe(peer)).sent.fetch_add(1, Relaxed) + 1;
+                Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
+            }
+            edge => {
+                let sent = &mut self.sent[edge.number(self.members.n)];
+                *sent += 1;
+                Some((areas.flag(self.slot, edge), *sent + self.mark()))
+            }
+        }
     }
 
     /// Returns where the next message is counted that does not say who sends it.
@@ -465,14 +360,8 @@ impl Channels {
         [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
     }
 
-    /// Returns where the signals to and of a peer are counted here, unless they are counted with
-    /// those of others.
-    #[inline]
-    fn index(&self, peer: Partner) -> Option<usize> {
-        match self.pairs {
-            None => peer.edge.number(self.members.n),
-            Some(_) => Some(peer.index as usize),
-        }
+    fn world_pe(&self, peer: Partner) -> Pe {
+        self.members.world_pe(peer.index)
     }
 
     fn own_pe(&self) -> Pe {
@@ -486,7 +375,7 @@ impl Channels {
 /// this set, and made the same calls there.
 pub(crate) fn next_collective_of_job(set: u8) -> usize {
     static COUNTS: [AtomicUsize; LANDING_SETS] = [const { AtomicUsize::new(0) }; LANDING_SETS];
-    COUNTS[usize::from(set)].fetch_add(1, Ordering::Relaxed) % 2
+    COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
 /// Wait until `ready`, and wake a PE that was signaled if that takes a while; otherwise it is
@@ -510,26 +399,6 @@ fn until(
     }
     backoff::until_rung(job, describe, ready);
     None
-}
-
-/// 0 and 1 in turn.
-fn alternate(next: &mut usize) -> usize {
-    let this = *next;
-    *next = 1 - this;
-    this
-}
-
-/// End the job: `peer` is in a collective with this PE on another active set.
-#[cold]
-fn elsewhere(call: Call, peer: Pe) -> ! {
-    // Cause: PEs make collectives of several teams in different orders.
-    fail!(
-        call,
-        "PE {} is in a collective with this PE on another active set or team: all members of an active set \
-         call with the same PE_start, logPE_stride and PE_size, and PEs that have several active sets or teams \
-         in common use them in the same order; SHMEM_CHECK=1 shows which PE is where",
-        peer.0
-    )
 }
 
 #[cfg(test)]

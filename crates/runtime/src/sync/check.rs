@@ -18,7 +18,7 @@ use crate::base::thread::carries_out;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
-use crate::sync::mailbox::{self, MailboxMessage, mailboxes};
+use crate::sync::mailbox::{self, MailboxMessage, mailboxes, of_message};
 use rushmem_transport::Pe;
 use std::fmt::Write;
 use std::thread;
@@ -27,12 +27,27 @@ use std::time::{Duration, Instant};
 /// An argument that must be the same on all members, by its name.
 pub(crate) type CheckedArgument = (&'static str, u64);
 
-/// The name of an argument whose value is the number of a team.
-pub(crate) const TEAM: &str = "team";
+/// The team or active set of a collective, by words that others have not.
+#[derive(Clone, Copy)]
+pub(crate) struct CheckedGroup {
+    pub(crate) words: [u64; GROUP_WORDS],
+    /// Returns what a message calls the one with such words.
+    pub(crate) name: fn([u64; GROUP_WORDS]) -> String,
+}
 
-/// Words that carry the name of a call, and the most arguments.
+impl CheckedGroup {
+    /// That of a call whose arguments alone say what it is for.
+    pub(crate) const NONE: CheckedGroup =
+        CheckedGroup { words: [0; GROUP_WORDS], name: |_| String::new() };
+}
+
+/// Words that carry the name of a call, those after them that carry its group, and the most
+/// arguments.
 const NAME_WORDS: usize = 6;
-const MAX_ARGUMENTS: usize = 8;
+const GROUP_WORDS: usize = 3;
+const MAX_ARGUMENTS: usize = 5;
+/// The words before the arguments.
+const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 /// Maximum number of PEs that a message names among those in the same call.
 const NAMED: usize = 8;
 
@@ -42,18 +57,17 @@ const WHO_IS_WHERE: u64 = 7;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team`
-/// is a number of theirs that members of other teams do not have; `team_name` gives the name of the
-/// team with a number.
+/// is a number of theirs that members of other teams do not have.
 pub(crate) fn same(
     entry: &impl InCollective,
     job: &Job,
     members: &Members,
     team: u64,
+    group: CheckedGroup,
     arguments: &[CheckedArgument],
-    team_name: fn(u64) -> String,
 ) {
     let call = entry.call();
-    let words = words(call, arguments);
+    let words = words(call, group, arguments);
     let is_of_request = carries_out().is_some();
     let of_requests = mailbox::tag_of_request(digest(&[WHO_IS_WHERE, team]));
     let of_threads = digest(&[WHO_IS_WHERE, if job.threads_somewhere { team } else { 0 }]);
@@ -109,7 +123,7 @@ pub(crate) fn same(
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(lines(call, job, members, &others, tag, own, &words), arguments, team_name)
+        report(lines(call, job, members, &others, tag, own, &words), group, arguments)
     )
 }
 
@@ -122,7 +136,7 @@ struct Other {
 fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
     let mut message = MailboxMessage::default();
     message[..words.len()].copy_from_slice(words);
-    mailboxes().send(call, job, pe, tag, &message);
+    mailboxes().send(&of_message(call), job, pe, tag, &message);
 }
 
 /// A member that has begun a non-blocking collective of the team, in whose place this PE is in
@@ -170,22 +184,24 @@ fn lines(
             send(call, job, *pe, tag, &[word]);
         }
         for (pe, heard) in &mut lines[first..] {
-            heard.push(mailboxes().receive(call, job, *pe, tag).map_or(0, |message| message[0]));
+            let message = mailboxes().receive(&of_message(call), job, *pe, tag);
+            heard.push(message.map_or(0, |message| message[0]));
         }
     }
     lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// The words that describe a call: the bytes of its name and the values of its arguments.
-fn words(call: Call, arguments: &[CheckedArgument]) -> Vec<u64> {
-    let mut words = vec![0; NAME_WORDS + MAX_ARGUMENTS];
+/// The words that describe a call: the bytes of its name, its group and the values of its arguments.
+fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
+    let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
     }
-    for (word, (_, value)) in words[NAME_WORDS..].iter_mut().zip(arguments) {
+    words[NAME_WORDS..FIRST_ARGUMENT].copy_from_slice(&group.words);
+    for (word, (_, value)) in words[FIRST_ARGUMENT..].iter_mut().zip(arguments) {
         *word = *value;
     }
     words
@@ -200,23 +216,24 @@ fn name_in(words: &[u64]) -> String {
 /// Which PE is in which call: PEs with the same words together, in the order of the team.
 fn report(
     lines: Vec<(u32, Vec<u64>)>,
+    group: CheckedGroup,
     arguments: &[CheckedArgument],
-    team_name: fn(u64) -> String,
 ) -> String {
     let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
     let one_call = !(0..NAME_WORDS).any(differs);
-    let all = (NAME_WORDS..).zip(arguments).map(|(i, argument)| (i, argument.0));
-    let shown: Vec<(usize, &str)> = all.filter(|(i, _)| one_call && differs(*i)).collect();
+    let one_group = !(NAME_WORDS..FIRST_ARGUMENT).any(differs);
+    let all = (FIRST_ARGUMENT..).zip(arguments).map(|(i, argument)| (i, argument.0));
+    let shown: Vec<(usize, &str)> = all.filter(|(i, _)| differs(*i)).collect();
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for (pe, words) in &lines {
         let mut text = name_in(&words[..NAME_WORDS]);
-        let value = |(i, name): &(usize, &str)| match *name {
-            TEAM => team_name(words[*i]),
-            name => format!("{name} {}", words[*i]),
-        };
-        let values: Vec<String> = shown.iter().map(value).collect();
-        if one_call {
+        if one_call && one_group {
+            let value = |(i, name): &(usize, &str)| format!("{name} {}", words[*i]);
+            let values: Vec<String> = shown.iter().map(value).collect();
             let _ = write!(text, " with {}", values.join(", "));
+        } else if one_call {
+            let of_group = std::array::from_fn(|i| words[NAME_WORDS + i]);
+            let _ = write!(text, " with {}", (group.name)(of_group));
         }
         match groups.iter_mut().find(|group| group.0 == text) {
             Some(group) => group.1.push(*pe),
@@ -274,23 +291,24 @@ mod tests {
     fn line(
         pe: u32,
         call: &'static &'static str,
+        team: u64,
         arguments: &[CheckedArgument],
     ) -> (u32, Vec<u64>) {
-        (pe, words(Call(call), arguments))
+        (pe, words(Call(call), group(team), arguments))
     }
 
-    fn no_team(number: u64) -> String {
-        unreachable!("team {number}")
+    fn group(team: u64) -> CheckedGroup {
+        let name = |[team, ..]: [u64; GROUP_WORDS]| format!("the team {team:x}");
+        CheckedGroup { words: [team, 0, 0], name }
     }
 
     #[test]
     fn teams_have_names() {
-        let arguments = |team| [("bytes", 8), (TEAM, team)];
         let lines = vec![
-            line(0, &"shmem_int_broadcast", &arguments(1)),
-            line(1, &"shmem_int_broadcast", &arguments(4417)),
+            line(0, &"shmem_int_broadcast", 1, &[("bytes", 8)]),
+            line(1, &"shmem_int_broadcast", 4417, &[("bytes", 9)]),
         ];
-        let text = report(lines, &arguments(1), |number| format!("the team {number:x}"));
+        let text = report(lines, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
         assert_eq!(text, format!("PE 0 {}; PE 1 {}", said("1"), said("1141")));
     }
@@ -298,11 +316,11 @@ mod tests {
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, &"shmem_team_sync", &[]),
-            line(2, &"shmem_longdouble_prod_reduce", &[("bytes", 16)]),
-            line(0, &"shmem_team_sync", &[]),
+            line(4, &"shmem_team_sync", 1, &[]),
+            line(2, &"shmem_longdouble_prod_reduce", 2, &[("bytes", 16)]),
+            line(0, &"shmem_team_sync", 1, &[]),
         ];
-        let text = report(lines, &[], no_team);
+        let text = report(lines, group(1), &[]);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
     }
 
@@ -310,10 +328,10 @@ mod tests {
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, &"shmem_int_broadcast", &arguments(0)),
-            line(1, &"shmem_int_broadcast", &arguments(1)),
+            line(0, &"shmem_int_broadcast", 1, &arguments(0)),
+            line(1, &"shmem_int_broadcast", 1, &arguments(1)),
         ];
-        let text = report(lines, &arguments(0), no_team);
+        let text = report(lines, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];
         let said = |root| format!("in shmem_int_broadcast with {root}");
         assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));

@@ -87,13 +87,9 @@ impl PeerLook {
         let is_missing = |pe: &Pe| {
             let entered = finalizing(*pe).and_then(|status| {
                 let finalizing = status.finalizing?;
+                // A team that is not listed was destroyed.
                 let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
-                // A team that is not listed was destroyed; an active set was not used, where they
-                // have no teams of their own.
-                let is_unused = finalizing.is_whole
-                    && !job.threads_somewhere
-                    && collective.team.contains("active set");
-                of_team.map(|(_, nth)| *nth).or(is_unused.then_some(0))
+                of_team.map(|(_, nth)| *nth)
             });
             entered.is_some_and(|entered| entered < *nth)
         };
@@ -170,8 +166,13 @@ fn elsewhere(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
 fn hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
     match subject {
         Subject::Collective(collective) => {
-            let awaited: Vec<u32> = collective.awaited.into_iter().collect();
-            elsewhere(call, job, collective, &awaited)
+            let members = (0..size(&collective.members).min(MEMBERS))
+                .filter_map(|index| member(&collective.members, index));
+            let done = members.filter(|pe| *pe != job.me() && is_done(*pe)).map(|pe| pe.0);
+            let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
+            pes.sort_unstable();
+            pes.dedup();
+            elsewhere(call, job, collective, &pes)
         }
         // Cause: a PE finalizes between `shmem_set_lock` and `shmem_clear_lock`. Remedy: clear the
         // lock first.

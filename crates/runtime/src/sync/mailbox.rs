@@ -23,6 +23,9 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
     &MAILBOXES
 }
 
+/// Describes the wait for a PE to send a message, or to take one.
+pub(crate) type DescribeWait<'a> = &'a dyn Fn(Pe) -> Described;
+
 /// The contents of one message.
 pub(crate) type MailboxMessage = [u64; MESSAGE];
 
@@ -48,7 +51,14 @@ struct State {
 
 impl Mailboxes {
     /// Send `message` to `dest`, once its mailbox is free.
-    pub(crate) fn send(&self, call: Call, job: &Job, dest: Pe, tag: u64, message: &MailboxMessage) {
+    pub(crate) fn send(
+        &self,
+        describe: DescribeWait<'_>,
+        job: &Job,
+        dest: Pe,
+        tag: u64,
+        message: &MailboxMessage,
+    ) {
         let internal = flags::area();
         let acknowledged = internal.areas().acknowledged(dest);
         loop {
@@ -66,14 +76,19 @@ impl Mailboxes {
             drop(state);
             // A sender that waits takes messages that others have sent: otherwise threads of
             // several PEs that each wait to send to the next would wait forever.
-            backoff::until_rung(job, describe(call, dest), || {
-                let is_free = internal.flag(acknowledged) >= waited_for;
-                if !is_free {
-                    let mut state = self.state();
-                    (0..job.n_pes).for_each(|source| state.empty(internal, job.me(), Pe(source)));
-                }
-                is_free
-            });
+            backoff::until_rung(
+                job,
+                || describe(dest),
+                || {
+                    let is_free = internal.flag(acknowledged) >= waited_for;
+                    if !is_free {
+                        let mut state = self.state();
+                        (0..job.n_pes)
+                            .for_each(|source| state.empty(internal, job.me(), Pe(source)));
+                    }
+                    is_free
+                },
+            );
         }
     }
 
@@ -82,18 +97,22 @@ impl Mailboxes {
     /// another agreement with this PE waits there for this PE, so that both would wait forever.
     pub(crate) fn receive(
         &self,
-        call: Call,
+        describe: DescribeWait<'_>,
         job: &Job,
         source: Pe,
         tag: u64,
     ) -> Option<MailboxMessage> {
         let mut found = None;
-        backoff::until_rung(job, describe(call, source), || {
-            let mut state = self.state();
-            state.empty(flags::area(), job.me(), source);
-            found = state.next(source, tag);
-            found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
-        });
+        backoff::until_rung(
+            job,
+            || describe(source),
+            || {
+                let mut state = self.state();
+                state.empty(flags::area(), job.me(), source);
+                found = state.next(source, tag);
+                found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
+            },
+        );
         found
     }
 
@@ -116,9 +135,9 @@ impl Mailboxes {
     }
 }
 
-/// A wait for a PE to send a message, or to take one.
-fn describe(call: Call, pe: Pe) -> impl Fn() -> Described {
-    move || (call, Subject::Message { from: pe.0 })
+/// Waits for a PE that are of no collective.
+pub(crate) fn of_message(call: Call) -> impl Fn(Pe) -> Described {
+    move |pe| (call, Subject::Message { from: pe.0 })
 }
 
 impl State {

@@ -24,7 +24,7 @@ use crate::memory::areas::TEAM_SLOTS;
 use crate::net::calling;
 use crate::sync::channel::GENERATIONS;
 use crate::sync::flags;
-use crate::sync::mailbox::{MailboxMessage, mailboxes};
+use crate::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_transport::Pe;
 use std::sync::{LazyLock, Mutex};
@@ -121,10 +121,8 @@ pub(crate) enum Agreed {
 
 /// Slots of the predefined teams: those of the lowest numbers.
 pub(crate) const PREDEFINED: u32 = 3;
-/// The slot of the channels that all active sets share.
-pub(crate) const ACTIVE_SETS: u16 = PREDEFINED as u16;
 /// The slot of the team that meets in finalize alone.
-pub(crate) const FINALIZE: u16 = ACTIVE_SETS + 1;
+pub(crate) const FINALIZE: u16 = PREDEFINED as u16;
 /// Slots that no agreement gives.
 const TAKEN: u32 = FINALIZE as u32 + 1;
 
@@ -224,13 +222,24 @@ impl Slots {
 
 /// Agree with all `members`, every one of which calls this.
 pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
+    agree_in(call, &mailbox::of_message(call), job, members, request)
+}
+
+/// Works as [`agree`], in a call whose waits are described.
+pub(crate) fn agree_in(
+    call: Call,
+    describe: DescribeWait<'_>,
+    job: &Job,
+    members: &Members,
+    request: AgreementRequest,
+) -> Agreed {
     let AgreementRequest { tag, count, .. } = request;
     let first = (tag % WINDOWS as u64) as usize;
     let mut all_offered = true;
     for attempt in 0.. {
         let window = (first + attempt) % WINDOWS;
         let proposal = slots().offer(window, request);
-        let agreed = match all_reduce(call, job, members, tag, proposal) {
+        let agreed = match all_reduce(call, describe, job, members, tag, proposal) {
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
         };
@@ -259,6 +268,7 @@ pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: Agreement
 /// another agreement.
 fn all_reduce(
     call: Call,
+    describe: DescribeWait<'_>,
     job: &Job,
     members: &Members,
     tag: u64,
@@ -276,11 +286,11 @@ fn all_reduce(
         match step {
             Step::Put { peer, to, .. } => {
                 let message = accumulator.message(u64::from(landing_of(to)));
-                mailboxes().send(call, job, members.world_pe(peer.index), tag, &message);
+                mailboxes().send(describe, job, members.world_pe(peer.index), tag, &message);
             }
             Step::Wait { peer } => {
                 let peer = members.world_pe(peer.index);
-                let message = mailboxes().receive(call, job, peer, tag).ok_or(peer)?;
+                let message = mailboxes().receive(describe, job, peer, tag).ok_or(peer)?;
                 landed.push((message[0], Proposal::from_message(&message)));
             }
             Step::Reduce { landing, .. } => {

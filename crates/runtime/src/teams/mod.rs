@@ -4,5 +4,5 @@
 
 pub(crate) mod active_set;
 pub(crate) mod agreement;
-mod psync;
+pub(crate) mod psync;
 pub(crate) mod team;

@@ -4,19 +4,28 @@
 use crate::base::call::Call;
 use crate::base::caller::{self, warn_once};
 use crate::base::constants::SHMEM_SYNC_VALUE;
-use crate::base::job::Job;
+use crate::base::job;
 use crate::base::process;
 use crate::memory::{address, range};
+use crate::teams::active_set;
 use core::ffi::{c_int, c_long};
 use std::sync::Mutex;
+
+/// What a call uses a pSync for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UseOfPsync {
+    /// A barrier or a sync: on one set, these may use a pSync in turn.
+    Sync,
+    /// A collective that moves data.
+    Data,
+}
 
 /// What distinguishes the uses of a pSync.
 #[derive(Clone, Copy, Debug)]
 struct PsyncRecord {
     psync: usize,
     triplet: [c_int; 3],
-    /// True if the call is a barrier or a sync: on one set, these may use a pSync in turn.
-    synchronizes: bool,
+    used_for: UseOfPsync,
     /// The number of checked calls of this PE when it ended.
     end: u64,
 }
@@ -26,20 +35,24 @@ static LAST: Mutex<Option<PsyncRecord>> = Mutex::new(None);
 
 /// The use of a pSync by a call on an active set, until the call ends.
 #[derive(Debug)]
-pub(super) struct PsyncUse(PsyncRecord);
+pub(crate) struct PsyncUse(PsyncRecord);
 
 impl PsyncUse {
     /// Warns unless pSync has its first value, which the standard requires before each use, and if
     /// the last call of this PE used it: then this PE cannot know whether others have left that.
-    pub(super) fn begin(
+    /// Ends the job with an error if it is not symmetric. `None` without `SHMEM_CHECK`.
+    pub(crate) fn begin(
         call: Call,
-        job: &Job,
         triplet: [c_int; 3],
         psync: *const c_long,
-    ) -> PsyncUse {
-        let lower = call.0.to_ascii_lowercase();
-        let synchronizes = lower.ends_with("barrier") || lower.ends_with("sync");
-        let new = PsyncRecord { psync: psync.addr(), triplet, synchronizes, end: 0 };
+        used_for: UseOfPsync,
+    ) -> Option<PsyncUse> {
+        let job = job::require(call);
+        if !job.settings.checks() {
+            return None;
+        }
+        active_set::place(call, psync);
+        let new = PsyncRecord { psync: psync.addr(), triplet, used_for, end: 0 };
         let last = process::lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
             // Cause: two collectives one after the other with one pSync.
@@ -62,7 +75,7 @@ impl PsyncUse {
                  implementations set all of its elements to that on all PEs before the first use",
             );
         }
-        PsyncUse(new)
+        Some(PsyncUse(new))
     }
 }
 
@@ -70,7 +83,8 @@ impl PsyncRecord {
     /// Returns true if this PE has called nothing since from which it knows that others have left
     /// that use.
     fn follows_at_once(self, last: PsyncRecord) -> bool {
-        let in_turn = self.synchronizes && last.synchronizes && self.triplet == last.triplet;
+        let in_turn =
+            [self.used_for, last.used_for] == [UseOfPsync::Sync; 2] && self.triplet == last.triplet;
         let is_alone = last.triplet[2] == 1;
         self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
     }

@@ -3,13 +3,15 @@
 //! `api::team`, `api::split` and `api::cray` create and destroy them.
 
 use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::process;
-use crate::sync::channel::Channels;
+use crate::sync::channel::{Channels, InCollective};
+use crate::sync::check::CheckedGroup;
 use crate::sync::flags;
-use crate::teams::agreement::{self, ACTIVE_SETS, FINALIZE, PREDEFINED, Slot};
+use crate::teams::agreement::{self, FINALIZE, PREDEFINED, Slot};
 use core::ffi::c_int;
 use core::fmt;
 use core::ops::Deref;
@@ -17,6 +19,7 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_collectives::landing;
 use rushmem_collectives::two_level::NodeLists;
+use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -68,7 +71,7 @@ impl Team {
         });
         let handle = TeamHandle::new(slot.number, generation);
         let root = match name {
-            Name::Fixed(_) => handle,
+            Name::Fixed(_) | Name::ActiveSet(_) => handle,
             Name::Made(split, _) => split.root,
         };
         Team {
@@ -86,27 +89,12 @@ impl Team {
         }
     }
 
-    /// The one whose channels all active sets share: its members are the world.
-    pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
-        let world = Members::world(nodes.n_pes());
-        let name = Name::Fixed("the active sets");
-        let slot = Slot { number: ACTIVE_SETS, landings: Some(0) };
-        let mut team = Team::new(name, slot, 0, world.clone(), me, nodes, TeamConfig::default());
-        team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
-        team
-    }
-
     /// The one that meets in finalize alone, so that no other collective of a PE is taken for its
     /// finalize. Its members are the world.
     fn of_finalize(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
         let slot = Slot { number: FINALIZE, landings: None };
         Team::new(Name::Fixed("finalize"), slot, 0, world, me, nodes, TeamConfig::default())
-    }
-
-    /// Returns true if it is the team that meets in finalize alone.
-    pub(crate) fn is_of_finalize(&self) -> bool {
-        self.slot.number == FINALIZE
     }
 
     pub(crate) fn handle(&self) -> TeamHandle {
@@ -116,11 +104,6 @@ impl Team {
     /// The team from which it comes by splits, which no split made; itself if none made it.
     pub(crate) fn root(&self) -> TeamHandle {
         self.root
-    }
-
-    /// Returns what messages call it.
-    pub(crate) fn name(&self) -> Name {
-        self.name
     }
 
     pub(crate) fn members(&self) -> &Members {
@@ -175,7 +158,6 @@ impl Team {
             members: members.n,
             per_node: *per_node,
             oversubscribed: job.oversubscribed_somewhere,
-            team: true,
             landing_bytes: self.landing_bytes(job),
             pair_flags: self.has_pair_flags(job),
         };
@@ -196,6 +178,35 @@ impl Team {
         Split { parent: self.name.parent(), root: self.root, call, number: None }
     }
 
+    /// The team or active set as collectives are compared.
+    pub(crate) fn checked(&self) -> CheckedGroup {
+        match self.name {
+            Name::ActiveSet(triplet) => active_set(triplet),
+            _ => CheckedGroup {
+                words: [self.handle.0 as u64, 0, 0],
+                name: |[handle, ..]| teams().name(TeamHandle(handle as usize)),
+            },
+        }
+    }
+
+    /// Returns true if it is that of an active set.
+    pub(crate) fn is_active_set(&self) -> bool {
+        matches!(self.name, Name::ActiveSet(_))
+    }
+
+    /// Returns what a member waits for in its `nth` collective: for `awaited`, if it is one PE.
+    pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
+        match self.slot.number {
+            FINALIZE => Subject::Exit,
+            _ => self.name.subject(self.number(), &self.members, nth, awaited),
+        }
+    }
+
+    /// A number of the team that others among the same PEs do not have.
+    pub(crate) fn number(&self) -> u64 {
+        digest(&[self.handle.0 as u64])
+    }
+
     pub(crate) fn config(&self) -> TeamConfig {
         self.config
     }
@@ -214,6 +225,8 @@ impl Team {
 pub(crate) enum Name {
     /// That of a team which no split made.
     Fixed(&'static str),
+    /// That of an active set: `PE_start`, `logPE_stride` and `PE_size`.
+    ActiveSet([c_int; 3]),
     /// That of a team that a split made, with its number of members.
     Made(Split, u32),
 }
@@ -243,10 +256,19 @@ impl Split {
 }
 
 impl Name {
+    /// Returns what the members of a team with this name wait for in a collective.
+    fn subject(self, number: u64, members: &Members, nth: u64, awaited: Option<Pe>) -> Subject {
+        let (team, members) = (self.to_string(), members.for_status());
+        let is_active_set = matches!(self, Name::ActiveSet(_));
+        let awaited = awaited.map(|pe| pe.0);
+        Subject::Collective(Collective { team, is_active_set, number, members, nth, awaited })
+    }
+
     /// That of a split of this team.
     fn parent(self) -> SplitParent {
         match self {
             Name::Fixed(name) => SplitParent::Is(name),
+            Name::ActiveSet(_) => SplitParent::Is("an active set"),
             Name::Made(
                 Split { parent: SplitParent::Is(name) | SplitParent::From(name), .. },
                 _,
@@ -259,6 +281,12 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Split { parent, call, number, .. }, n) = match self {
             Name::Fixed(name) => return f.write_str(name),
+            Name::ActiveSet([start, log_stride, size]) => {
+                return write!(
+                    f,
+                    "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size}"
+                );
+            }
             Name::Made(split, n) => (split, n),
         };
         write!(f, "the team of {n} PEs from ")?;
@@ -273,12 +301,31 @@ impl fmt::Display for Name {
     }
 }
 
+/// A team that its members are about to make, which has no channels yet.
+pub(crate) struct NewTeam<'a> {
+    pub(crate) call: Call,
+    pub(crate) name: Name,
+    pub(crate) members: &'a Members,
+    pub(crate) tag: u64,
+}
+
+impl InCollective for NewTeam<'_> {
+    fn call(&self) -> Call {
+        self.call
+    }
+
+    fn subject(&self, awaited: Option<Pe>) -> Subject {
+        self.name.subject(self.tag, self.members, 1, awaited)
+    }
+}
+
 /// A team that a call uses: the world is there as long as the process, others as long as some call
-/// holds them.
+/// holds them, and that of an active set which is not kept ends with the call.
 #[derive(Debug)]
 pub(crate) enum HeldTeam {
     Lasting(&'static Team),
     Counted(Arc<Team>),
+    OfCall(Box<Team>),
 }
 
 impl Deref for HeldTeam {
@@ -289,6 +336,15 @@ impl Deref for HeldTeam {
         match self {
             HeldTeam::Lasting(team) => team,
             HeldTeam::Counted(team) => team,
+            HeldTeam::OfCall(team) => team,
+        }
+    }
+}
+
+impl Drop for HeldTeam {
+    fn drop(&mut self) {
+        if let HeldTeam::OfCall(team) = self {
+            team.retire();
         }
     }
 }
@@ -357,7 +413,7 @@ impl Teams {
         teams.iter().flatten().cloned().collect()
     }
 
-    fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
+    pub(crate) fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
         let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
         let team = teams.get(handle.slot()?)?.as_ref()?;
         (team.handle == handle).then(|| team.clone())
@@ -388,16 +444,20 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Forget every team but the predefined ones, and give their slots back.
+    /// Forget every team but the predefined ones, those of active sets too, and give their slots
+    /// back.
     pub(crate) fn clear(&self) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
     }
 }
 
-/// The name in messages of the team with this number.
-pub(crate) fn team_name(number: u64) -> String {
-    teams().name(TeamHandle(number as usize))
+/// An active set as collectives are compared.
+pub(crate) fn active_set(triplet: [c_int; 3]) -> CheckedGroup {
+    CheckedGroup {
+        words: triplet.map(|number| number as u64),
+        name: |words| Name::ActiveSet(words.map(|word| word as c_int)).to_string(),
+    }
 }
 
 /// The team of a handle; ends the job with an error when there is none. `argument` is the handle's

@@ -6,7 +6,6 @@ const FACTS: ChoiceFacts = ChoiceFacts {
     members: 7,
     per_node: 7,
     oversubscribed: false,
-    team: true,
     landing_bytes: 32 << 10,
     pair_flags: true,
 };
@@ -34,16 +33,15 @@ fn what_is_built_in_leaves_no_case_open() {
     let table = built_in();
     for members in [1, 2, 3, 1_u32 << 20] {
         for per_node in [1, members.div_ceil(2), members] {
-            for (oversubscribed, team) in
+            for (oversubscribed, alone) in
                 [(false, false), (false, true), (true, false), (true, true)]
             {
                 let listed = table.listed(&ChoiceFacts {
                     members,
                     per_node,
                     oversubscribed,
-                    team,
-                    landing_bytes: usize::from(team) << 15,
-                    pair_flags: team,
+                    landing_bytes: usize::from(alone) << 15,
+                    pair_flags: alone,
                 });
                 for operation in Table::OPERATIONS {
                     assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
@@ -65,7 +63,6 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
         Gather
     );
     assert_eq!(choose(ChoiceFacts { per_node: 1, ..SHARED }), Gather);
-    assert_eq!(choose(ChoiceFacts { team: false, ..SHARED }), Gather);
 }
 
 #[test]
@@ -76,7 +73,6 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
-    assert_eq!(choose(8, ChoiceFacts { team: false, ..SHARED }), Direct);
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
     assert_eq!(choose(32 << 10, ChoiceFacts { members: 9, ..APART }), Rabenseifner);

@@ -19,7 +19,7 @@ fn nothing_overlaps() {
         ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
         ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), WORD)));
         for p in (0..n).map(Pe) {
-            ends.extend([(a.pair_flag(p), WORD), (a.entered(p), WORD), (a.contribution(p), SHORT)]);
+            ends.extend([(a.pair_flag(p), WORD), (a.contribution(p), SHORT)]);
             ends.extend([0, 1].map(|parity| (a.pair_short(p, parity), SHORT)));
         }
         for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {

@@ -192,7 +192,7 @@ fn lines(
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// The words that describe a call: the bytes of its name, its group and the values of its arguments.
+/// The words of a call: the bytes of its name, its group and the values of its arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {

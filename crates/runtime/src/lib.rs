@@ -29,7 +29,7 @@ mod sync;
 mod teams;
 
 pub use api::{amo, counters, ctx, heap, local, lock, rma, signal, team, wait};
-pub use base::call::Call;
+pub use base::call::{Call, CallName};
 pub use base::handle::{ContextHandle, RequestHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, thread, time};
 pub use coll::combine::Combine;

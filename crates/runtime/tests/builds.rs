@@ -2,7 +2,7 @@
 //! does.
 
 use rushmem_bootstrap::{JobSession, Protocol};
-use rushmem_runtime::{Call, setup};
+use rushmem_runtime::setup;
 use rushmem_wire::RECORD;
 use testkit::Job;
 
@@ -11,7 +11,7 @@ use testkit::Job;
 fn a_pe() {
     match std::env::var("SHMEM_LOCAL_ID").as_deref() {
         Err(_) => {}
-        Ok("0") => setup::init(Call(&"shmem_init"), &[]),
+        Ok("0") => setup::init(rushmem_runtime::call!("shmem_init"), &[]),
         Ok(_) => {
             let session = JobSession::open(Protocol::Any, true, None, |_, _| ());
             let mut session = session.expect("oshrun has started it");

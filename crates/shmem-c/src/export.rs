@@ -20,7 +20,7 @@ macro_rules! export {
 
             #[unsafe(export_name = concat!("p", $(stringify!($part)),+))]
             unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
-                let $call = rushmem_runtime::Call(&NAME);
+                let $call = rushmem_runtime::call!(NAME);
                 // SAFETY: the caller passes what the standard asks of it for this function, which
                 // is all that the runtime asks of us.
                 #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]

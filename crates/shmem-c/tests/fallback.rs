@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use rushmem_runtime::{Call, setup};
+use rushmem_runtime::setup;
 use rushmem_transport::{
     AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, Open, Pe, Provider,
     Put, Segment, Transport, null,
@@ -250,8 +250,8 @@ fn a_pe() {
         Ok("that wait") => vec![SILENT, SOCKETS],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
-    setup::init(Call(&"shmem_init"), &providers);
-    setup::finalize(Call(&"shmem_finalize"));
+    setup::init(rushmem_runtime::call!("shmem_init"), &providers);
+    setup::finalize(rushmem_runtime::call!("shmem_finalize"));
 }
 
 fn job(variables: &[(&str, &str)]) -> Outcome {

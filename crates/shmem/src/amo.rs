@@ -7,7 +7,7 @@ use crate::context::{Context, ContextKind, number};
 use crate::element::{Atomic, AtomicInteger, AtomicValue};
 use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
-use rushmem_runtime::{Call, amo};
+use rushmem_runtime::amo;
 
 /// Operations that return the old value, or nothing.
 macro_rules! operations {
@@ -23,7 +23,7 @@ macro_rules! operations {
             let at = dest.into().as_ptr().cast::<T>();
             // SAFETY: an aligned element of a symmetric object, which atomic operations alone
             // access.
-            unsafe { amo::$name(Call(&stringify!($name)), self.handle(), at, value, number(pe)) }
+            unsafe { amo::$name(call!(stringify!($name)), self.handle(), at, value, number(pe)) }
         }
     )*};
 }
@@ -34,7 +34,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: u32) -> T {
         let at = source.into().as_ptr().cast::<T>();
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe { amo::fetch(Call(&"fetch"), self.handle(), at, number(pe)) }
+        unsafe { amo::fetch(call!("fetch"), self.handle(), at, number(pe)) }
     }
 
     /// Write `value` on `pe` if `condition` is there, and return what was there
@@ -51,7 +51,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
         unsafe {
             amo::compare_swap(
-                Call(&"compare_swap"),
+                call!("compare_swap"),
                 self.handle(),
                 at,
                 condition,

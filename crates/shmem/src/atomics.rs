@@ -11,7 +11,7 @@ use crate::symmetric::boxed::SymBox;
 use crate::symmetric::view::AsElements;
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
-use rushmem_runtime::{Call, setup};
+use rushmem_runtime::setup;
 
 impl<L: ThreadLevel> Shmem<L> {
     /// Allocate one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
@@ -60,7 +60,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let source = source.into();
-        same_length(Call(&"fetch_all"), dest.len(), source.len());
+        same_length(call!("fetch_all"), dest.len(), source.len());
         self.scope(|s| {
             for (index, fetched) in dest.iter_mut().enumerate() {
                 s.fetch_nbi(fetched, source.at(index), pe);
@@ -88,7 +88,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let dest = dest.into();
-        same_length(Call(&"set_all"), dest.len(), values.len());
+        same_length(call!("set_all"), dest.len(), values.len());
         for (index, &value) in values.iter().enumerate() {
             self.set(dest.at(index), value, pe);
         }
@@ -134,7 +134,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) -> Vec<T> {
         let source = source.into();
         let mut values = vec![T::zeroed(); source.len()];
-        let me = setup::my_pe(Call(&"Team::reduce_atomics")) as u32;
+        let me = setup::my_pe(call!("Team::reduce_atomics")) as u32;
         Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
         self.reduce_in_place(op, &mut values);
         values

@@ -39,10 +39,10 @@ impl<L: ThreadLevel> Team<'_, L> {
         root: u32,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(Call(&"Team::broadcast"), dest.len(), source.len());
-        apart(Call(&"Team::broadcast"), dest, source);
+        same_length(call!("Team::broadcast"), dest.len(), source.len());
+        apart(call!("Team::broadcast"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::broadcast"), self.handle().into());
+        let (call, team) = (call!("Team::broadcast"), self.handle().into());
         // SAFETY: as many bytes of symmetric objects each.
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
     }
@@ -57,9 +57,9 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
-        apart(Call(&"Team::collect"), dest, source);
+        apart(call!("Team::collect"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::collect"), self.handle().into());
+        let (call, team) = (call!("Team::collect"), self.handle().into());
         let max_bytes = bytes_of(dest);
         // SAFETY: a symmetric object, and one of at least as many bytes as are written.
         let nbytes = unsafe {
@@ -79,11 +79,11 @@ impl<L: ThreadLevel> Team<'_, L> {
         let (dest, source) = (dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes() as usize);
         if dest.len() != total {
-            wrong_length(Call(&"Team::fcollect"), dest.len(), total);
+            wrong_length(call!("Team::fcollect"), dest.len(), total);
         }
-        apart(Call(&"Team::fcollect"), dest, source);
+        apart(call!("Team::fcollect"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::fcollect"), self.handle().into());
+        let (call, team) = (call!("Team::fcollect"), self.handle().into());
         // SAFETY: symmetric objects, the destination of as many bytes as all sources have.
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
@@ -97,14 +97,14 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(Call(&"Team::alltoall"), dest.len(), source.len());
+        same_length(call!("Team::alltoall"), dest.len(), source.len());
         let n_pes = self.n_pes() as usize;
         if !dest.len().is_multiple_of(n_pes) {
-            wrong_length(Call(&"Team::alltoall"), dest.len(), dest.len().next_multiple_of(n_pes));
+            wrong_length(call!("Team::alltoall"), dest.len(), dest.len().next_multiple_of(n_pes));
         }
-        apart(Call(&"Team::alltoall"), dest, source);
+        apart(call!("Team::alltoall"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::alltoall"), self.handle().into());
+        let (call, team) = (call!("Team::alltoall"), self.handle().into());
         // SAFETY: symmetric objects, each of as many blocks as there are members.
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
@@ -122,7 +122,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     ) {
         let (dest, source) = (dest.into(), source.into());
         let elements = nelems.saturating_mul(self.n_pes() as usize);
-        let call = Call(&"Team::alltoalls");
+        let call = call!("Team::alltoalls");
         in_span(call, "dest", dest.len(), dst, 1, elements);
         in_span(call, "source", source.len(), sst, 1, elements);
         apart(call, dest, source);
@@ -148,7 +148,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         blocks: Blocks<'_>,
     ) -> Vec<usize> {
         let (dest, source) = (dest.into(), source.into());
-        let (call, n_pes) = (Call(&"Team::alltoallv"), self.n_pes() as usize);
+        let (call, n_pes) = (call!("Team::alltoallv"), self.n_pes() as usize);
         apart(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
@@ -180,7 +180,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         blocks: Blocks<'_>,
     ) -> usize {
         let (dest, source) = (dest.into(), source.into());
-        let call = Call(&"Team::alltoallv_packed");
+        let call = call!("Team::alltoallv_packed");
         apart(call, dest, source);
         let [offsets, counts] = self.blocks(call, source, blocks);
         let nbytes = bytes_of(dest);
@@ -232,10 +232,10 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(Call(&"Team::reduce"), dest.len(), source.len());
-        apart(Call(&"Team::reduce"), dest, source);
+        same_length(call!("Team::reduce"), dest.len(), source.len());
+        apart(call!("Team::reduce"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::reduce"), self.handle().into());
+        let (call, team) = (call!("Team::reduce"), self.handle().into());
         // SAFETY: as many elements of the operator's type in symmetric objects.
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
@@ -249,10 +249,10 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(Call(&"Team::inscan"), dest.len(), source.len());
-        apart(Call(&"Team::inscan"), dest, source);
+        same_length(call!("Team::inscan"), dest.len(), source.len());
+        apart(call!("Team::inscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::inscan"), self.handle().into());
+        let (call, team) = (call!("Team::inscan"), self.handle().into());
         // SAFETY: as many elements of the operator's type in symmetric objects.
         unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
     }
@@ -266,10 +266,10 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) {
         let (dest, source) = (dest.into(), source.into());
-        same_length(Call(&"Team::exscan"), dest.len(), source.len());
-        apart(Call(&"Team::exscan"), dest, source);
+        same_length(call!("Team::exscan"), dest.len(), source.len());
+        apart(call!("Team::exscan"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (Call(&"Team::exscan"), self.handle().into());
+        let (call, team) = (call!("Team::exscan"), self.handle().into());
         // SAFETY: as many elements of the operator's type in symmetric objects.
         unsafe { collectives::exscan(call, team, to, from, source.len(), sum::<T>()) };
     }

@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
 };
-use rushmem_runtime::{Call, Context as _, ContextHandle, World, ctx, order};
+use rushmem_runtime::{Context as _, ContextHandle, World, ctx, order};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -93,7 +93,7 @@ pub struct Owned(pub(crate) ContextHandle);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        ctx::destroy(Call(&"Context::drop"), self.0);
+        ctx::destroy(call!("Context::drop"), self.0);
     }
 }
 
@@ -122,14 +122,14 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// it will issue, towards each PE (`shmem_ctx_fence`, §9.12.1).
     #[inline]
     pub fn fence(&self) {
-        order::fence(Call(&"Context::fence"), self.handle());
+        order::fence(call!("Context::fence"), self.handle());
     }
 
     /// Complete everything that this context has issued, at its targets, too (`shmem_ctx_quiet`,
     /// §9.12.2).
     #[inline]
     pub fn quiet(&self) {
-        order::quiet(Call(&"Context::quiet"), self.handle());
+        order::quiet(call!("Context::quiet"), self.handle());
     }
 
     /// Works as [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`,
@@ -138,7 +138,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         for &pe in pes {
             let pe = number(pe);
             // SAFETY: one number.
-            unsafe { order::pe_quiet(Call(&"Context::pe_quiet"), self.handle(), &raw const pe, 1) };
+            unsafe { order::pe_quiet(call!("Context::pe_quiet"), self.handle(), &raw const pe, 1) };
         }
     }
 }
@@ -192,7 +192,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// ```
     pub fn session_with(&self, config: SessionConfig) -> Session<'_, K, L> {
         let options = if config.batch { SHMEM_CTX_SESSION_BATCH } else { 0 };
-        ctx::session_start(Call(&"Context::session"), self.handle().handle(), options);
+        ctx::session_start(call!("Context::session"), self.handle().handle(), options);
         Session(self)
     }
 }
@@ -200,7 +200,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
 impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
     /// Stop it (`shmem_ctx_session_stop`, §9.9.3).
     fn drop(&mut self) {
-        ctx::session_stop(Call(&"Session::drop"), self.0.handle().handle());
+        ctx::session_stop(call!("Session::drop"), self.0.handle().handle());
     }
 }
 

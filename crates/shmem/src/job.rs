@@ -79,7 +79,7 @@ fn name(level: i32) -> &'static str {
 ///
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
-    let entered = enter(Call(&"shmem::init"));
+    let entered = enter(call!("shmem::init"));
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
@@ -91,7 +91,7 @@ pub fn init() -> Shmem {
 /// # Errors
 /// The library is initialized already, at a lower level.
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
-    enter(Call(&"shmem::init_thread"))
+    enter(call!("shmem::init_thread"))
 }
 
 fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
@@ -130,13 +130,13 @@ impl<L: ThreadLevel> Shmem<L> {
     /// The number of this PE (`shmem_my_pe`, §9.1.2).
     #[inline]
     pub fn my_pe(&self) -> u32 {
-        setup::my_pe(Call(&"Shmem::my_pe")) as u32
+        setup::my_pe(call!("Shmem::my_pe")) as u32
     }
 
     /// The number of PEs (`shmem_n_pes`, §9.1.3).
     #[inline]
     pub fn n_pes(&self) -> u32 {
-        setup::n_pes(Call(&"Shmem::n_pes")) as u32
+        setup::n_pes(call!("Shmem::n_pes")) as u32
     }
 
     /// The team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
@@ -158,13 +158,13 @@ impl<L: ThreadLevel> Shmem<L> {
     /// (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {
-        collectives::barrier_all(Call(&"Shmem::barrier_all"));
+        collectives::barrier_all(call!("Shmem::barrier_all"));
     }
 
     /// Wait for all PEs, and complete nothing (`shmem_sync_all`, §9.10.4).
     #[inline]
     pub fn sync_all(&self) {
-        collectives::sync_all(Call(&"Shmem::sync_all"));
+        collectives::sync_all(call!("Shmem::sync_all"));
     }
 
     /// Returns true if there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7).
@@ -175,7 +175,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// assert!(shmem.is_pe_accessible(0) && !shmem.is_pe_accessible(shmem.n_pes()));
     /// ```
     pub fn is_pe_accessible(&self, pe: u32) -> bool {
-        setup::pe_accessible(Call(&"Shmem::is_pe_accessible"), pe as i32) != 0
+        setup::pe_accessible(call!("Shmem::is_pe_accessible"), pe as i32) != 0
     }
 
     /// Ask a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15). The
@@ -184,7 +184,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// End the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {
-        setup::global_exit(Call(&"Shmem::global_exit"), status)
+        setup::global_exit(call!("Shmem::global_exit"), status)
     }
 }
 
@@ -201,7 +201,7 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
-        finalize(Call(&"Shmem::drop"));
+        finalize(call!("Shmem::drop"));
         if is_of_one_thread(L::LEVEL) {
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
@@ -224,7 +224,7 @@ const PANICKED: i32 = 101;
 /// others wait.
 pub(crate) fn end_if_panicking() {
     if thread::panicking() {
-        setup::global_exit(Call(&"panic"), PANICKED);
+        setup::global_exit(call!("panic"), PANICKED);
     }
 }
 

@@ -63,6 +63,13 @@ extern crate rushmem_c as _;
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
+/// Makes the `Call` of a function from its name.
+macro_rules! call {
+    ($name:expr) => {
+        rushmem_runtime::call!(unsigned $name)
+    };
+}
+
 mod agreement;
 mod amo;
 mod atomics;

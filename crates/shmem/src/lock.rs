@@ -6,7 +6,7 @@ use crate::job::Shmem;
 use crate::symmetric::view::{AsElement, SymRef};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_long;
-use rushmem_runtime::{Call, lock};
+use rushmem_runtime::lock;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -49,7 +49,7 @@ impl<L: ThreadLevel> Shmem<L> {
     pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
-        unsafe { lock::set(Call(&"Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
+        unsafe { lock::set(call!("Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
         LockGuard { lock, thread: PhantomData }
     }
 
@@ -58,7 +58,7 @@ impl<L: ThreadLevel> Shmem<L> {
         let lock = lock.into();
         // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =
-            unsafe { lock::test(Call(&"Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
+            unsafe { lock::test(call!("Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
         (is_held == 0).then(|| LockGuard { lock, thread: PhantomData })
     }
 }
@@ -67,7 +67,7 @@ impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: a word of a symmetric object, which only lock routines access.
         unsafe {
-            lock::clear(Call(&"drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
+            lock::clear(call!("drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
         };
     }
 }

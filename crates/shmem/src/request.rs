@@ -40,7 +40,7 @@ impl<R> CollectiveRequest<'_, R> {
 
     fn complete(&mut self) -> usize {
         let handle = std::mem::replace(&mut self.handle, RequestHandle::NULL);
-        requests::wait(Call(&"CollectiveRequest::wait"), handle)
+        requests::wait(call!("CollectiveRequest::wait"), handle)
     }
 }
 
@@ -50,7 +50,7 @@ impl<R> Future for CollectiveRequest<'_, R> {
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
         let request = self.get_mut();
         assert_ne!(request.handle, RequestHandle::NULL, "a request was polled after its end");
-        let test = || requests::test(Call(&"CollectiveRequest::poll"), request.handle);
+        let test = || requests::test(call!("CollectiveRequest::poll"), request.handle);
         let done = ready(context, test).map(request.result);
         if done.is_ready() {
             request.handle = RequestHandle::NULL;
@@ -72,7 +72,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[track_caller]
     pub fn sync_nb(&self) -> CollectiveRequest<'_> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
-        self.start(Call(&"Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
+        self.start(call!("Team::sync_nb"), NonblockingCollective::Sync, nothing, |_| ())
     }
 
     /// Start a [`broadcast`](Team::broadcast).
@@ -83,7 +83,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
         root: u32,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (Call(&"Team::broadcast_nb"), dest.into(), source.into());
+        let (call, dest, source) = (call!("Team::broadcast_nb"), dest.into(), source.into());
         same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let root = root as i32;
@@ -97,7 +97,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a, usize> {
-        let (call, dest, source) = (Call(&"Team::collect_nb"), dest.into(), source.into());
+        let (call, dest, source) = (call!("Team::collect_nb"), dest.into(), source.into());
         let vectors = vectors(call, dest, source, bytes_of(source));
         let max_bytes = bytes_of(dest);
         let collective = NonblockingCollective::Collect { max_bytes };
@@ -111,7 +111,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (Call(&"Team::fcollect_nb"), dest.into(), source.into());
+        let (call, dest, source) = (call!("Team::fcollect_nb"), dest.into(), source.into());
         let total = source.len().saturating_mul(self.n_pes() as usize);
         if dest.len() != total {
             wrong_length(call, dest.len(), total);
@@ -127,7 +127,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         dest: impl AsElements<'a, T>,
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
-        let (call, dest, source) = (Call(&"Team::alltoall_nb"), dest.into(), source.into());
+        let (call, dest, source) = (call!("Team::alltoall_nb"), dest.into(), source.into());
         let n_pes = self.n_pes() as usize;
         same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
@@ -154,7 +154,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
-        self.combine(Call(&"Team::reduce_nb"), collective, dest.into(), source.into())
+        self.combine(call!("Team::reduce_nb"), collective, dest.into(), source.into())
     }
 
     /// Start an [`inscan`](Team::inscan).
@@ -165,7 +165,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Inscan(sum::<T>());
-        self.combine(Call(&"Team::inscan_nb"), collective, dest.into(), source.into())
+        self.combine(call!("Team::inscan_nb"), collective, dest.into(), source.into())
     }
 
     /// Start an [`exscan`](Team::exscan).
@@ -176,7 +176,7 @@ impl<L: ThreadLevel> Team<'_, L> {
         source: impl AsElements<'a, T>,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Exscan(sum::<T>());
-        self.combine(Call(&"Team::exscan_nb"), collective, dest.into(), source.into())
+        self.combine(call!("Team::exscan_nb"), collective, dest.into(), source.into())
     }
 
     #[track_caller]

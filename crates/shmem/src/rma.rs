@@ -83,10 +83,10 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[track_caller]
     pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: u32) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(Call(&"put"), dest.len(), nelems);
+        same_length(call!("put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         // SAFETY: as many elements each; the source stays where it is until the end of the call.
-        unsafe { rma::put(Call(&"put"), self.handle(), to, from, nelems, number(pe)) }
+        unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Copy `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
@@ -99,10 +99,10 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
-        same_length(Call(&"get"), nelems, source.len());
+        same_length(call!("get"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         // SAFETY: as many elements each; the destination is borrowed until the end of the call.
-        unsafe { rma::get(Call(&"get"), self.handle(), to, from, nelems, number(pe)) }
+        unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
@@ -110,7 +110,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: u32) {
         let to = dest.into().as_ptr().cast();
         // SAFETY: an element of a symmetric object.
-        unsafe { rma::p(Call(&"p"), self.handle(), to, Plain(value), number(pe)) }
+        unsafe { rma::p(call!("p"), self.handle(), to, Plain(value), number(pe)) }
     }
 
     /// The value of `source` on `pe` (`shmem_g`, §9.6.1.6).
@@ -118,7 +118,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: u32) -> T {
         let from = source.into().as_ptr().cast::<Plain<T>>();
         // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
-        unsafe { rma::g(Call(&"g"), self.handle(), from, number(pe)) }.0
+        unsafe { rma::g(call!("g"), self.handle(), from, number(pe)) }.0
     }
 }
 

@@ -13,7 +13,7 @@ use crate::signal::SignalOp;
 use crate::symmetric::view::{AsElement, AsElements};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::{Call, amo, rma, signal};
+use rushmem_runtime::{amo, rma, signal};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -70,7 +70,7 @@ macro_rules! fetching {
             pe: u32,
         ) {
             let at = dest.into().as_ptr().cast::<T>();
-            let (call, context) = (Call(&stringify!($name)), self.context.handle());
+            let (call, context) = (call!(stringify!($name)), self.context.handle());
             // SAFETY: an aligned element of a symmetric object, which atomic operations alone
             // access; what is fetched goes to a value that is borrowed until the scope has
             // completed the operation.
@@ -91,9 +91,9 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(Call(&"put_nbi"), dest.len(), nelems);
+        same_length(call!("put_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (call, context) = (Call(&"put_nbi"), self.context.handle());
+        let (call, context) = (call!("put_nbi"), self.context.handle());
         // SAFETY: as many elements each; the source stays as it is until the scope has completed
         // the put.
         unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
@@ -110,9 +110,9 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (source, (to, nelems)) = (source.into(), dest.parts());
-        same_length(Call(&"get_nbi"), nelems, source.len());
+        same_length(call!("get_nbi"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
-        let (call, context) = (Call(&"get_nbi"), self.context.handle());
+        let (call, context) = (call!("get_nbi"), self.context.handle());
         // SAFETY: as many elements each; the destination is borrowed until the scope has completed
         // the get.
         unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
@@ -131,10 +131,10 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let (dest, (from, nelems)) = (dest.into(), source.parts());
-        same_length(Call(&"put_signal_nbi"), dest.len(), nelems);
+        same_length(call!("put_signal_nbi"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
-        let (call, context, pe) = (Call(&"put_signal_nbi"), self.context.handle(), number(pe));
+        let (call, context, pe) = (call!("put_signal_nbi"), self.context.handle(), number(pe));
         // SAFETY: as many elements each, and a signal of a symmetric object; the source stays as it
         // is until the scope has completed the put.
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
@@ -149,7 +149,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let at = source.into().as_ptr().cast::<T>();
-        let (call, context) = (Call(&"fetch_nbi"), self.context.handle());
+        let (call, context) = (call!("fetch_nbi"), self.context.handle());
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access;
         // what is fetched goes to a value that is borrowed until the scope has completed the
         // operation.
@@ -168,7 +168,7 @@ impl<'scope, 'env, K: ContextKind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
         pe: u32,
     ) {
         let at = dest.into().as_ptr().cast::<T>();
-        let (call, context, pe) = (Call(&"compare_swap_nbi"), self.context.handle(), number(pe));
+        let (call, context, pe) = (call!("compare_swap_nbi"), self.context.handle(), number(pe));
         // SAFETY: a word of a symmetric object; `fetched` is borrowed until the end of the scope,
         // which completes the operation.
         unsafe { amo::compare_swap_nbi(call, context, fetched, at, condition, value, pe) }

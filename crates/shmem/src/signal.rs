@@ -10,7 +10,7 @@ use crate::wait::Cmp;
 use bytemuck::Pod;
 use core::ffi::c_int;
 use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
-use rushmem_runtime::{Call, signal, wait};
+use rushmem_runtime::{signal, wait};
 
 /// How a signal is updated (§9.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
         let (from, nelems) = source.parts();
-        same_length(Call(&"put_signal"), dest.len(), nelems);
+        same_length(call!("put_signal"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (call, pe) = (Call(&"put_signal"), number(pe));
+        let (call, pe) = (call!("put_signal"), number(pe));
         // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where
         // it is until the end.
         unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
@@ -58,7 +58,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: u32) {
         let at = signal.into().as_ptr().cast();
-        let (call, pe) = (Call(&"signal"), number(pe));
+        let (call, pe) = (call!("signal"), number(pe));
         match update {
             // SAFETY: a signal of a symmetric object.
             SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },
@@ -71,7 +71,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     #[inline]
     pub fn signal_fetch<'a>(&self, signal: impl AsElement<'a, Signal>) -> u64 {
         // SAFETY: a signal of a symmetric object.
-        unsafe { signal::fetch(Call(&"signal_fetch"), signal.into().as_ptr().cast()) }
+        unsafe { signal::fetch(call!("signal_fetch"), signal.into().as_ptr().cast()) }
     }
 
     /// Wait until this PE's signal compares so, and return it (`shmem_signal_wait_until`,
@@ -84,7 +84,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) -> u64 {
         let at = signal.into().as_ptr().cast();
         // SAFETY: a signal of a symmetric object.
-        unsafe { signal::wait_until(Call(&"signal_wait_until"), at, cmp.constant(), value) }
+        unsafe { signal::wait_until(call!("signal_wait_until"), at, cmp.constant(), value) }
     }
     /// This PE's signal, if it compares so now.
     pub(crate) fn signal_test(
@@ -95,7 +95,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) -> Option<u64> {
         let at = signal.as_ptr().cast::<u64>();
         // SAFETY: a signal of a symmetric object.
-        let holds = unsafe { wait::test(Call(&"signal_test"), at, cmp.constant(), value) } != 0;
+        let holds = unsafe { wait::test(call!("signal_test"), at, cmp.constant(), value) } != 0;
         // It may have changed since.
         let now = holds.then(|| self.signal_fetch(signal))?;
         cmp.holds(now, value).then_some(now)

@@ -4,9 +4,9 @@
 use crate::team::{Team, TeamConfig};
 use crate::thread_level::ThreadLevel;
 use core::ffi::c_int;
+use rushmem_runtime::TeamHandle;
 use rushmem_runtime::extension_constants::SHMEM_COLOR_UNDEFINED;
 use rushmem_runtime::team;
-use rushmem_runtime::{Call, TeamHandle};
 use std::fmt;
 
 /// A team cannot be split so (§9.4.6, §9.4.7): its members are not as many, or there are too many
@@ -50,7 +50,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         stride: i32,
         size: u32,
     ) -> Result<Option<Team<'s, L>>, SplitError> {
-        let (call, parent) = (Call(&"Team::split_strided"), self.handle());
+        let (call, parent) = (call!("Team::split_strided"), self.handle());
         let (start, size) = (start as c_int, size as c_int);
         let made = team::split_strided(call, parent, start, stride, size, hint(config));
         made.map(own).ok_or(SplitError)
@@ -76,7 +76,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         xaxis: TeamConfig,
         yaxis: TeamConfig,
     ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
-        let (call, parent) = (Call(&"Team::split_2d"), self.handle());
+        let (call, parent) = (call!("Team::split_2d"), self.handle());
         let made = team::split_2d(call, parent, xrange as c_int, hint(xaxis), hint(yaxis));
         let (row, column) = made.ok_or(SplitError)?;
         Ok((Team::split_off(row), Team::split_off(column)))
@@ -89,7 +89,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// The job ends with a message if a color is above 2,147,483,647, or if there are too many
     /// teams.
     pub fn split(&self, color: Option<u32>, key: i32) -> Option<Team<'s, L>> {
-        let call = Call(&"Team::split");
+        let call = call!("Team::split");
         let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
             Some(Ok(color)) => color,
@@ -109,7 +109,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// members, or if there are too many teams.
     pub fn split_grid<const D: usize>(&self, ranges: [u32; D]) -> [Option<Team<'s, L>>; D] {
         let ranges = ranges.map(|range| ("ranges", range as c_int));
-        team::split_grid(Call(&"Team::split_grid"), self.handle(), ranges).map(own)
+        team::split_grid(call!("Team::split_grid"), self.handle(), ranges).map(own)
     }
 
     /// Works as [`split_strided`](Self::split_strided), but only those members call that are split
@@ -123,7 +123,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         stride: u32,
         size: u32,
     ) -> Option<Team<'s, L>> {
-        let (call, parent) = (Call(&"Team::split_strided_by_members"), self.handle());
+        let (call, parent) = (call!("Team::split_strided_by_members"), self.handle());
         let [start, stride, size] = [start, stride, size].map(|number| number as c_int);
         own(team::split_strided_by_members(call, parent, start, stride, size))
     }

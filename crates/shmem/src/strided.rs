@@ -11,7 +11,7 @@ use crate::rma::{Destination, Source};
 use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::{Call, rma};
+use rushmem_runtime::rma;
 
 /// Blocks at constant distances (`dst` and `sst` of §9.6.1.3 to §9.6.1.8, and of §9.10.6): where
 /// they begin in the destination and in the source. All numbers are numbers of elements, none of
@@ -58,13 +58,13 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (dest, (from, len)) = (dest.into(), source.parts());
         let Strides { dst, sst } = strides;
-        in_span(Call(&"ibput"), "dest", dest.len(), dst, bsize, nblocks);
-        in_span(Call(&"ibput"), "source", len, sst, bsize, nblocks);
+        in_span(call!("ibput"), "dest", dest.len(), dst, bsize, nblocks);
+        in_span(call!("ibput"), "source", len, sst, bsize, nblocks);
         if size_of::<T>() == 0 {
             return;
         }
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (dst, sst, call, pe) = (dst as isize, sst as isize, Call(&"ibput"), number(pe));
+        let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibput"), number(pe));
         // SAFETY: all blocks lie in both; the source stays where it is until the end of the call.
         unsafe { rma::ibput(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }
@@ -99,13 +99,13 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let (source, (to, len)) = (source.into(), dest.parts());
         let Strides { dst, sst } = strides;
-        in_span(Call(&"ibget"), "dest", len, dst, bsize, nblocks);
-        in_span(Call(&"ibget"), "source", source.len(), sst, bsize, nblocks);
+        in_span(call!("ibget"), "dest", len, dst, bsize, nblocks);
+        in_span(call!("ibget"), "source", source.len(), sst, bsize, nblocks);
         if size_of::<T>() == 0 {
             return;
         }
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
-        let (dst, sst, call, pe) = (dst as isize, sst as isize, Call(&"ibget"), number(pe));
+        let (dst, sst, call, pe) = (dst as isize, sst as isize, call!("ibget"), number(pe));
         // SAFETY: all blocks lie in both; the destination is borrowed until the end of the call.
         unsafe { rma::ibget(call, self.handle(), to, from, dst, sst, bsize, nblocks, pe) }
     }

@@ -3,7 +3,7 @@
 use crate::context::{Context, ContextConfig, ContextKind, Created, Owned};
 use crate::thread_level::{Single, ThreadLevel, Threads};
 use rushmem_runtime::team;
-use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
+use rushmem_runtime::{Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -31,32 +31,32 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// The number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
     pub fn my_pe(&self) -> u32 {
-        team::my_pe(Call(&"Team::my_pe"), self.handle) as u32
+        team::my_pe(call!("Team::my_pe"), self.handle) as u32
     }
 
     /// The number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
     pub fn n_pes(&self) -> u32 {
-        team::n_pes(Call(&"Team::n_pes"), self.handle) as u32
+        team::n_pes(call!("Team::n_pes"), self.handle) as u32
     }
 
     /// The number that PE `pe` of this team has in `other`, if it is a member of both
     /// (`shmem_team_translate_pe`, §9.4.5).
     pub fn translate_pe(&self, pe: u32, other: &Team<'_, L>) -> Option<u32> {
         let pe = i32::try_from(pe).ok()?;
-        let number = team::translate_pe(Call(&"Team::translate_pe"), self.handle, pe, other.handle);
+        let number = team::translate_pe(call!("Team::translate_pe"), self.handle, pe, other.handle);
         u32::try_from(number).ok()
     }
 
     /// The configuration that was requested when the team was split off (`shmem_team_get_config`,
     /// §9.4.4).
     pub fn config(&self) -> TeamConfig {
-        let config = team::config(Call(&"Team::config"), self.handle);
+        let config = team::config(call!("Team::config"), self.handle);
         TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
     }
 
     /// Wait for all members, and complete nothing (`shmem_team_sync`, §9.10.3).
     pub fn sync(&self) {
-        collectives::sync(Call(&"Team::sync"), self.handle().into());
+        collectives::sync(call!("Team::sync"), self.handle().into());
     }
 
     /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
@@ -78,7 +78,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         config: ContextConfig,
     ) -> Context<'_, K, L> {
         self.try_context_with(config)
-            .unwrap_or_else(|error| Call(&"Team::context").fail(format_args!("{error}")))
+            .unwrap_or_else(|error| call!("Team::context").fail(format_args!("{error}")))
     }
 
     /// Works as [`context`](Self::context).
@@ -99,7 +99,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         &self,
         config: ContextConfig,
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
-        let made = ctx::create(Call(&"Team::context"), self.handle, config.options::<K>());
+        let made = ctx::create(call!("Team::context"), self.handle, config.options::<K>());
         made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
     }
 }
@@ -121,7 +121,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// assert_eq!(context.team().n_pes(), node.n_pes());
     /// ```
     pub fn team(&self) -> Team<'_, L> {
-        let call = Call(&"Context::team");
+        let call = call!("Context::team");
         let team = ctx::team_of(call, self.handle().handle());
         Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
     }
@@ -142,7 +142,7 @@ impl std::error::Error for TooManyContexts {}
 impl<L: ThreadLevel> Drop for Team<'_, L> {
     fn drop(&mut self) {
         if self.is_owned {
-            team::destroy(Call(&"Team::drop"), self.handle);
+            team::destroy(call!("Team::drop"), self.handle);
         }
     }
 }

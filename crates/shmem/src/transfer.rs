@@ -11,7 +11,7 @@ use crate::rma::same_length;
 use crate::symmetric::view::AsElements;
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::{Call, order, rma};
+use rushmem_runtime::{order, rma};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ trait CompletionTest {
 
 impl<K: ContextKind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
     fn is_complete(&self) -> bool {
-        order::quiet_test(Call(&"Transfer::poll"), self.handle()) != 0
+        order::quiet_test(call!("Transfer::poll"), self.handle()) != 0
     }
 
     fn complete(&self) {
@@ -129,11 +129,11 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
         let dest = dest.into();
-        same_length(Call(&"put_owned"), dest.len(), source.len());
+        same_length(call!("put_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(source, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let (call, context) = (Call(&"put_owned"), self.handle());
+        let (call, context) = (call!("put_owned"), self.handle());
         // SAFETY: as many elements each; the transfer owns the source until it is complete.
         unsafe { rma::put_nbi(call, context, to, from, len, number(pe)) };
         transfer
@@ -149,11 +149,11 @@ impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
         pe: u32,
     ) -> Transfer<'c, T, K, L> {
         let source = source.into();
-        same_length(Call(&"get_owned"), dest.len(), source.len());
+        same_length(call!("get_owned"), dest.len(), source.len());
         let transfer = Transfer(Owning::new(dest, self));
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
-        let (call, context) = (Call(&"get_owned"), self.handle());
+        let (call, context) = (call!("get_owned"), self.handle());
         // SAFETY: as many elements each; the transfer owns the destination until it is complete.
         unsafe { rma::get_nbi(call, context, to, from, len, number(pe)) };
         transfer

@@ -8,7 +8,6 @@ use crate::operator::Operator;
 use crate::team::Team;
 use crate::thread_level::ThreadLevel;
 use bytemuck::{Pod, bytes_of_mut, cast_slice_mut};
-use rushmem_runtime::Call;
 use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::private::{self, Over};
 
@@ -20,7 +19,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// let longest = shmem.world().reduce_value(shmem::Max, 0.1);
     /// ```
     pub fn reduce_value<T: Pod, O: Operator<T>>(&self, _op: O, mut value: T) -> T {
-        let (call, team) = (Call(&"Team::reduce_value"), self.handle());
+        let (call, team) = (call!("Team::reduce_value"), self.handle());
         private::combine(call, team, bytes_of_mut(&mut value), O::COMBINE, Over::All);
         value
     }
@@ -28,7 +27,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Combine vectors of the members element by element, and leave the result on each (§9.10.9).
     /// They have as many elements each.
     pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
-        let (call, team) = (Call(&"Team::reduce_in_place"), self.handle());
+        let (call, team) = (call!("Team::reduce_in_place"), self.handle());
         private::combine(call, team, cast_slice_mut(values), O::COMBINE, Over::All);
     }
 
@@ -41,7 +40,7 @@ impl<L: ThreadLevel> Team<'_, L> {
 
     /// Add up a value of the members up to this one (§9.10.10, of one element).
     pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
-        let (call, team) = (Call(&"Team::inscan_value"), self.handle());
+        let (call, team) = (call!("Team::inscan_value"), self.handle());
         private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::UpToThis);
         value
     }
@@ -49,14 +48,14 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Add up a value of the members before this one; zero on the first (§9.10.10, of one element):
     /// where this member's elements begin, if the value is their number.
     pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
-        let (call, team) = (Call(&"Team::exscan_value"), self.handle());
+        let (call, team) = (call!("Team::exscan_value"), self.handle());
         private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::Before);
         value
     }
 
     /// The value of member `root`; those of the others do not count (§9.10.7).
     pub fn broadcast_value<T: Pod>(&self, mut value: T, root: u32) -> T {
-        let (call, team) = (Call(&"Team::broadcast_value"), self.handle());
+        let (call, team) = (call!("Team::broadcast_value"), self.handle());
         private::broadcast(call, team, bytes_of_mut(&mut value), root);
         value
     }
@@ -64,7 +63,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Copy the values of member `root` to those of the others, which have as many elements
     /// (§9.10.7).
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
-        let (call, team) = (Call(&"Team::broadcast_in_place"), self.handle());
+        let (call, team) = (call!("Team::broadcast_in_place"), self.handle());
         private::broadcast(call, team, cast_slice_mut(values), root);
     }
 }

@@ -9,7 +9,7 @@ use core::ffi::c_int;
 use rushmem_runtime::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_runtime::{Call, wait};
+use rushmem_runtime::wait;
 
 /// How an element is compared with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) {
         let at = element.into().as_ptr().cast::<T::Value>();
         // SAFETY: an aligned element of a symmetric object.
-        unsafe { wait::wait_until(Call(&"wait_until"), at, cmp.constant(), value) }
+        unsafe { wait::wait_until(call!("wait_until"), at, cmp.constant(), value) }
     }
 
     /// Returns true if this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
@@ -95,6 +95,6 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     ) -> bool {
         let at = element.into().as_ptr().cast::<T::Value>();
         // SAFETY: an aligned element of a symmetric object.
-        unsafe { wait::test(Call(&"test"), at, cmp.constant(), value) != 0 }
+        unsafe { wait::test(call!("test"), at, cmp.constant(), value) != 0 }
     }
 }

@@ -104,8 +104,8 @@ macro_rules! sets {
             T::Value: 'v,
         {
             let WaitSet { ivars, nelems, status, values } =
-                WaitSet::new(Call(&stringify!($name)), ivars.into(), status, values.into());
-            let (call, cmp) = (Call(&stringify!($name)), cmp.constant());
+                WaitSet::new(call!(stringify!($name)), ivars.into(), status, values.into());
+            let (call, cmp) = (call!(stringify!($name)), cmp.constant());
             // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
             let $raw = unsafe { wait::$name(call, ivars, nelems, status, cmp, values) };
             $convert
@@ -130,11 +130,11 @@ macro_rules! lists {
             T::Value: 'v,
         {
             let WaitSet { ivars, nelems, status, values } =
-                WaitSet::new(Call(&stringify!($name)), ivars.into(), status, values.into());
+                WaitSet::new(call!(stringify!($name)), ivars.into(), status, values.into());
             if indices.len() < nelems {
-                other_length(Call(&stringify!($name)), "indices", indices.len(), nelems);
+                other_length(call!(stringify!($name)), "indices", indices.len(), nelems);
             }
-            let (call, cmp, found) = (Call(&stringify!($name)), cmp.constant(), indices.as_mut_ptr());
+            let (call, cmp, found) = (call!(stringify!($name)), cmp.constant(), indices.as_mut_ptr());
             // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
             let count = unsafe { wait::$name(call, ivars, nelems, found, status, cmp, values) };
             &indices[..count]

@@ -6,7 +6,7 @@ use crate::element::Signal;
 use crate::symmetric::view::AsElement;
 use crate::thread_level::ThreadLevel;
 use crate::wait::{Awaited, Cmp};
-use rushmem_runtime::{Call, order};
+use rushmem_runtime::order;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// issued before, and what is issued until it is ready, is complete then (`shmemx_quiet_test`,
     /// an extension of the quiet of §9.12.2).
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
-        let is_quiet = || order::quiet_test(Call(&"Context::until_quiet"), self.handle()) != 0;
+        let is_quiet = || order::quiet_test(call!("Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))
     }
 }

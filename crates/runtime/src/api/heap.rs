@@ -97,7 +97,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let arguments = [at(call, job, ptr), ("size", nbytes as u64)];
     barrier_all_with(call, &arguments);
     require_intact(call, job, ptr);
-    let by = *call.0;
+    let by = call.name();
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
     let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
     blocks::end();
@@ -127,7 +127,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     }
     barrier_all_with(call, &[at(call, job, ptr)]);
     require_intact(call, job, ptr);
-    let freed = with_allocator(job, |a| a.free(call.0, ptr.cast()));
+    let freed = with_allocator(job, |a| a.free(call.name(), ptr.cast()));
     blocks::end();
     match freed {
         Ok(nbytes) => {
@@ -141,7 +141,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 
 /// A block of the heap, if there is room, perhaps one for atomic operations of other PEs.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize, for_amos: bool) -> Option<*mut u8> {
-    let block = with_allocator(job, |a| a.allocate(call.0, nbytes, alignment));
+    let block = with_allocator(job, |a| a.allocate(call.name(), nbytes, alignment));
     match block {
         Some(block) => {
             provide(call, job, block, nbytes, for_amos);

@@ -13,12 +13,38 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The name of a function as the user called it, such as `shmem_long_put`: the address of a string,
-/// so that it passes in one register.
+/// A function as the user called it: the address of what is known of it, so that it passes in one
+/// register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call(pub &'static &'static str);
+pub struct Call(pub &'static CallName);
+
+/// What is known of a function.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallName {
+    /// Its name, such as `shmem_long_put`.
+    pub name: &'static str,
+    /// True if numbers and counts of PEs are unsigned there, as in Rust; C and Fortran have signed
+    /// ones.
+    pub is_unsigned: bool,
+}
+
+/// Makes the `Call` of a function of C or Fortran, or with `unsigned` of Rust, from its name.
+#[macro_export]
+macro_rules! call {
+    (unsigned $name:expr) => {
+        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: true } })
+    };
+    ($name:expr) => {
+        $crate::Call(const { &$crate::CallName { name: $name, is_unsigned: false } })
+    };
+}
 
 impl Call {
+    /// Returns the name of the function.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
     /// End the job with status 1 and one message: PE, call, `why`. What the program has printed
     /// comes before it. In a child process of a PE it ends that process alone. A thread that comes
     /// while another one does this waits for the end, since one message is enough.
@@ -31,8 +57,10 @@ impl Call {
             std::thread::sleep(location::LIMIT);
             leave(true, 1);
         }
-        let place = if self.starts() { String::new() } else { location::clause(why) };
-        let message = format!("{}{}: {why}{place}", process::pe_for_messages(), self.0);
+        // Why the library does not start is not a matter of the place in the program, and all PEs of
+        // a large job would look for it at once.
+        let place = if process::starts() { String::new() } else { location::clause(why) };
+        let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         stdio::flush();
         let aborter = process::aborter().cloned();
         match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
@@ -56,23 +84,15 @@ impl Call {
         }
     }
 
-    /// Returns true if it initializes the library: why that fails is not a matter of its place in
-    /// the program, and all PEs of a large job would look for it at once.
-    fn starts(self) -> bool {
-        let name = self.0.to_ascii_lowercase();
-        ["init", "init_thread", "start_pes"].iter().any(|end| name.ends_with(end))
-    }
-
-    /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed
-    /// in C and Fortran, whose functions begin with `shmem`.
+    /// An argument as the user wrote it, a number or count of PEs.
     pub(crate) fn written(self, argument: c_int) -> i64 {
-        if self.0.starts_with("shmem") { argument.into() } else { (argument as u32).into() }
+        if self.0.is_unsigned { (argument as u32).into() } else { argument.into() }
     }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str(self.name())
     }
 }
 

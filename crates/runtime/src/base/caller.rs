@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Warn of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
-    if process::lock(&WARNED).insert((call.0, why)) {
+    if process::lock(&WARNED).insert((call.name(), why)) {
         warning!("PE {}: {call}: {why}{}", job.me(), location::clause(format_args!("{why}")));
     }
 }

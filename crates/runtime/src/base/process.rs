@@ -17,6 +17,9 @@ static INITS: AtomicU32 = AtomicU32::new(0);
 /// This process is a child of the one that is the PE.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
+/// A thread initializes the library.
+static STARTS: AtomicBool = AtomicBool::new(false);
+
 /// All PEs of the job have come to their exit without finalize.
 static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -40,6 +43,16 @@ pub(crate) fn become_child() {
 /// Returns true if this process is a child of the PE that `fork` made after its first init.
 pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
+}
+
+/// Record that a thread begins to initialize the library, or has done so.
+pub(crate) fn set_starts(starts: bool) {
+    STARTS.store(starts, Ordering::Relaxed);
+}
+
+/// Returns true if a thread initializes the library.
+pub(crate) fn starts() -> bool {
+    STARTS.load(Ordering::Relaxed)
 }
 
 /// The number of inits without a finalize yet.

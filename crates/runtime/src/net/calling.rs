@@ -5,13 +5,13 @@
 //! cache line.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
+use crate::base::call::{Call, CallName};
 use crate::base::thread;
 use crate::net::contexts;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-static CALL: AtomicPtr<&'static str> = AtomicPtr::new(null_mut());
+static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
 
 /// Notes the call that is about to use the network.
 #[inline(always)]
@@ -24,8 +24,8 @@ pub(crate) fn noted() -> Call {
     if let Some(call) = thread::carries_out() {
         return call;
     }
-    // SAFETY: null, or the address of a string that lives as long as the process.
+    // SAFETY: null, or the address of a name that lives as long as the process.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
     let call = call.filter(|_| !contexts::are_threads_at_once());
-    call.map_or(Call(&"an operation over the network"), Call)
+    call.map_or(crate::call!("an operation over the network"), Call)
 }

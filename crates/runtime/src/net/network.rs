@@ -110,7 +110,7 @@ pub(crate) fn hand_over() {
 }
 
 /// The call for operations of the library itself.
-pub(crate) const LIBRARY: Call = Call(&"transport");
+pub(crate) const LIBRARY: Call = crate::call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,6 @@ pub(crate) use event::{
     Membership, Observer, What, WordKind,
 };
 
-use crate::base::call::Call;
 use core::ffi::c_int;
 use event::Mark;
 use std::sync::atomic::{
@@ -143,7 +142,7 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     if nbytes > 0 {
         note(|| {
             let remote = ByteBlocks::one(0, nbytes);
-            Event { pe: pe as c_int, remote, ..Event::new(Call(&"move"), What::Move) }
+            Event { pe: pe as c_int, remote, ..Event::new(crate::call!("move"), What::Move) }
         });
     }
 }

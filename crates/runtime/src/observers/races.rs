@@ -70,7 +70,7 @@ impl Observer for RaceDetection {
             What::Seen => (detector.seen)(addr),
             What::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
             What::Block { is_allocated } => {
-                (detector.block)(Text::new(event.call.0), addr, nbytes, is_allocated);
+                (detector.block)(Text::new(event.call.name()), addr, nbytes, is_allocated);
             }
             _ => {}
         }
@@ -102,7 +102,7 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
     };
     let Event { call, ctx, pe, remote, local, .. } = *event;
     Some(CheckedAccess {
-        call: Text::new(call.0),
+        call: Text::new(call.name()),
         operation,
         reads_only: access.effect == Effect::Reads,
         of_shared: access.of_shared,
@@ -117,6 +117,6 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
 
 fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
     let Membership { team, nth, n, me, follows: (follows, member) } = membership;
-    let (call, source, dest) = (Text::new(event.call.0), event.local, event.remote);
+    let (call, source, dest) = (Text::new(event.call.name()), event.local, event.remote);
     CollectiveEvent { call, team, nth, n, me, follows, member, source, dest }
 }

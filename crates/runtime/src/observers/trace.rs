@@ -125,7 +125,7 @@ impl Ring {
             }
             match FUNCTIONS[i].compare_exchange(0, address, AcqRel, Acquire) {
                 Ok(_) => {
-                    self.write_name(i, call.0);
+                    self.write_name(i, call.name());
                     return i as u16;
                 }
                 Err(other) if other == address => return i as u16,

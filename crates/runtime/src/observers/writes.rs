@@ -63,7 +63,8 @@ impl Observer for RecordingWrites {
 /// the ring later.
 fn record(event: &Event, address: usize, nbytes: usize) {
     let place = place::of_bytes(address, nbytes);
-    let words = writes::encode(nanoseconds(), event.pe as u32, &place, nbytes as u64, event.call.0);
+    let words =
+        writes::encode(nanoseconds(), event.pe as u32, &place, nbytes as u64, event.call.name());
     let (Some(words), Some(ring)) = (words, RING.get()) else { return };
     let number = COUNT.fetch_add(1, Relaxed) + 1;
     let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;

@@ -61,7 +61,7 @@ pub(super) fn close(call: Call) {
     status::finalizes(Some(collective_call::entered()));
     finalizing::enter(job);
     // Other PEs may leave by another routine.
-    collectives::finalize(Call(&"shmem_finalize"));
+    collectives::finalize(crate::call!("shmem_finalize"));
     status::finalizes(None);
     if !is_last {
         process::decrement_inits();

@@ -40,7 +40,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
         if leave::may_finalize(status) {
-            finalize::close(Call(&"start_pes (at exit)"));
+            finalize::close(crate::call!("start_pes (at exit)"));
         }
     }
     leave::starts(finalize_at_exit);
@@ -57,6 +57,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         process::increment_inits();
         return job::require(call);
     }
+    process::set_starts(true);
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     let counted = job.settings.statistics != Statistics::No;
@@ -78,10 +79,11 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     caller::initialized_here();
     process::increment_inits();
     // Other PEs may enter by another routine.
-    barrier_all(Call(&"shmem_init"));
+    barrier_all(crate::call!("shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
     trace::start(call, job);
+    process::set_starts(false);
     job
 }
 

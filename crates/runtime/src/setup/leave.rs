@@ -11,7 +11,6 @@
 //! may wait for it in a collective; if they do not come, it has failed.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
 use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
@@ -144,7 +143,7 @@ fn give_up(job: &Job, status: c_int) {
 
 /// Shows in the status that this PE waits at its exit.
 fn shows_exit() -> Shown {
-    status::show(nanoseconds(), (Call(&"exit"), Subject::Exit))
+    status::show(nanoseconds(), (crate::call!("exit"), Subject::Exit))
 }
 
 /// Returns true if every PE has come to its exit or to finalize within [`grace`].
@@ -172,7 +171,7 @@ fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            endpoints::complete(Call(&"exit"));
+            endpoints::complete(crate::call!("exit"));
         }
         // The caller waits no longer if it took too long.
         let _ = done.send(job.session().barrier().is_ok());

@@ -195,7 +195,7 @@ fn lines(
 /// The words of a call: the bytes of its name, its group and the values of its arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
-    for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
+    for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.name().as_bytes().chunks(8)) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
@@ -288,13 +288,8 @@ pub(crate) fn apart_or_in_place(
 mod tests {
     use super::*;
 
-    fn line(
-        pe: u32,
-        call: &'static &'static str,
-        team: u64,
-        arguments: &[CheckedArgument],
-    ) -> (u32, Vec<u64>) {
-        (pe, words(Call(call), group(team), arguments))
+    fn line(pe: u32, call: Call, team: u64, arguments: &[CheckedArgument]) -> (u32, Vec<u64>) {
+        (pe, words(call, group(team), arguments))
     }
 
     fn group(team: u64) -> CheckedGroup {
@@ -305,8 +300,8 @@ mod tests {
     #[test]
     fn teams_have_names() {
         let lines = vec![
-            line(0, &"shmem_int_broadcast", 1, &[("bytes", 8)]),
-            line(1, &"shmem_int_broadcast", 4417, &[("bytes", 9)]),
+            line(0, crate::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
+            line(1, crate::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
         let text = report(lines, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
@@ -316,9 +311,9 @@ mod tests {
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, &"shmem_team_sync", 1, &[]),
-            line(2, &"shmem_longdouble_prod_reduce", 2, &[("bytes", 16)]),
-            line(0, &"shmem_team_sync", 1, &[]),
+            line(4, crate::call!("shmem_team_sync"), 1, &[]),
+            line(2, crate::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
+            line(0, crate::call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(lines, group(1), &[]);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
@@ -328,8 +323,8 @@ mod tests {
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, &"shmem_int_broadcast", 1, &arguments(0)),
-            line(1, &"shmem_int_broadcast", 1, &arguments(1)),
+            line(0, crate::call!("shmem_int_broadcast"), 1, &arguments(0)),
+            line(1, crate::call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
         let text = report(lines, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];

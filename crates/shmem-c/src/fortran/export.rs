@@ -24,9 +24,7 @@ macro_rules! fortran {
 
             #[unsafe(export_name = concat!("p", $(stringify!($part)),+, "_"))]
             unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
-                let $call = rushmem_runtime::Call(
-                    &const { $crate::fortran::export::text(&NAME) }
-                );
+                let $call = rushmem_runtime::call!($crate::fortran::export::text(&NAME));
                 $(
                     // SAFETY: the caller passes a valid address for every argument.
                     let $arg = unsafe {

@@ -6,7 +6,7 @@ use crate::job::Shmem;
 use crate::symmetric::block::SymBlock;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
-use rushmem_runtime::{Call, local};
+use rushmem_runtime::local;
 use std::fmt;
 use std::ops::RangeBounds;
 
@@ -48,7 +48,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// The job ends with a message if there is no room, or if another PE allocates something else.
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
         self.try_array(len)
-            .unwrap_or_else(|error| Call(&"Shmem::array").fail(format_args!("{error}")))
+            .unwrap_or_else(|error| call!("Shmem::array").fail(format_args!("{error}")))
     }
 
     /// Works as [`array`](Self::array).
@@ -56,7 +56,7 @@ impl<L: ThreadLevel> Shmem<L> {
     /// # Errors
     /// There is no room, which is so on all PEs.
     pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
-        let block = SymBlock::allocate::<T>(Call(&"Shmem::array"), len)
+        let block = SymBlock::allocate::<T>(call!("Shmem::array"), len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         let data = block.data();
         Ok(SymArray { block, data, len })
@@ -121,7 +121,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     /// # Errors
     /// There is no room, which is so on all PEs. The array remains as it is.
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
-        let call = Call(&"SymArray::resize");
+        let call = call!("SymArray::resize");
         let block = SymBlock::allocate::<T>(call, len)
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         self.block.barrier(call);

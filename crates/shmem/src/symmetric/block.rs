@@ -62,7 +62,7 @@ impl<'s> SymBlock<'s> {
 
     /// Returns where it begins in the heap.
     fn offset(&self) -> u64 {
-        heap::offset(Call(&"offset of an object"), self.header.cast())
+        heap::offset(call!("offset of an object"), self.header.cast())
     }
 
     /// Completes what this PE has issued: the non-blocking collectives on this block, of any team,
@@ -96,7 +96,7 @@ impl<'s> SymBlock<'s> {
 impl Drop for SymBlock<'_> {
     fn drop(&mut self) {
         end_if_panicking();
-        let call = Call(&"drop of a symmetric object");
+        let call = call!("drop of a symmetric object");
         let entered = EnteredStep::new(call);
         self.complete(call);
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";

@@ -4,7 +4,6 @@
 use crate::element::{PlainData, Symmetric};
 use crate::job::end_if_panicking;
 use crate::symmetric::array::SymArray;
-use rushmem_runtime::Call;
 
 impl<T: Symmetric> SymArray<'_, T> {
     /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned
@@ -21,7 +20,7 @@ impl<T: Symmetric> SymArray<'_, T> {
     where
         T: PlainData,
     {
-        let call = Call(&"SymArray::epoch");
+        let call = call!("SymArray::epoch");
         self.block.barrier(call);
         let len = self.len();
         // SAFETY: this PE's elements, aligned and initialized, whatever their bits. All PEs are in

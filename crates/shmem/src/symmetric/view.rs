@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::element::{Plain, PlainData, Symmetric, fail};
-use rushmem_runtime::{Call, local, setup};
+use rushmem_runtime::{local, setup};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -146,7 +146,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     /// Returns true if operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is
     /// so for all PEs of the job.
     pub fn is_accessible(self, pe: u32) -> bool {
-        setup::addr_accessible(Call(&"SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
+        setup::addr_accessible(call!("SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
     }
 
     /// Returns where `pe`'s copy is, if this PE can load and store it, for code that is unsafe
@@ -289,7 +289,7 @@ impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
 }
 
 fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
-    let there = setup::ptr(Call(&"SymSlice::on"), own.cast_const().cast(), pe as i32);
+    let there = setup::ptr(call!("SymSlice::on"), own.cast_const().cast(), pe as i32);
     (!there.is_null()).then_some(there.cast())
 }
 
@@ -299,7 +299,7 @@ fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
 fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
     let place = std::panic::Location::caller();
     // Cause: an index or a range beyond the slice. Remedy: correct it.
-    fail!(Call(&"SymSlice"), "{what} is out of bounds of {len} elements, at {place}")
+    fail!(call!("SymSlice"), "{what} is out of bounds of {len} elements, at {place}")
 }
 
 #[cold]
@@ -309,7 +309,7 @@ fn differ(here: usize, there: usize) -> ! {
     let place = std::panic::Location::caller();
     // Cause: slices of different lengths are copied. Remedy: take parts of one length.
     fail!(
-        Call(&"SymSlice"),
+        call!("SymSlice"),
         "{here} symmetric elements cannot be copied from or to {there} elements, at {place}"
     )
 }

@@ -7,7 +7,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use rushmem_runtime::Call;
 use rushmem_runtime::setup::transport;
 use rustix::system::uname;
 use serde::{Deserialize, Serialize};
@@ -153,7 +152,7 @@ fn pairs() -> Result<String, String> {
         text += &line(&PairReport::Host(host_name()));
     }
     if me == 0 {
-        let path = transport(Call(&"shmem-info")).to_string_lossy().into_owned();
+        let path = transport(rushmem_runtime::call!("shmem-info")).to_string_lossy().into_owned();
         text += &line(&PairReport::Job { n_pes, path, init, clocks });
     }
     for round in rounds(&ends) {

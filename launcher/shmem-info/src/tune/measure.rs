@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rushmem_runtime::{Call, Combine, TeamHandle, collectives, heap, team};
 
 /// The name in messages.
-pub const CALL: Call = Call(&"shmem-perf tune");
+pub const CALL: Call = rushmem_runtime::call!("shmem-perf tune");
 
 static MAX: Combine = Combine::max::<u64>();
 static SUM: Combine = Combine::sum::<u64>();

@@ -81,7 +81,6 @@ mod tests {
             members: 4,
             per_node: 4,
             oversubscribed: false,
-            team: true,
             landing_bytes: 32 << 10,
             pair_flags: true,
         };

@@ -12,7 +12,7 @@ fn a_message_is_the_text_of_the_code_and_the_comment_above() {
         // Cause: the PE does not exist,
         // as in `shmem_int_p(&x, 1, -1)`. Remedy: pass another one.
         fail!(
-            Call(&\"shmem\"),
+            call!(\"shmem\"),
             \"argument pe is {pe}, \\
              which is {}\"
         );

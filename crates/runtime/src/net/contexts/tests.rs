@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CALL: Call = Call(&"test");
+const CALL: Call = crate::call!("test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {

@@ -6,7 +6,7 @@ use rushmem_transport::null;
 use std::sync::Barrier;
 use std::thread;
 
-const CALL: Call = Call(&"test");
+const CALL: Call = crate::call!("test");
 
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {

@@ -5,8 +5,8 @@ use crate::machine::{LinkCost, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
-    binomial, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
-    recursive_doubling, ring, scatter_all_gather, two_level,
+    binomial, bruck, dissemination, neighbor_exchange, pairwise, rabenseifner, recursive_doubling,
+    ring, scatter_all_gather, two_level,
 };
 use std::collections::VecDeque;
 
@@ -64,9 +64,6 @@ pub fn all() -> Vec<ModeledCollective> {
         of(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
         long(linear(of(Broadcast(LONG), "scatter and all-gather", |n, me| {
             Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32))
-        }))),
-        long(linear(of(Broadcast(LONG), "chain of 64 segments", |n, me| {
-            Box::new(chain::broadcast(n, me, 0, LONG as u32, 64))
         }))),
         of(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))

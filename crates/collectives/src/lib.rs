@@ -16,7 +16,6 @@
 pub mod binomial;
 pub mod bruck;
 pub mod central;
-pub mod chain;
 pub mod choice;
 pub mod direct;
 pub mod dissemination;
@@ -26,7 +25,6 @@ mod index;
 pub mod landing;
 pub mod neighbor_exchange;
 pub mod pairwise;
-pub mod pull;
 pub mod rabenseifner;
 pub mod recursive_doubling;
 pub mod ring;

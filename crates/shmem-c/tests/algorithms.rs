@@ -28,7 +28,7 @@ fn forced_algorithms_are_right() {
         ),
         (
             "SHMEM_BROADCAST_ALGORITHM",
-            &["binomial", "scatter_all_gather", "chain", "direct"],
+            &["binomial", "scatter_all_gather"],
             program!("collectives_team.c"),
         ),
         ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise", "bruck"], program!("collectives_team.c")),

@@ -4,16 +4,14 @@
 
 use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{
-    Step, binomial, bruck, central, chain, dissemination, landing, neighbor_exchange, pull,
-    recursive_doubling, ring, scatter_all_gather,
+    Step, binomial, bruck, central, dissemination, landing, neighbor_exchange, recursive_doubling,
+    ring, scatter_all_gather,
 };
 use std::fmt::Debug;
 
 /// In how many pieces, each of which fits a landing, recursive doubling reduces a vector at most:
 /// one follows the other, and other algorithms are faster.
 const MAX_PIECES: usize = 4;
-/// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
-const SEGMENT_PARTS: u32 = 128;
 
 /// Whether an algorithm can be used for a number of bytes; the table says which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
@@ -85,10 +83,6 @@ algorithms! {
     "binomial" => Binomial,
     /// [`scatter_all_gather::broadcast`].
     "scatter_all_gather" => ScatterAllGather,
-    /// [`chain::broadcast`].
-    "chain" => Chain,
-    /// [`pull::broadcast`].
-    "direct" => Direct if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -163,7 +157,7 @@ impl SyncAlgorithm {
 
 impl BroadcastAlgorithm {
     /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part,
-    /// others in `parts` parts.
+    /// the other one in `parts` parts.
     pub fn plan(
         self,
         n: u32,
@@ -172,14 +166,9 @@ impl BroadcastAlgorithm {
         parts: u32,
     ) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Binomial => Either::Left(Either::Left(binomial::broadcast(n, me, root))),
-            Self::Direct => Either::Left(Either::Right(pull::broadcast(n, me, root, parts))),
+            Self::Binomial => Either::Left(binomial::broadcast(n, me, root)),
             Self::ScatterAllGather => {
-                Either::Right(Either::Left(scatter_all_gather::broadcast(n, me, root, parts)))
-            }
-            Self::Chain => {
-                let segments = parts.div_ceil(SEGMENT_PARTS);
-                Either::Right(Either::Right(chain::broadcast(n, me, root, parts, segments)))
+                Either::Right(scatter_all_gather::broadcast(n, me, root, parts))
             }
         }
     }

@@ -27,7 +27,6 @@ pub enum Call {
     },
     /// A broadcast of this many parts.
     LongBroadcast {
-        by: Broadcasting,
         root: u32,
         parts: u32,
     },
@@ -79,13 +78,6 @@ pub enum Reduction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broadcasting {
-    Direct,
-    ScatterAllGather,
-    Chain { segments: u32 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathering {
     Direct,
     RecursiveDoubling,
@@ -122,7 +114,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 48] = [
+    pub const ALL: [Call; 46] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -149,9 +141,7 @@ impl Call {
         Call::reduce(Reduction::TwoLevel { p: 4, lanes: 3 }, 70),
         Call::reduce_in_place(Reduction::TwoLevel { p: 8, lanes: 1 }, 10),
         Call::Broadcast { root: 0 },
-        Call::LongBroadcast { by: Broadcasting::Direct, root: 0, parts: 3 },
-        Call::LongBroadcast { by: Broadcasting::ScatterAllGather, root: 0, parts: 10 },
-        Call::LongBroadcast { by: Broadcasting::Chain { segments: 3 }, root: 0, parts: 10 },
+        Call::LongBroadcast { root: 0, parts: 10 },
         Call::AllReduce,
         Call::LongAllReduce,
         Call::CentralReduce,
@@ -203,15 +193,9 @@ impl Call {
             Call::TwoLevelShort { p } => {
                 Box::new(two_level::all_reduce_short(NodeBlocks { n, me, p }))
             }
-            Call::LongBroadcast { by, root, parts } => match by {
-                Broadcasting::Direct => Box::new(pull::broadcast(n, me, root, parts)),
-                Broadcasting::ScatterAllGather => {
-                    Box::new(scatter_all_gather::broadcast(n, me, root, parts))
-                }
-                Broadcasting::Chain { segments } => {
-                    Box::new(chain::broadcast(n, me, root, parts, segments))
-                }
-            },
+            Call::LongBroadcast { root, parts } => {
+                Box::new(scatter_all_gather::broadcast(n, me, root, parts))
+            }
             Call::Gather(by) => match by {
                 Gathering::Direct => Box::new(direct::all_gather(n, me, DISSEMINATION)),
                 Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
@@ -363,7 +347,7 @@ impl Call {
             | Call::OwnBruckAllToAll
             | Call::DirectAllToAll => true,
             Call::Gather(by) => by != Gathering::RecursiveDoubling,
-            Call::LongBroadcast { by, .. } => by == Broadcasting::ScatterAllGather,
+            Call::LongBroadcast { .. } => true,
             _ => false,
         };
         !is_linear

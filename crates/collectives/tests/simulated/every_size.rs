@@ -1,7 +1,7 @@
 //! Every plan at sizes up to 130, around the powers of two, and at samples up to 1,100.
 
 use crate::call::Call::{self, *};
-use crate::call::{Broadcasting, Gathering, Reduction};
+use crate::call::{Gathering, Reduction};
 use crate::simulator::{Team, run};
 use testkit::every_size;
 
@@ -111,10 +111,10 @@ fn vectors(n: u32) -> Vec<Call> {
         .into_iter()
         .flat_map(|by| [Call::reduce(by, 3), Call::reduce_in_place(by, n + 5)]);
     let root = n / 2;
-    let broadcasts = [Broadcasting::Direct, Broadcasting::Chain { segments: 4 }]
-        .map(|by| LongBroadcast { by, root, parts: 6 });
+    let broadcast = LongBroadcast { root, parts: 6 };
     let direct = DirectScan { exclusive: true, parts: n + 5, in_place: true };
-    let once = reductions.chain(broadcasts).chain([
+    let once = reductions.chain([
+        broadcast,
         TwoLevelSync { p: 2 },
         TwoLevelShort { p: 5 },
         TwoLevelSync { p: 16 },
@@ -149,13 +149,12 @@ fn vectors_survive_adversaries() {
 #[test]
 fn what_takes_linear_plans_works_at_small_sizes() {
     for n in small() {
-        let by = Broadcasting::ScatterAllGather;
         let program = [
             Call::reduce(Reduction::Ring, 3),
-            LongBroadcast { by, root: n / 3, parts: 5 },
+            LongBroadcast { root: n / 3, parts: 5 },
             Call::reduce_in_place(Reduction::Ring, n + 5),
             BruckAllToAll,
-            LongBroadcast { by, root: n - 1, parts: n + 5 },
+            LongBroadcast { root: n - 1, parts: n + 5 },
             Gather(Gathering::NeighborExchange),
             BruckAllToAll,
             ExclusiveScan,
@@ -195,10 +194,7 @@ fn a_broadcast_works_from_every_root() {
     for n in 1..=40 {
         for root in 0..n {
             check(n, &[Broadcast { root }], true, root.into());
-            let chain = Broadcasting::Chain { segments: 3 };
-            for by in [Broadcasting::Direct, Broadcasting::ScatterAllGather, chain] {
-                check(n, &[LongBroadcast { by, root, parts: n }], true, root.into());
-            }
+            check(n, &[LongBroadcast { root, parts: n }], true, root.into());
         }
     }
 }

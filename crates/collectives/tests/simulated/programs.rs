@@ -1,7 +1,7 @@
 //! Programs, sizes and schedules by chance.
 
 use crate::call::Call::{self, *};
-use crate::call::{Broadcasting, Reduction};
+use crate::call::Reduction;
 use crate::simulator::run;
 use proptest::prelude::*;
 
@@ -25,13 +25,12 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         (1..9_u32, 1..9_u32, 1..40_u32, any::<bool>()).prop_map(|(p, lanes, parts, in_place)| {
             Call::Reduce { by: Reduction::TwoLevel { p, lanes }, parts, in_place }
         }),
-        (0..n, 1..9_u32)
-            .prop_map(|(root, parts)| { LongBroadcast { by: Broadcasting::Direct, root, parts } }),
     ]
 }
 
 fn any_call(n: u32) -> impl Strategy<Value = Call> {
-    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll), 1 => Just(OwnBruckAllToAll)]
+    let long_broadcast = (0..n, 1..9_u32).prop_map(|(root, parts)| LongBroadcast { root, parts });
+    prop_oneof![7 => logarithmic(n), 1 => long_broadcast, 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll), 1 => Just(OwnBruckAllToAll)]
 }
 
 fn program<S: Strategy<Value = Call>>(

@@ -1,7 +1,7 @@
 //! How many bytes a member moves, as far as algorithms promise it: a part is a byte.
 
 use crate::call::Call::{self, *};
-use crate::call::{Broadcasting, Gathering, Reduction};
+use crate::call::{Gathering, Reduction};
 use rushmem_collectives::Step;
 
 /// The most parts that a member puts, and gets.
@@ -29,10 +29,7 @@ fn long_vectors_are_moved_as_rarely_as_documented() {
         let once = parts - parts / core;
         assert_eq!(reduced, (once + fold, once + fold), "n = {n}");
 
-        let broadcast = |by| volume(n, LongBroadcast { by, root: 1, parts });
-        assert_eq!(broadcast(Broadcasting::Direct), (0, parts));
-        assert_eq!(broadcast(Broadcasting::Chain { segments: 5 }), (parts, 0));
-        assert!(broadcast(Broadcasting::ScatterAllGather).0 < 2 * parts);
+        assert!(volume(n, LongBroadcast { root: 1, parts }).0 < 2 * parts);
     }
 }
 

@@ -57,8 +57,8 @@ impl Call {
             std::thread::sleep(location::LIMIT);
             leave(true, 1);
         }
-        // Why the library does not start is not a matter of the place in the program, and all PEs of
-        // a large job would look for it at once.
+        // Why the library does not start is no matter of the place in the program, and all PEs of a
+        // large job would look for it at once.
         let place = if process::starts() { String::new() } else { location::clause(why) };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         stdio::flush();
@@ -113,4 +113,4 @@ macro_rules! fail {
     };
 }
 // Cause: `main` returns while a thread still calls.
-pub(crate) use fail;
+pub(crate) use {call, fail};

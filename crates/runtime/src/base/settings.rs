@@ -199,8 +199,8 @@ settings! {
         |value| forced(value?), "auto, dissemination, binomial, central or two_level";
     /// How a broadcast is done; `None` for the best algorithm.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
-        "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial, scatter_all_gather, chain or direct";
-        |value| forced(value?), "auto, binomial, scatter_all_gather, chain or direct";
+        "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial or scatter_all_gather";
+        |value| forced(value?), "auto, binomial or scatter_all_gather";
     /// How vectors are reduced; `None` for the best algorithm.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
         "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \

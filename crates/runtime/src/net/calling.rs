@@ -5,7 +5,7 @@
 //! cache line.
 #![allow(unsafe_code)]
 
-use crate::base::call::{Call, CallName};
+use crate::base::call::{Call, CallName, call};
 use crate::base::thread;
 use crate::net::contexts;
 use std::ptr::{from_ref, null_mut};
@@ -27,5 +27,5 @@ pub(crate) fn noted() -> Call {
     // SAFETY: null, or the address of a name that lives as long as the process.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
     let call = call.filter(|_| !contexts::are_threads_at_once());
-    call.map_or(crate::call!("an operation over the network"), Call)
+    call.map_or(call!("an operation over the network"), Call)
 }

@@ -4,7 +4,7 @@
 //! Every wait in the library makes it progress. When the software of peers changes memory here, it
 //! rings this PE's bell. The loss of a PE ends the job. Operations use it through `endpoints`.
 
-use crate::base::call::{Call, fail};
+use crate::base::call::{Call, call, fail};
 use crate::base::job;
 use crate::net::proxies;
 use rushmem_transport::kit::segments::Segments;
@@ -110,7 +110,7 @@ pub(crate) fn hand_over() {
 }
 
 /// The call for operations of the library itself.
-pub(crate) const LIBRARY: Call = crate::call!("transport");
+pub(crate) const LIBRARY: Call = call!("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);

@@ -18,6 +18,7 @@ pub(crate) use event::{
     Membership, Observer, What, WordKind,
 };
 
+use crate::base::call::call;
 use core::ffi::c_int;
 use event::Mark;
 use std::sync::atomic::{
@@ -142,7 +143,7 @@ pub(crate) fn moved(pe: usize, nbytes: usize) {
     if nbytes > 0 {
         note(|| {
             let remote = ByteBlocks::one(0, nbytes);
-            Event { pe: pe as c_int, remote, ..Event::new(crate::call!("move"), What::Move) }
+            Event { pe: pe as c_int, remote, ..Event::new(call!("move"), What::Move) }
         });
     }
 }

@@ -4,6 +4,7 @@
 use super::{leave, statistics, trace};
 use crate::api::ctx;
 use crate::api::lock;
+use crate::base::call::call;
 use crate::base::call::{self, Call, fail};
 use crate::base::caller;
 use crate::base::job;
@@ -61,7 +62,7 @@ pub(super) fn close(call: Call) {
     status::finalizes(Some(collective_call::entered()));
     finalizing::enter(job);
     // Other PEs may leave by another routine.
-    collectives::finalize(crate::call!("shmem_finalize"));
+    collectives::finalize(call!("shmem_finalize"));
     status::finalizes(None);
     if !is_last {
         process::decrement_inits();

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{connect, crash, finalize, join, leave, races, statistics, threads, trace, watchdog};
-use crate::base::call::{Call, fail};
+use crate::base::call::{Call, call, fail};
 use crate::base::caller;
 use crate::base::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
 use crate::base::job::{self, Job};
@@ -40,7 +40,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
         if leave::may_finalize(status) {
-            finalize::close(crate::call!("start_pes (at exit)"));
+            finalize::close(call!("start_pes (at exit)"));
         }
     }
     leave::starts(finalize_at_exit);
@@ -79,7 +79,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     caller::initialized_here();
     process::increment_inits();
     // Other PEs may enter by another routine.
-    barrier_all(crate::call!("shmem_init"));
+    barrier_all(call!("shmem_init"));
     status::enter(Stage::Initialized);
     statistics::start(call, job);
     trace::start(call, job);

@@ -11,6 +11,7 @@
 //! may wait for it in a collective; if they do not come, it has failed.
 #![allow(unsafe_code)]
 
+use crate::base::call::call;
 use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
@@ -143,7 +144,7 @@ fn give_up(job: &Job, status: c_int) {
 
 /// Shows in the status that this PE waits at its exit.
 fn shows_exit() -> Shown {
-    status::show(nanoseconds(), (crate::call!("exit"), Subject::Exit))
+    status::show(nanoseconds(), (call!("exit"), Subject::Exit))
 }
 
 /// Returns true if every PE has come to its exit or to finalize within [`grace`].
@@ -171,7 +172,7 @@ fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            endpoints::complete(crate::call!("exit"));
+            endpoints::complete(call!("exit"));
         }
         // The caller waits no longer if it took too long.
         let _ = done.send(job.session().barrier().is_ok());

@@ -300,8 +300,8 @@ mod tests {
     #[test]
     fn teams_have_names() {
         let lines = vec![
-            line(0, crate::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
-            line(1, crate::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
+            line(0, crate::base::call::call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
+            line(1, crate::base::call::call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
         let text = report(lines, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, crate::call!("shmem_team_sync"), 1, &[]),
-            line(2, crate::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
-            line(0, crate::call!("shmem_team_sync"), 1, &[]),
+            line(4, crate::base::call::call!("shmem_team_sync"), 1, &[]),
+            line(2, crate::base::call::call!("shmem_longdouble_prod_reduce"), 2, &[("bytes", 16)]),
+            line(0, crate::base::call::call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(lines, group(1), &[]);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
@@ -323,8 +323,8 @@ mod tests {
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, crate::call!("shmem_int_broadcast"), 1, &arguments(0)),
-            line(1, crate::call!("shmem_int_broadcast"), 1, &arguments(1)),
+            line(0, crate::base::call::call!("shmem_int_broadcast"), 1, &arguments(0)),
+            line(1, crate::base::call::call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
         let text = report(lines, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];

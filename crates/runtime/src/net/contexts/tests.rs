@@ -1,8 +1,9 @@
 //! Unit tests of `contexts`.
 
 use super::*;
+use crate::base::call::call;
 
-const CALL: Call = crate::call!("test");
+const CALL: Call = call!("test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {

@@ -1,12 +1,13 @@
 //! Unit tests of `endpoints`: one test, since the places are those of the process.
 
 use super::*;
+use crate::base::call::call;
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use rushmem_transport::null;
 use std::sync::Barrier;
 use std::thread;
 
-const CALL: Call = crate::call!("test");
+const CALL: Call = call!("test");
 
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {

@@ -65,7 +65,7 @@ pub fn destroy(call: Call, team: TeamHandle) {
         _ => {}
     }
     let found = find(call, "team", team);
-    requests::complete(&found);
+    requests::end(&found);
     collectives::agree(call, &found, &[]);
     ctx::destroy_of(call, Some(team));
     team::teams().remove(team);

@@ -7,6 +7,10 @@ use crate::base::call::{Call, fail};
 use crate::base::process;
 use std::cell::Cell;
 use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::thread::{self, ThreadId};
 
 /// A function of the program that returns a number which no other thread has, or null.
@@ -55,8 +59,22 @@ pub(crate) fn current() -> Caller {
     }
 }
 
+/// The number of non-blocking collectives that are yet to be carried out.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static CARRIES_OUT: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// Counts a non-blocking collective that a thread of the library will carry out.
+pub(crate) fn add_request() {
+    REQUESTS.fetch_add(1, Relaxed);
+}
+
+/// Returns true if threads of the library work beside the program. What they did is visible
+/// afterwards.
+pub(crate) fn has_requests() -> bool {
+    REQUESTS.load(Acquire) > 0
 }
 
 /// Calls `act`, with which this thread of the library carries out what the program called.
@@ -64,6 +82,7 @@ pub(crate) fn carrying_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     CARRIES_OUT.set(Some(call));
     let result = act();
     CARRIES_OUT.set(None);
+    REQUESTS.fetch_sub(1, Release);
     result
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct CollectiveCall<'a> {
     pub(crate) team: &'a Team,
     /// Which one of this PE on the team it is, counted from 1.
     pub(crate) nth: u64,
+    /// It does not block: a thread of the library carries it out beside the program's collectives.
+    pub(crate) in_request: bool,
 }
 
 impl CollectiveCall<'_> {
@@ -37,6 +39,10 @@ impl CollectiveCall<'_> {
 impl InCollective for CollectiveCall<'_> {
     fn call(&self) -> Call {
         self.call
+    }
+
+    fn is_in_request(&self) -> bool {
+        self.in_request
     }
 
     fn subject(&self, awaited: Option<Pe>) -> Subject {

@@ -107,24 +107,25 @@ pub unsafe fn broadcast(
     let source = symmetric(call, "source", source, nbytes);
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
     entered.follows(FollowedMembers::Member, root as u32);
-    match (me == root as u32, members) {
-        (true, TeamOrActiveSet::Team(_)) => {}
-        (true, _) => entered.moves(source, SymmetricRange::EMPTY),
+    let is_on_set = matches!(members, TeamOrActiveSet::ActiveSet { .. });
+    match (me == root as u32, is_on_set) {
+        (true, false) => {}
+        (true, true) => entered.moves(source, SymmetricRange::EMPTY),
         (false, _) => entered.moves(SymmetricRange::EMPTY, dest),
     }
     entered.check_apart(source, dest);
     entered.keep_up(root as u32);
-    let algorithm = match members {
-        TeamOrActiveSet::Team(_) => entered.choose(nbytes),
+    let algorithm = match is_on_set {
+        false => entered.choose(nbytes),
         // Members wait for those that write to them in this tree alone.
-        TeamOrActiveSet::ActiveSet { .. } => BroadcastAlgorithm::Binomial,
+        true => BroadcastAlgorithm::Binomial,
     };
     let (parts, number) = match algorithm {
         BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
         _ => (Parts::Vector, vector_parts(nbytes)),
     };
     entered.run(source, dest, parts, algorithm.plan(n, me, root as u32, number));
-    if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
+    if me == root as u32 && !is_on_set {
         source.copy_here(dest);
     }
     0

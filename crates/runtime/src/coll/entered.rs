@@ -10,7 +10,6 @@ use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
-use crate::base::thread;
 use crate::coll::collective_call::CollectiveCall;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
@@ -19,7 +18,7 @@ use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
 use crate::net::{calling, network};
-use crate::observers::{self, ByteBlocks, FollowedMembers, ObservedCall, What};
+use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, What};
 use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, CheckedArgument};
 use crate::sync::flags;
@@ -34,8 +33,8 @@ use rushmem_collectives::{
     Partner, Step, binomial, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{MutexGuard, TryLockError};
 
 mod in_rounds;
 mod over_nodes;
@@ -46,6 +45,8 @@ mod with_sizes;
 pub enum TeamOrActiveSet {
     /// The members of a team.
     Team(TeamHandle),
+    /// The members of a team, in a thread of the library that carries out a request.
+    OfRequest(TeamHandle),
     /// The PEs `start + i * 2^log_stride` for `i` below `size`, distinguished from other calls of
     /// the same set by `psync` (deprecated forms).
     ActiveSet {
@@ -74,13 +75,16 @@ impl TeamOrActiveSet {
     /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
     pub(crate) fn find_for(self, call: Call, use_of_psync: UseOfPsync) -> Participants {
         match self {
-            TeamOrActiveSet::Team(handle) => {
-                Participants { team: team::find(call, "team", handle), _psync: None }
-            }
+            TeamOrActiveSet::Team(handle) => Participants::of(team::find(call, "team", handle)),
+            TeamOrActiveSet::OfRequest(handle) => Participants {
+                in_request: true,
+                ..Participants::of(team::find(call, "team", handle))
+            },
             TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
                 let triplet = [start, log_stride, size];
                 let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
-                Participants { team: active_set::find(call, triplet, psync), _psync: psync_use }
+                let team = active_set::find(call, triplet, psync);
+                Participants { _psync: psync_use, ..Participants::of(team) }
             }
         }
     }
@@ -91,20 +95,30 @@ pub(crate) struct Participants {
     team: HeldTeam,
     /// With `SHMEM_CHECK`, of an active set.
     _psync: Option<PsyncUse>,
+    in_request: bool,
+}
+
+impl Participants {
+    fn of(team: HeldTeam) -> Participants {
+        Participants { team, _psync: None, in_request: false }
+    }
 }
 
 /// A collective that one member has entered.
 pub(crate) struct EnteredCollective<'a> {
     pub(crate) entry: CollectiveCall<'a>,
     pub(crate) job: &'static Job,
-    channels: std::sync::MutexGuard<'a, Channels>,
+    channels: MutexGuard<'a, Channels>,
     /// Until it is left.
     observed: ObservedCall,
 }
 
 impl<'a> EnteredCollective<'a> {
     pub(crate) fn on(call: Call, group: &'a Participants) -> EnteredCollective<'a> {
-        let mut entered = EnteredCollective::new(call, &group.team);
+        let mut entered = match group.in_request {
+            false => EnteredCollective::new(call, &group.team),
+            true => EnteredCollective::enter(call, job::require(call), &group.team, true),
+        };
         if let Some(root) = entered.channels.unheard.take() {
             entered.hear_of_receivers(root);
         }
@@ -118,10 +132,22 @@ impl<'a> EnteredCollective<'a> {
     /// By a caller that has the job.
     #[inline(always)]
     pub(crate) fn of(call: Call, job: &'static Job, team: &'a Team) -> EnteredCollective<'a> {
-        let is_observed = observers::any();
-        if is_observed {
-            follow_requests(call, job, team);
+        if team.has_requests.load(Relaxed) {
+            requests::complete(team);
         }
+        if network::is_open() {
+            calling::note(call);
+        }
+        EnteredCollective::enter(call, job, team, false)
+    }
+
+    #[inline(always)]
+    fn enter(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+        in_request: bool,
+    ) -> EnteredCollective<'a> {
         let mut channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -136,11 +162,8 @@ impl<'a> EnteredCollective<'a> {
                 )
             }
         };
-        if network::is_open() && !(is_observed && thread::carries_out().is_some()) {
-            calling::note(call);
-        }
-        let entry = CollectiveCall { call, team, nth: channels.enter() };
-        let observed = entry.observe(What::Collective);
+        let entry = CollectiveCall { call, team, nth: channels.enter(), in_request };
+        let observed = entry.observe(if in_request { What::CarriedOut } else { What::Collective });
         EnteredCollective { entry, job, channels, observed }
     }
 
@@ -156,16 +179,12 @@ impl<'a> EnteredCollective<'a> {
         self.entry.team.me().0
     }
 
-    /// Returns true if this is a non-blocking collective beside which another one may use the
-    /// landings and pair flags that all teams of a job without threads share.
-    fn is_beside_others(&self) -> bool {
-        !self.job.threads_somewhere && observers::any() && thread::carries_out().is_some()
-    }
-
     /// The facts by which algorithms are chosen.
     #[inline]
     pub(crate) fn facts(&self) -> ChoiceFacts {
-        let is_beside_others = self.is_beside_others();
+        // Another collective may use the landings and pair flags that all teams of a job without
+        // threads share.
+        let is_beside_others = self.entry.in_request && !self.job.threads_somewhere;
         ChoiceFacts {
             members: self.n(),
             per_node: self.entry.team.per_node(),
@@ -205,8 +224,8 @@ impl<'a> EnteredCollective<'a> {
     pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.entry.team;
-            let (members, number) = (team.members(), team.handle().0 as u64);
-            check::same(&self.entry, self.job, members, number, team.checked(), arguments);
+            let (members, number, group) = (team.members(), team.handle().0 as u64, team.checked());
+            check::same(&self.entry, self.job, members, number, group, arguments);
         }
     }
 
@@ -566,16 +585,6 @@ impl<'a> EnteredCollective<'a> {
             Step::Wait { peer } => self.wait(peer),
             _ => unreachable!("a sync moves nothing"),
         });
-    }
-}
-
-/// What comes before a collective that observers see: the non-blocking ones of its team.
-#[cold]
-#[inline(never)]
-fn follow_requests(call: Call, job: &Job, team: &Team) {
-    caller::check(call, job);
-    if thread::carries_out().is_none() {
-        requests::complete(team);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::base::call::Call;
 use crate::base::caller;
 use crate::base::handle::{RequestHandle, TeamHandle};
 use crate::base::job;
+use crate::coll::collectives::TeamOrActiveSet;
 use crate::coll::combine::Combine;
 use crate::coll::{collectives, requests};
 use crate::memory::range::symmetric;
@@ -93,7 +94,7 @@ impl Work {
     fn run(self, call: Call, team: TeamHandle) -> usize {
         use NonblockingCollective as Is;
         let Work { dest, source, n, .. } = self;
-        let team = team.into();
+        let team = TeamOrActiveSet::OfRequest(team);
         let status = match self.collective {
             Is::Sync => collectives::sync(call, team),
             Is::Broadcast { root } => {

@@ -1,11 +1,10 @@
 //! The requests of non-blocking collectives (an extension), and the threads of the library that
 //! carry them out. What a request does is a closure (`nonblocking`).
 //!
-//! Each team that has unfinished requests has one of these threads, which takes its requests in the
-//! order of the calls. So requests of one team follow each other on all members, and those of
-//! different teams never wait for each other, in whatever order PEs make them. A blocking
-//! collective first waits for the requests of its team. The threads are pooled, and end when they
-//! had nothing to do for a while.
+//! Each team that has requests has one of these threads, which takes them in the order of the
+//! calls. So requests of one team follow each other on all members, and those of different teams
+//! never wait for each other, in whatever order PEs make them. A blocking collective first waits for
+//! the requests of its team. A thread ends with its team, or if it had nothing to do for a while.
 //!
 //! Several collectives of a PE are then in progress at once, as with `SHMEM_THREAD_MULTIPLE`: those
 //! of requests use no buffer that teams share. They communicate by the library's own endpoint,
@@ -19,16 +18,17 @@ use crate::base::process::lock;
 use crate::base::thread;
 use crate::base::warning::warning;
 use crate::coll::collective_call::CollectiveCall;
-use crate::observers::{self, ObservedCall, Subscriber, What};
+use crate::observers::{ObservedCall, What};
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
 use crate::sync::flags;
 use crate::teams::team::{HeldTeam, Team};
 use rushmem_transport::thread::{refused, spawn_service};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 /// The time for which a thread without requests stays for the next one.
@@ -62,21 +62,16 @@ struct Requests {
     held: BTreeMap<usize, Arc<Request>>,
     /// How many there were.
     count: usize,
-    /// What is left to do on the teams that have a thread, and the last request of each.
+    /// The teams that have a thread.
     by_team: HashMap<TeamHandle, TeamQueue>,
-    /// The teams whose thread is yet to come.
-    ready: VecDeque<TeamHandle>,
-    /// The threads that wait for a team.
-    idle: usize,
 }
 
 struct TeamQueue {
-    tasks: VecDeque<Task>,
+    tasks: Sender<Task>,
     last: Arc<Request>,
 }
 
 static REQUESTS: LazyLock<Mutex<Requests>> = LazyLock::new(Mutex::default);
-static TEAM_IS_READY: Condvar = Condvar::new();
 
 /// Queues a collective on a team, and starts a thread for it if the team has none.
 pub(crate) fn queue(
@@ -87,34 +82,33 @@ pub(crate) fn queue(
 ) -> RequestHandle {
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
+    let queue = requests.by_team.get(&handle);
     // After the last request is done, blocking collectives may have been entered.
-    let unfinished = requests.by_team.get(&handle).filter(|queue| !queue.last.is_done());
-    let nth = 1 + match unfinished {
+    let nth = 1 + match queue.filter(|queue| !queue.last.is_done()) {
         Some(queue) => queue.last.nth,
         None => entered(call, &team),
     };
+    team.has_requests.store(true, Ordering::Relaxed);
     let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
-    let observed = CollectiveCall { call, team: &team, nth }.observe(What::Request);
+    let observed =
+        CollectiveCall { call, team: &team, nth, in_request: true }.observe(What::Request);
     let observed = Mutex::new(observed);
     let request = Arc::new(Request { call, team, nth, vectors, done, result, observed });
     requests.count += 1;
     let number = requests.count;
     requests.held.insert(number, request.clone());
-    let task = Task { request: request.clone(), collective };
-    if let Some(queue) = requests.by_team.get_mut(&handle) {
-        queue.tasks.push_back(task);
-        queue.last = request;
-        return RequestHandle(number);
-    }
-    observers::add(Subscriber::Requests);
-    requests.by_team.insert(handle, TeamQueue { tasks: [task].into(), last: request });
-    requests.ready.push_back(handle);
-    if requests.idle >= requests.ready.len() {
-        TEAM_IS_READY.notify_one();
-    } else if let Err(error) = spawn_service("rushmem-request", serve_teams) {
-        // Cause: a limit on the threads of the user or of a control group. Remedy: raise it.
-        fail!(call, "{}", refused(&error));
-    }
+    let queue = requests.by_team.entry(handle).or_insert_with(|| {
+        let (tasks, queued) = channel();
+        if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
+            // Cause: a limit on the threads of the user or of a control group. Remedy: raise it.
+            fail!(call, "{}", refused(&error));
+        }
+        TeamQueue { tasks, last: request.clone() }
+    });
+    queue.last = request.clone();
+    thread::add_request();
+    let task = Task { request, collective };
+    queue.tasks.send(task).expect("the thread leaves the map before it ends");
     RequestHandle(number)
 }
 
@@ -131,48 +125,25 @@ fn entered(call: Call, team: &Team) -> u64 {
     }
 }
 
-/// What a thread does: the requests of one team after the other.
-fn serve_teams() {
-    let mut requests = lock(&REQUESTS);
-    loop {
-        if let Some(handle) = requests.ready.pop_front() {
-            drop(requests);
-            serve(handle);
-            requests = lock(&REQUESTS);
-            continue;
+/// Carries out the requests of a team until there are none for a while, or the team ends.
+fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
+    let next = || match queued.recv_timeout(IDLE) {
+        Err(RecvTimeoutError::Timeout) => {
+            let mut requests = lock(&REQUESTS);
+            let next = queued.try_recv();
+            if matches!(next, Err(TryRecvError::Empty)) {
+                requests.by_team.remove(&handle);
+            }
+            next.ok()
         }
-        requests.idle += 1;
-        let waited = TEAM_IS_READY.wait_timeout(requests, IDLE);
-        let timeout;
-        (requests, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        requests.idle -= 1;
-        if timeout.timed_out() && requests.ready.is_empty() {
-            return;
-        }
-    }
-}
-
-/// Carries out the requests of a team until none is left.
-fn serve(handle: TeamHandle) {
-    while let Some(Task { request, collective }) = next(handle) {
+        next => next.ok(),
+    };
+    while let Some(Task { request, collective }) = next() {
         let result = thread::carrying_out(request.call, collective);
         request.result.store(result, Ordering::Relaxed);
         request.done.store(1, Ordering::Release);
         flags::wake(&request.done);
     }
-}
-
-fn next(handle: TeamHandle) -> Option<Task> {
-    let mut requests = lock(&REQUESTS);
-    let queue = requests.by_team.get_mut(&handle).expect("a team has a queue while it is served");
-    let task = queue.tasks.pop_front();
-    if task.is_none() {
-        requests.by_team.remove(&handle);
-        if requests.by_team.is_empty() {
-            observers::remove(Subscriber::Requests);
-        }
-    }
-    task
 }
 
 impl Request {
@@ -190,7 +161,7 @@ impl Request {
     fn wait(&self) -> usize {
         let describe = || {
             let (call, nth) = (self.call, self.nth);
-            let entry = CollectiveCall { call, team: &self.team, nth };
+            let entry = CollectiveCall { call, team: &self.team, nth, in_request: true };
             entry.describe(None)
         };
         backoff::until_set(&self.done, describe);
@@ -240,18 +211,27 @@ pub fn wait(call: Call, handle: RequestHandle) -> usize {
 }
 
 /// Waits until the team has no unfinished request.
+#[cold]
+#[inline(never)]
 pub(crate) fn complete(team: &Team) {
+    team.has_requests.store(false, Ordering::Relaxed);
     let last = lock(&REQUESTS).by_team.get(&team.handle()).map(|queue| queue.last.clone());
     if let Some(last) = last {
         last.wait();
     }
 }
 
+/// Works as [`complete`], of a team that then ends.
+pub(crate) fn end(team: &Team) {
+    complete(team);
+    lock(&REQUESTS).by_team.remove(&team.handle());
+}
+
 /// Waits until no request, of whatever team, has a vector that begins in an object at these
 /// addresses, and forgets those that had one. So nothing that the program did with their handles
 /// leaves the object in use.
 pub fn complete_on(object: Range<usize>) {
-    if !observers::has(Subscriber::Requests) {
+    if !thread::has_requests() {
         return;
     }
     let is_on = |request: &Request| request.vectors.iter().any(|vector| object.contains(vector));

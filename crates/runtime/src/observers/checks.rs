@@ -1,8 +1,10 @@
 //! The checks of `SHMEM_CHECK` of an access: its bytes lie in one block of the heap, those of this
-//! PE are accessible, and a signal is not one of the bytes that it announces.
+//! PE are accessible, and a signal is not one of the bytes that it announces. Of a collective the
+//! caller is checked.
 
 use super::event::{AccessKind, Event, Mark, Observer, What};
 use crate::base::call::fail;
+use crate::base::{caller, job};
 use crate::memory::address;
 use rushmem_transport::{LocalAccess, LocalBuf};
 
@@ -11,9 +13,14 @@ pub(crate) struct Checking;
 
 impl Observer for Checking {
     fn begin(&self, event: &Event) -> Mark {
-        let (What::Access(access), Event { call, pe, remote, local, .. }) = (event.what, *event)
-        else {
-            return Mark::default();
+        let Event { call, pe, remote, local, .. } = *event;
+        let access = match event.what {
+            What::Access(access) => access,
+            What::Collective(_) => {
+                caller::check(call, job::require(call));
+                return Mark::default();
+            }
+            _ => return Mark::default(),
         };
         if access.signal != 0 {
             address::require_place(call, "sig_addr", access.signal, 8, pe);

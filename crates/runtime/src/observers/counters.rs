@@ -151,7 +151,7 @@ pub(crate) struct Counting;
 /// As what the time of a call counts.
 fn timed(what: What) -> Option<CallKind> {
     Some(match what {
-        What::Collective(_) => CallKind::Collective,
+        What::Collective(_) | What::CarriedOut(_) => CallKind::Collective,
         What::Wait => CallKind::Wait,
         What::Lock => CallKind::Lock,
         What::Fence => CallKind::Fence,

@@ -76,6 +76,8 @@ pub(crate) enum What {
     Collective(Membership),
     /// A non-blocking collective, until the program finds it done.
     Request(Membership),
+    /// The same, while a thread of the library carries it out.
+    CarriedOut(Membership),
     Wait,
     Lock,
     Fence,

@@ -21,10 +21,7 @@ pub(crate) use event::{
 use crate::base::call::call;
 use core::ffi::c_int;
 use event::Mark;
-use std::sync::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Who listens: a bit of the word.
 #[derive(Clone, Copy)]
@@ -39,9 +36,6 @@ pub(crate) enum Subscriber {
     Checks = 8,
     /// The record of the last writes.
     Writes = 16,
-    /// Unfinished requests of non-blocking collectives: a blocking one waits for those of its team.
-    /// They get no events.
-    Requests = 32,
 }
 
 /// In the order of the bits. What is recorded comes before what may end the job.
@@ -53,7 +47,7 @@ const OBSERVERS: [&dyn Observer; 5] = [
     &writes::RecordingWrites,
 ];
 
-/// Those that listen, as a sum. Written at init and finalize, and by requests.
+/// Those that listen, as a sum. Written at init and finalize.
 static LISTENERS: AtomicU32 = AtomicU32::new(0);
 
 /// Adds a listener.
@@ -61,21 +55,15 @@ pub(crate) fn add(listener: Subscriber) {
     LISTENERS.fetch_or(listener as u32, Relaxed);
 }
 
-/// Removes a listener. What this thread did before is visible to a thread that finds it removed by
-/// [`has`].
+/// Removes a listener.
 pub(crate) fn remove(listener: Subscriber) {
-    LISTENERS.fetch_and(!(listener as u32), Release);
+    LISTENERS.fetch_and(!(listener as u32), Relaxed);
 }
 
 /// Returns true if anybody listens.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     LISTENERS.load(Relaxed) != 0
-}
-
-/// Returns true if this one does.
-pub(crate) fn has(listener: Subscriber) -> bool {
-    LISTENERS.load(Acquire) & listener as u32 != 0
 }
 
 /// An event that has begun. It ends when this is dropped.

@@ -1,7 +1,6 @@
 //! What this PE says to the race detector of `SHMEM_CHECK=races`, a library of its own.
 
 use super::event::{AccessEvent, AccessKind, Effect, Event, Mark, Membership, Observer, What};
-use crate::base::thread;
 use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, Order, Text,
 };
@@ -39,10 +38,9 @@ impl Observer for RaceDetection {
                     (detector.begin)(&checked);
                 }
             }
-            What::Collective(membership) if is_of_program() => {
+            What::Collective(membership) | What::Request(membership) => {
                 (detector.enter)(&collective(event, membership));
             }
-            What::Request(membership) => (detector.enter)(&collective(event, membership)),
             What::Quiet { .. } | What::PeQuiet | What::QuietTest => {
                 order(detector, event, Order::Begin);
             }
@@ -60,10 +58,9 @@ impl Observer for RaceDetection {
                     (detector.end)(&checked);
                 }
             }
-            What::Collective(membership) if is_of_program() => {
+            What::Collective(membership) | What::Request(membership) => {
                 (detector.leave)(&collective(event, membership));
             }
-            What::Request(membership) => (detector.leave)(&collective(event, membership)),
             What::Fence => order(detector, event, Order::Fence),
             What::Quiet { .. } | What::QuietTest => order(detector, event, Order::Quiet),
             What::PeQuiet => order(detector, event, Order::PeQuiet),
@@ -75,12 +72,6 @@ impl Observer for RaceDetection {
             _ => {}
         }
     }
-}
-
-/// Returns true if the program has called, and not a thread that carries out a request, of which
-/// the detector knows since the call.
-fn is_of_program() -> bool {
-    thread::carries_out().is_none()
 }
 
 fn order(detector: &Detector, event: &Event, order: Order) {

@@ -183,7 +183,9 @@ fn recorded(event: &Event) -> Option<Recorded> {
             (kind, in_flight, remote.total(), [place::in_trace(word), 0])
         }
         What::Move => (Kind::Move, false, remote.total(), [0; 2]),
-        What::Collective(member) => (Kind::Collective, false, 0, [member.team, member.nth]),
+        What::Collective(member) | What::CarriedOut(member) => {
+            (Kind::Collective, false, 0, [member.team, member.nth])
+        }
         What::Wait => (Kind::Wait, false, 0, [place(), remote.total() as u64]),
         What::Lock => (Kind::Lock, false, 0, [place(), 0]),
         What::Fence => (Kind::Fence, false, 0, [0; 2]),

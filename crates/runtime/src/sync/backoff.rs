@@ -12,7 +12,6 @@ use crate::base::job::Job;
 use crate::base::primitive::{AtomicU32, Ordering};
 use crate::base::thread;
 use crate::net::{network, polling};
-use crate::observers::{self, Subscriber};
 use crate::sync::flags;
 use crate::sync::status::{Described, LongWait};
 use std::time::Duration;
@@ -104,7 +103,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
 /// The longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
-        (true, SHMEM_THREAD_SINGLE) if !observers::has(Subscriber::Requests) => NETWORK_SLEEP,
+        (true, SHMEM_THREAD_SINGLE) if !thread::has_requests() => NETWORK_SLEEP,
         (true, _) => SLEEP_AMONG_THREADS,
         (false, _) => SLEEP,
     }
@@ -143,7 +142,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
     if yielding(&mut is_set) {
         return;
     }
-    let mut wait = LongWait::for_thread(describe);
+    let mut wait = LongWait::new(describe);
     while !is_set() {
         wait.sleep(word, 0);
     }
@@ -152,7 +151,7 @@ pub(crate) fn until_set(word: &AtomicU32, describe: impl Fn() -> Described) {
 /// Returns true if this thread of the library works beside the program, which may compute
 /// meanwhile.
 fn is_in_background() -> bool {
-    observers::has(Subscriber::Requests) && thread::carries_out().is_some()
+    thread::has_requests() && thread::carries_out().is_some()
 }
 
 #[inline]

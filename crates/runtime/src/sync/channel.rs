@@ -41,6 +41,11 @@ const POLLS_UNRUNG: u32 = 256;
 pub(crate) trait InCollective {
     fn call(&self) -> Call;
 
+    /// Returns true if it does not block: it meets no collective that does.
+    fn is_in_request(&self) -> bool {
+        false
+    }
+
     /// Returns what a member waits for there: for `awaited`, if it is one PE.
     fn subject(&self, awaited: Option<Pe>) -> Subject;
 

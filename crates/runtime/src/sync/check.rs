@@ -14,7 +14,6 @@ use crate::base::caller::warn_once;
 use crate::base::digest::digest;
 use crate::base::job::Job;
 use crate::base::members::Members;
-use crate::base::thread::carries_out;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
@@ -68,10 +67,9 @@ pub(crate) fn same(
 ) {
     let call = entry.call();
     let words = words(call, group, arguments);
-    let is_of_request = carries_out().is_some();
     let of_requests = mailbox::tag_of_request(digest(&[WHO_IS_WHERE, team]));
     let of_threads = digest(&[WHO_IS_WHERE, if job.threads_somewhere { team } else { 0 }]);
-    let tag = if is_of_request { of_requests } else { of_threads };
+    let tag = if entry.is_in_request() { of_requests } else { of_threads };
     let own = digest(&words);
     let all = (0..members.n).map(|member| members.world_pe(member));
     let mut others: Vec<Other> =
@@ -82,19 +80,19 @@ pub(crate) fn same(
     }
     let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
     let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
-    let mut in_request = None;
+    let mut unlike = None;
     backoff::until_rung(
         job,
         || entry.describe(None),
         || {
             listen(job, &mut others, tag);
-            if !is_of_request {
-                in_request = in_request_of(job, &mut others, tag, of_requests);
+            if !entry.is_in_request() {
+                unlike = in_request_of(job, &mut others, tag, of_requests);
             }
-            complete(&others) || !alike(&others) || in_request.is_some()
+            complete(&others) || !alike(&others) || unlike.is_some()
         },
     );
-    if let Some((pe, message)) = in_request {
+    if let Some((pe, message)) = unlike {
         // Cause: a member calls `shmemx_long_sum_reduce_nb` and others call
         // `shmem_long_sum_reduce`; `SHMEM_CHECK=1` finds it. Remedy: call one of the two on all
         // members.

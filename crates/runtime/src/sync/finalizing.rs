@@ -11,9 +11,9 @@
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::{self, Job};
+use crate::base::thread;
 use crate::base::time::nanoseconds;
 use crate::net::network;
-use crate::observers::{self, Subscriber};
 use crate::sync::flags;
 use rushmem_explain::status::{Collective, Members, Status, Subject};
 use rushmem_explain::{place, ranges};
@@ -144,8 +144,7 @@ fn is_done(pe: Pe) -> bool {
 fn nobody_writes(job: &Job) -> bool {
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me());
-    let has_threads =
-        job.thread_level != SHMEM_THREAD_SINGLE || observers::has(Subscriber::Requests);
+    let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
     job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
 }
 

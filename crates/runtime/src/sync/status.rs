@@ -188,13 +188,12 @@ pub(crate) struct LongWait<D> {
     is_located: bool,
     /// When it was last seen that something is in flight.
     in_flight_at: Option<u64>,
-    /// Whether the PEs that it waits for are in finalize; `None` if another thread looks.
-    peers: Option<PeerLook>,
+    /// Whether the PEs that it waits for are in finalize.
+    peers: PeerLook,
 }
 
 impl<D: Fn() -> Described> LongWait<D> {
     pub(crate) fn new(describe: D) -> LongWait<D> {
-        let peers = Some(PeerLook::default());
         LongWait {
             describe,
             has_slept: false,
@@ -202,13 +201,8 @@ impl<D: Fn() -> Described> LongWait<D> {
             shown: None,
             is_located: !ARE_LOCATED.load(Relaxed),
             in_flight_at: None,
-            peers,
+            peers: PeerLook::default(),
         }
-    }
-
-    /// One for another thread of this PE, which looks at other PEs itself.
-    pub(crate) fn for_thread(describe: D) -> LongWait<D> {
-        LongWait { peers: None, ..LongWait::new(describe) }
     }
 
     /// Returns how long it has lasted since the clock was first read.
@@ -228,9 +222,7 @@ impl<D: Fn() -> Described> LongWait<D> {
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();
             }
-            if let Some(peers) = &mut self.peers {
-                peers.look(&self.describe);
-            }
+            self.peers.look(&self.describe);
             if self.lasted() >= long_wait::LIMIT {
                 long_wait::print(|| (self.describe)().0);
             }
@@ -252,16 +244,15 @@ impl<D: Fn() -> Described> LongWait<D> {
         if std::mem::replace(&mut self.has_slept, true) {
             self.look();
         }
-        let rest = match (&self.shown, self.in_flight_at, &self.peers) {
-            (None, ..) => Some(LONG.saturating_sub(self.lasted())),
-            (_, Some(_), _) => Some(LONG),
-            (_, None, Some(peers)) if peers.expects_no_end() => return,
-            (_, None, Some(_)) => Some(PERIOD),
-            (_, None, None) => None,
+        let rest = match (&self.shown, self.in_flight_at) {
+            (None, _) => LONG.saturating_sub(self.lasted()),
+            (_, Some(_)) => LONG,
+            (_, None) if self.peers.expects_no_end() => return,
+            (_, None) => PERIOD,
         };
-        let limit = rest.map(|rest| Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() });
+        let limit = Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
         // Whether it was interrupted or the word has changed, the caller checks again.
-        let slept = futex::wait(word, futex::Flags::empty(), value, limit.as_ref());
+        let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             self.since.get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();

@@ -21,7 +21,7 @@ use rushmem_collectives::landing;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_explain::status::{Collective, Subject};
 use rushmem_transport::{Pe, TeamPe};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// `shmem_team_config_t` (§9.4.3).
@@ -51,6 +51,8 @@ pub(crate) struct Team {
     config: TeamConfig,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
+    /// Non-blocking collectives were started, and no blocking one has waited for them.
+    pub(crate) has_requests: AtomicBool,
 }
 
 impl Team {
@@ -86,6 +88,7 @@ impl Team {
             levels,
             config,
             channels,
+            has_requests: AtomicBool::new(false),
         }
     }
 

@@ -7,7 +7,8 @@
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
-use crate::coll::entered::{EnteredCollective, TeamOrActiveSet};
+use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
+use crate::coll::executor::Executor;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
 use crate::sync::channel::InCollective;
@@ -54,17 +55,17 @@ pub unsafe fn alltoallv(
     blocks: SourceBlocks,
 ) {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    entered.agree(&[]);
-    let n = entered.n();
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    entry.agree(&[]);
+    let n = executor.n();
     // SAFETY: an entry for each member, by contract.
     let offsets = unsafe { read(t_offsets, n) };
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let [places, received] = exchange(&mut entered, [&offsets, &sizes]);
+    let [places, received] = exchange(&mut executor, [&offsets, &sizes]);
     // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
+    deliver(&mut executor, (target, &places), (blocks.source, &from), &sizes);
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: valid for a write to each member's entry, by contract.
         unsafe { t_sizes.wrapping_add(member).write(size as usize) };
@@ -85,13 +86,13 @@ pub unsafe fn alltoallv_packed(
     blocks: SourceBlocks,
 ) -> usize {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    entered.agree(&[]);
-    let n = entered.n();
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    entry.agree(&[]);
+    let n = executor.n();
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
     let mut total = 0u64;
-    let [received] = exchange(&mut entered, [&sizes]);
+    let [received] = exchange(&mut executor, [&sizes]);
     let starts = received.into_iter().map(|size| {
         total = total.saturating_add(size);
         total.saturating_sub(size)
@@ -105,10 +106,10 @@ pub unsafe fn alltoallv_packed(
              larger, or s_sizes smaller"
         );
     }
-    let [places] = exchange(&mut entered, [&starts]);
+    let [places] = exchange(&mut executor, [&starts]);
     // SAFETY: an entry for each member, by contract.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
+    deliver(&mut executor, (target, &places), (blocks.source, &from), &sizes);
     total as usize
 }
 
@@ -120,24 +121,21 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 }
 
 /// A word of each column for each member; what each of them has for this one.
-fn exchange<const W: usize>(
-    entered: &mut EnteredCollective<'_>,
-    columns: [&[u64]; W],
-) -> [Vec<u64>; W] {
-    let (job, members, me) = (entered.job, entered.members(), entered.me());
-    let tag = digest(&[PLACES, entered.entry.team.number()]);
+fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
+    let (job, members, me) = (executor.job, executor.members(), executor.me());
+    let tag = digest(&[PLACES, executor.collective.team.number()]);
     let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
         message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(&of_message(entered.entry.call), job, pe, tag, &message);
+        mailboxes().send(&of_message(executor.collective.call), job, pe, tag, &message);
     }
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {
         let mut message = None;
         backoff::until_rung(
             job,
-            || entered.entry.describe(Some(pe)),
+            || executor.collective.describe(Some(pe)),
             || {
                 message = mailboxes().take(job, pe, tag);
                 message.is_some()
@@ -151,12 +149,12 @@ fn exchange<const W: usize>(
 
 /// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
 fn deliver(
-    entered: &mut EnteredCollective<'_>,
+    executor: &mut Executor<'_>,
     (target, places): (TargetBlocks, &[u64]),
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
-    let (call, job, members) = (entered.entry.call, entered.job, entered.members());
+    let (call, job, members) = (executor.collective.call, executor.job, executor.members());
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
@@ -174,14 +172,14 @@ fn deliver(
         let to = symmetric(call, "target", to, nbytes);
         symmetric(call, "source", from, nbytes).copy_to(pe, to);
     };
-    for step in pairwise::all_to_all(entered.n(), entered.me()) {
+    for step in pairwise::all_to_all(executor.n(), executor.me()) {
         match step {
             Step::Put { peer, .. } => {
                 copy(peer.index as usize, members.world_pe(peer.index));
-                entered.signal(peer);
+                executor.signal(peer);
             }
-            Step::Wait { peer } => entered.wait(peer),
-            _ => copy(entered.me() as usize, job.me()),
+            Step::Wait { peer } => executor.wait(peer),
+            _ => copy(executor.me() as usize, job.me()),
         }
     }
 }

@@ -9,6 +9,7 @@ use rushmem_explain::status::{Finalizing, MAX_LISTED, Subject};
 use rushmem_transport::Pe;
 
 /// A collective that a PE has entered.
+#[derive(Clone, Copy)]
 pub(crate) struct CollectiveCall<'a> {
     pub(crate) call: Call,
     pub(crate) team: &'a Team,

@@ -9,8 +9,8 @@
 use crate::base::call::{Call, fail};
 use crate::base::job;
 use crate::coll::combine::Combine;
-use crate::coll::entered::EnteredCollective;
-use crate::coll::execute::{Parts, vector_parts};
+use crate::coll::entry::CollectiveEntry;
+use crate::coll::executor::{Parts, PlanArrays, vector_parts};
 use crate::memory::blocks;
 use crate::memory::range::{SymmetricRange, symmetric};
 use crate::net::contexts::World;
@@ -23,7 +23,7 @@ use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
 use rushmem_collectives::pairwise;
 
-pub use crate::coll::entered::TeamOrActiveSet;
+pub use crate::coll::entry::TeamOrActiveSet;
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
@@ -34,44 +34,44 @@ pub fn barrier_all(call: Call) {
 pub(crate) fn barrier_all_with(call: Call, arguments: &[CheckedArgument]) {
     let job = job::require(call);
     order::complete_on(call, World);
-    let mut entered = EnteredCollective::of(call, job, teams().world());
+    let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
         blocks::require_some_guards(call, job);
-        entered.agree(arguments);
+        entry.agree(arguments);
     }
-    entered.sync();
+    executor.sync();
 }
 
 /// The barrier of finalize, which meets no other collective.
 pub(crate) fn finalize(call: Call) {
     order::complete_on(call, World);
-    let mut entered = EnteredCollective::new(call, teams().finalize());
-    entered.agree(&[]);
-    entered.sync_without_pair_flags();
+    let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());
+    entry.agree(&[]);
+    executor.sync_without_pair_flags();
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[CheckedArgument]) {
     if job::require(call).settings.checks() {
-        EnteredCollective::new(call, team).agree(arguments);
+        CollectiveEntry::new(call, team).0.agree(arguments);
     }
 }
 
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
     let job = job::require(call);
-    let mut entered = EnteredCollective::of(call, job, teams().world());
-    entered.agree(&[]);
-    entered.sync();
+    let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
+    entry.agree(&[]);
+    executor.sync();
 }
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
     let group = members.find_for(call, UseOfPsync::Sync);
-    let mut entered = EnteredCollective::on(call, &group);
-    entered.agree(&[]);
-    entered.sync();
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    entry.agree(&[]);
+    executor.sync();
     0
 }
 
@@ -95,8 +95,8 @@ pub unsafe fn broadcast(
     root: c_int,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let (n, me) = (entered.n(), entered.me());
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let (n, me) = (executor.n(), executor.me());
     if root < 0 || root as u32 >= n {
         let (root, last) = (call.written(root), n - 1);
         // Cause: `shmem_broadcast(team, dest, source, n, n_pes)`. Remedy: pass the index of a
@@ -105,18 +105,18 @@ pub unsafe fn broadcast(
     }
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
-    entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
-    entered.follows(FollowedMembers::Member, root as u32);
-    let is_on_set = matches!(members, TeamOrActiveSet::ActiveSet { .. });
+    entry.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
+    entry.follows(FollowedMembers::Member, root as u32);
+    let is_on_set = executor.collective.team.is_active_set();
     match (me == root as u32, is_on_set) {
         (true, false) => {}
-        (true, true) => entered.moves(source, SymmetricRange::EMPTY),
-        (false, _) => entered.moves(SymmetricRange::EMPTY, dest),
+        (true, true) => entry.moves(source, SymmetricRange::EMPTY),
+        (false, _) => entry.moves(SymmetricRange::EMPTY, dest),
     }
-    entered.check_apart(source, dest);
-    entered.keep_up(root as u32);
+    entry.check_apart(source, dest);
+    executor.keep_up(root as u32);
     let algorithm = match is_on_set {
-        false => entered.choose(nbytes),
+        false => executor.choose(nbytes),
         // Members wait for those that write to them in this tree alone.
         true => BroadcastAlgorithm::Binomial,
     };
@@ -124,7 +124,8 @@ pub unsafe fn broadcast(
         BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
         _ => (Parts::Vector, vector_parts(nbytes)),
     };
-    entered.run(source, dest, parts, algorithm.plan(n, me, root as u32, number));
+    let plan = algorithm.plan(n, me, root as u32, number);
+    executor.execute(&PlanArrays::of(source, dest, parts), plan);
     if me == root as u32 && !is_on_set {
         source.copy_here(dest);
     }
@@ -161,15 +162,15 @@ pub unsafe fn collect_within(
     max_bytes: usize,
 ) -> usize {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
-    entered.agree(&[]);
+    entry.agree(&[]);
     let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
-    let short = entered.gather_slots(own, source);
+    let short = executor.gather_slots(own, source);
     let words = match &short {
         Some(slots) => slots.sizes(),
-        None => entered.gather(own),
+        None => executor.gather(own),
     };
     let in_place = words.iter().any(|word| word & IN_PLACE != 0);
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
@@ -182,19 +183,19 @@ pub unsafe fn collect_within(
         );
     }
     let dest = symmetric(call, "dest", dest, total);
-    entered.moves(source, dest);
+    entry.moves(source, dest);
+    entry.check_apart(source, dest);
     let blocks = || table.windows(2).map(|ends| (ends[0], ends[1] - ends[0])).enumerate();
     if let Some(slots) = short
         && blocks().all(|(_, (_, nbytes))| nbytes <= slots.max_block())
     {
-        entered.check_apart(source, dest);
         for (member, (at, nbytes)) in blocks() {
             slots.block(member, nbytes).copy_here(dest.part(at, nbytes));
         }
         return total;
     }
-    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
-    entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
+    let plan = executor.choose::<AllGatherAlgorithm>(total).plan(executor.n(), executor.me());
+    executor.exchange(PlanArrays::of(source, dest, Parts::Table(&table)), in_place, plan);
     total
 }
 
@@ -218,9 +219,9 @@ fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
 
 /// A word of each member of a team, which all of them call.
 pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
-    let mut entered = EnteredCollective::new(call, team);
-    entered.agree(&[]);
-    entered.gather(own)
+    let (mut entry, mut executor) = CollectiveEntry::new(call, team);
+    entry.agree(&[]);
+    executor.gather(own)
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
@@ -235,14 +236,15 @@ pub unsafe fn fcollect(
     nbytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let total = nbytes.saturating_mul(entered.n() as usize);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let total = nbytes.saturating_mul(executor.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
-    entered.agree_on(dest, source, nbytes, &[]);
-    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
-    entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
+    entry.agree_on(dest, source, nbytes, &[]);
+    entry.check_apart(source, dest);
+    let plan = executor.choose::<AllGatherAlgorithm>(total).plan(executor.n(), executor.me());
+    executor.exchange(PlanArrays::of(source, dest, Parts::Equal(nbytes)), in_place, plan);
     0
 }
 
@@ -259,18 +261,19 @@ pub unsafe fn alltoall(
     nbytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let total = nbytes.saturating_mul(entered.n() as usize);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let total = nbytes.saturating_mul(executor.n() as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
-    entered.agree_on(dest, source, nbytes, &[]);
-    match entered.choose(nbytes) {
+    entry.agree_on(dest, source, nbytes, &[]);
+    entry.check_apart(source, dest);
+    match executor.choose(nbytes) {
         AllToAllAlgorithm::Pairwise => {
-            let plan = pairwise::all_to_all(entered.n(), entered.me());
-            entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
+            let plan = pairwise::all_to_all(executor.n(), executor.me());
+            executor.exchange(PlanArrays::of(source, dest, Parts::Equal(nbytes)), in_place, plan);
         }
-        AllToAllAlgorithm::Bruck => entered.all_to_all_in_rounds(source, dest, nbytes),
+        AllToAllAlgorithm::Bruck => executor.all_to_all_in_rounds(source, dest, nbytes),
     }
     0
 }
@@ -292,13 +295,13 @@ pub unsafe fn alltoalls(
     elem_bytes: usize,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
             // Cause: `shmem_alltoalls` with a stride of 0 or less. Remedy: pass 1 or more.
             fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
         }
-        let elements = nelems.saturating_mul(entered.n() as usize);
+        let elements = nelems.saturating_mul(executor.n() as usize);
         let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
         if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
     };
@@ -306,11 +309,12 @@ pub unsafe fn alltoalls(
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric(call, "source", source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
-    entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    entry.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    entry.check_apart(source, dest);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     // Others would have to pack what is strided.
-    let plan = pairwise::all_to_all(entered.n(), entered.me());
-    entered.exchange(source, dest, in_place, parts, plan);
+    let plan = pairwise::all_to_all(executor.n(), executor.me());
+    executor.exchange(PlanArrays::of(source, dest, parts), in_place, plan);
     0
 }
 
@@ -327,9 +331,8 @@ pub unsafe fn reduce(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.all_reduce(source, dest, nelems, op);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    executor.all_reduce(entry.vectors(dest, source, nelems, op));
     0
 }
 
@@ -346,11 +349,11 @@ pub unsafe fn inscan(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let (dest, source) = entered.vectors(dest, source, nelems, op);
-    let me = entered.me();
-    entered.follows(FollowedMembers::Below, me + 1);
-    entered.scan(source, dest, nelems, op, false);
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let vectors = entry.vectors(dest, source, nelems, op);
+    let me = executor.me();
+    entry.follows(FollowedMembers::Below, me + 1);
+    executor.scan(vectors, false);
     0
 }
 
@@ -368,13 +371,13 @@ pub unsafe fn exscan(
     op: &'static Combine,
 ) -> c_int {
     let group = members.find(call);
-    let mut entered = EnteredCollective::on(call, &group);
-    let (dest, source) = entered.vectors(dest, source, nelems, op);
-    let me = entered.me();
-    entered.follows(FollowedMembers::Below, me);
-    entered.scan(source, dest, nelems, op, true);
-    if entered.me() == 0 {
-        dest.clear();
+    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let vectors = entry.vectors(dest, source, nelems, op);
+    let me = executor.me();
+    entry.follows(FollowedMembers::Below, me);
+    executor.scan(vectors, true);
+    if executor.me() == 0 {
+        vectors.dest.clear();
     }
     0
 }

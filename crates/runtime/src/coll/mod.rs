@@ -2,13 +2,14 @@
 //!
 //! It chooses no algorithm; the crate of the plans does.
 
+mod algorithms;
 pub mod alltoallv;
 pub(crate) mod collective_call;
 pub mod collectives;
 pub mod combine;
 mod direct;
-pub(crate) mod entered;
-pub(crate) mod execute;
+pub(crate) mod entry;
+mod executor;
 pub mod nonblocking;
 pub mod private;
 pub mod requests;

@@ -10,14 +10,14 @@
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
 use crate::coll::combine::Combine;
-use crate::coll::entered::EnteredCollective;
-use crate::coll::execute::Landings;
+use crate::coll::entry::CollectiveEntry;
+use crate::coll::executor::{Executor, Landings, Vectors};
 use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::teams::team;
 use core::mem::MaybeUninit;
 use rushmem_collectives::central;
-use rushmem_collectives::choice::{AllReduceAlgorithm, ScanAlgorithm};
+use rushmem_collectives::choice::AllReduceAlgorithm;
 
 /// Bytes of the largest element of an operator: a complex number of two words.
 const LARGEST: usize = 16;
@@ -40,10 +40,10 @@ pub enum Over {
 /// Combine the elements that are in `memory` of all members, and leave each one's result there.
 pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, over: Over) {
     let team = team::find(call, "team", team);
-    let mut entered = EnteredCollective::new(call, &team);
-    entered.agree(&[("bytes", memory.len() as u64), ("over", over as u64)]);
-    let is_first = entered.me() == 0;
-    entered.combine_private(private(memory), op, over);
+    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    entry.agree(&[("bytes", memory.len() as u64), ("over", over as u64)]);
+    let is_first = executor.me() == 0;
+    executor.combine_private(private(memory), op, over);
     if is_first && over == Over::Before {
         memory.fill(0);
     }
@@ -52,17 +52,17 @@ pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Com
 /// What is in `memory` of member `root`, to that of all.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = team::find(call, "team", team);
-    let mut entered = EnteredCollective::new(call, &team);
-    let (n, me) = (entered.n(), entered.me());
+    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    let (n, me) = (executor.n(), executor.me());
     if root >= n {
         // Cause: the root is not a member. Remedy: pass the index of a member of the team.
         fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
     }
-    entered.agree(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
+    entry.agree(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
     if me != root {
         memory.fill(0);
     }
-    entered.combine_private(private(memory), &OR, Over::All);
+    executor.combine_private(private(memory), &OR, Over::All);
 }
 
 fn private(memory: &mut [u8]) -> SymmetricRange {
@@ -72,40 +72,29 @@ fn private(memory: &mut [u8]) -> SymmetricRange {
     SymmetricRange::private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
 }
 
-impl EnteredCollective<'_> {
+impl Executor<'_> {
     fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, over: Over) {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;
         }
+        let vectors = Vectors { source: memory, dest: memory, op };
         match over {
             _ if !self.facts().has_landings() => self.combine_shown(memory, op, over),
-            Over::All => self.reduce_private(memory, op),
-            Over::UpToThis | Over::Before => self.scan_private(memory, op, over == Over::Before),
+            Over::All => self.reduce_private(vectors),
+            Over::UpToThis | Over::Before => self.scan_by_doubling(vectors, over == Over::Before),
         }
     }
 
-    fn reduce_private(&mut self, memory: SymmetricRange, op: &'static Combine) {
-        let nbytes = memory.nbytes();
-        let nelems = nbytes / op.elem_bytes();
-        match self.choose(nbytes) {
+    fn reduce_private(&mut self, vectors: Vectors) {
+        match self.choose(vectors.nbytes()) {
             AllReduceAlgorithm::Central => {
-                let plan = |n, _| central::all_reduce(n);
-                self.run_pieces(memory, memory, nelems, op, Landings::Shared, plan);
+                self.run_pieces(vectors, Landings::Shared, |n, _| central::all_reduce(n));
             }
-            AllReduceAlgorithm::TwoLevel if nbytes <= SHORT => {
-                self.all_reduce_over_nodes(memory, memory, nbytes, op);
+            AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
+                self.all_reduce_over_nodes(vectors);
             }
-            _ => self.all_reduce_by_doubling(memory, memory, nelems, op),
+            _ => self.all_reduce_by_doubling(vectors),
         }
-    }
-
-    fn scan_private(&mut self, memory: SymmetricRange, op: &'static Combine, exclusive: bool) {
-        let nelems = memory.nbytes() / op.elem_bytes();
-        let algorithm = match self.choose(memory.nbytes()) {
-            ScanAlgorithm::Direct => ScanAlgorithm::RecursiveDoubling,
-            algorithm => algorithm,
-        };
-        self.scan_by(algorithm, memory, memory, nelems, op, exclusive);
     }
 
     /// Combine a word or an element at a time, which the members show each other.

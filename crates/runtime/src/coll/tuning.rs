@@ -4,13 +4,13 @@
 use crate::base::call::Call;
 use crate::base::handle::TeamHandle;
 use crate::base::job;
-use crate::coll::entered::EnteredCollective;
+use crate::coll::entry::CollectiveEntry;
 use crate::teams::team;
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 
 /// Returns what the choices for a team follow from.
 pub fn facts(call: Call, team: TeamHandle) -> ChoiceFacts {
-    EnteredCollective::new(call, &team::find(call, "team", team)).facts()
+    CollectiveEntry::new(call, &team::find(call, "team", team)).1.facts()
 }
 
 /// Use `table` for all further collectives, which all PEs must do between the same two. Returns the

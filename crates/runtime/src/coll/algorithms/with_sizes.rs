@@ -3,8 +3,8 @@
 //! Each member fills a slot of a vector that is zero elsewhere; the union of all vectors is a
 //! reduction, whose messages need no answer before they are sent.
 
-use super::EnteredCollective;
 use crate::coll::combine::Combine;
+use crate::coll::executor::{Executor, Vectors};
 use crate::memory::areas::MIN_LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::sync::flags;
@@ -38,7 +38,7 @@ impl GatheredSlots {
     }
 }
 
-impl EnteredCollective<'_> {
+impl Executor<'_> {
     /// Gathers a `size` of each member, and the blocks `source` that fit. `None` if members share
     /// memory, or if there is no room for sizes and blocks.
     pub(crate) fn gather_slots(
@@ -54,7 +54,7 @@ impl EnteredCollective<'_> {
             return None;
         }
         let internal = flags::area();
-        let set = self.entry.team.landings(self.job).expect("there are landings");
+        let set = self.collective.team.landings(self.job).expect("there are landings");
         let slots = internal.range(internal.areas().packed(set), n * slot);
         slots.clear();
         slots.part(me * slot, WORD).write(&size.to_ne_bytes());
@@ -62,7 +62,7 @@ impl EnteredCollective<'_> {
         if source.nbytes() <= gathered.max_block() {
             source.copy_here(gathered.block(me, source.nbytes()));
         }
-        self.all_reduce_by_doubling(slots, slots, n * slot / WORD, &UNION);
+        self.all_reduce_by_doubling(Vectors { source: slots, dest: slots, op: &UNION });
         Some(gathered)
     }
 }

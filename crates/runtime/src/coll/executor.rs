@@ -1,6 +1,6 @@
 //! Executes plans.
 //!
-//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are
+//! A plan refers to places and parts; [`PlanArrays`] say where these are and how large. Data are
 //! put directly at their destination on the peer, and then the peer's flag is raised: one ordered
 //! put-with-signal.
 
@@ -12,9 +12,9 @@ use crate::memory::areas::SHORT;
 use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
-use crate::teams::team::Team;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_transport::Pe;
+use std::sync::MutexGuard;
 
 /// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to
 /// one, and whole elements of every type.
@@ -54,12 +54,9 @@ pub(crate) enum Landings {
     BesideFlags,
 }
 
-/// One collective of one member, in progress.
-pub(crate) struct Execution<'a> {
-    pub(crate) entry: &'a CollectiveCall<'a>,
-    pub(crate) job: &'a Job,
-    pub(crate) team: &'a Team,
-    pub(crate) channels: &'a mut Channels,
+/// What the buffers of a plan are on this PE.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanArrays<'a> {
     /// This PE's source array, and so that of every member where peers read it.
     pub(crate) source: SymmetricRange,
     /// This PE's destination array, and so that of every member.
@@ -74,122 +71,144 @@ pub(crate) struct Execution<'a> {
     pub(crate) parity: usize,
 }
 
-impl Execution<'_> {
+impl<'a> PlanArrays<'a> {
+    /// Those of a plan that signals alone.
+    pub(crate) const NONE: PlanArrays<'static> =
+        PlanArrays::of(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0));
+
+    /// Those of a plan that moves parts from `source` to `dest`.
+    pub(crate) const fn of(
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        parts: Parts<'a>,
+    ) -> PlanArrays<'a> {
+        let (accumulator, landings) = (SymmetricRange::EMPTY, Landings::Shared);
+        PlanArrays { source, dest, parts, accumulator, combine: None, landings, parity: 0 }
+    }
+}
+
+/// The arrays of a reduction or scan, of the same size, and their operator.
+#[derive(Clone, Copy)]
+pub(crate) struct Vectors {
+    pub(crate) source: SymmetricRange,
+    pub(crate) dest: SymmetricRange,
+    pub(crate) op: &'static Combine,
+}
+
+impl Vectors {
+    pub(crate) fn nbytes(&self) -> usize {
+        self.dest.nbytes()
+    }
+}
+
+/// What carries out a collective that one member has entered.
+pub(crate) struct Executor<'a> {
+    pub(crate) collective: CollectiveCall<'a>,
+    pub(crate) job: &'static Job,
+    pub(crate) channels: MutexGuard<'a, Channels>,
+}
+
+impl Drop for Executor<'_> {
+    fn drop(&mut self) {
+        self.channels.ring();
+    }
+}
+
+impl Executor<'_> {
+    /// Signal a member.
+    pub(crate) fn signal(&mut self, peer: Partner) {
+        self.channels.signal(peer);
+    }
+
+    /// Wait for the next signal of a member.
+    pub(crate) fn wait(&mut self, peer: Partner) {
+        self.channels.wait(&self.collective, self.job, peer);
+    }
+
     /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes
     /// as long as a short step.
-    pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
+    pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
+        let members = self.collective.team.members();
         let mut heard = None;
         plan.for_each(|step| {
-            if !self.is_brief(step) {
+            if !arrays.is_brief(step) {
                 self.channels.ring();
             }
             match step {
                 Step::Put { peer, from, to, count } => {
-                    let pe = self.team.members().world_pe(peer.index);
-                    let source = self.own_buffer(from.buffer);
+                    let source = arrays.own(from.buffer);
                     let dest = match to.buffer {
-                        Buffer::Landing(landing) => self.landing_at(peer, landing),
-                        buffer => self.own_buffer(buffer),
+                        Buffer::Landing(landing) => self.landing_at(arrays, peer, landing),
+                        buffer => arrays.own(buffer),
                     };
-                    match self.contiguous((source, from), (dest, to), count) {
+                    match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.channels.put_signal(peer, source, dest),
                         None => {
-                            self.copy_strided(pe, (source, from), (dest, to), count);
-                            self.channels.signal(peer);
+                            let pe = members.world_pe(peer.index);
+                            arrays.copy_strided(pe, (source, from), (dest, to), count);
+                            self.signal(peer);
                         }
                     }
                 }
-                Step::Signal { peer } => self.channels.signal(peer),
+                Step::Signal { peer } => self.signal(peer),
                 Step::Wait { peer } => {
-                    self.channels.wait(self.entry, self.job, peer);
+                    self.wait(peer);
                     heard = Some(peer);
                 }
                 Step::Arrive { at } => self.channels.arrive(at, || {}),
-                Step::Contribute { at } => self.contribute(at),
+                Step::Contribute { at } => self.contribute(arrays, at),
                 Step::TakeCombined { .. } => {
                     let combined = flags::area().areas().combined(self.channels.slot());
-                    let combined = flags::area().range(combined, self.accumulator.nbytes());
-                    combined.copy_here(self.accumulator);
+                    let combined = flags::area().range(combined, arrays.accumulator.nbytes());
+                    combined.copy_here(arrays.accumulator);
                 }
-                Step::AwaitRelease { at } => self.channels.await_release(self.entry, self.job, at),
+                Step::AwaitRelease { at } => {
+                    self.channels.await_release(&self.collective, self.job, at);
+                }
                 Step::ReduceDirect { first, count } => {
-                    let (source, dest) = self.share(first, count);
-                    let op = self.combine.expect("a reduction has an operation");
-                    direct::reduce(self.team.members(), self.job.me(), source, dest, op);
+                    let (source, dest) = arrays.share(first, count);
+                    direct::reduce(members, self.job.me(), source, dest, arrays.operator());
                 }
                 Step::ScanDirect { first, count, exclusive } => {
-                    let (source, dest) = self.share(first, count);
-                    let op = self.combine.expect("a scan has an operation");
-                    direct::scan(self.team.members(), source, dest, op, exclusive);
+                    let (source, dest) = arrays.share(first, count);
+                    direct::scan(members, source, dest, arrays.operator(), exclusive);
                 }
                 Step::Get { peer, from, to, count, with } => {
-                    self.get(peer, (from, to, count), with);
+                    arrays.get(members.world_pe(peer), (from, to, count), with);
                 }
                 Step::Copy { from, to, count } => {
                     let source = match from.buffer {
-                        Buffer::Landing(landing) => self.landing_of(heard, landing),
-                        buffer => self.own_buffer(buffer),
+                        Buffer::Landing(landing) => self.landing_of(arrays, heard, landing),
+                        buffer => arrays.own(buffer),
                     };
-                    let dest = self.own_buffer(to.buffer);
-                    match self.contiguous((source, from), (dest, to), count) {
+                    let dest = arrays.own(to.buffer);
+                    match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
                             let me = self.job.me();
-                            self.copy_strided(me, (source, from), (dest, to), count);
+                            arrays.copy_strided(me, (source, from), (dest, to), count);
                         }
                     }
                 }
                 Step::Reduce { landing, landing_is_left } => {
-                    let op = self.combine.expect("a reduction has an operation");
-                    let (landed, own) = (self.landing_of(heard, landing), self.accumulator);
+                    let landed = self.landing_of(arrays, heard, landing);
+                    let own = arrays.accumulator;
                     let (left, right) = if landing_is_left { (landed, own) } else { (own, landed) };
-                    op.apply(own, left, right);
+                    arrays.operator().apply(own, left, right);
                 }
             }
         });
     }
 
-    /// Returns true if a PE that was signaled before the step may be woken after it.
-    fn is_brief(&self, step: Step) -> bool {
-        match step {
-            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
-            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
-            _ => false,
-        }
-    }
-
-    /// Copy parts of a member to the own ones, or combine them with an operand into these.
-    fn get(&self, peer: u32, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
-        let pe = self.team.members().world_pe(peer);
-        let (source, dest) = (self.own_buffer(from.buffer), self.own_buffer(to.buffer));
-        let (source, dest) = self
-            .contiguous((source, from), (dest, to), count)
-            .expect("strided parts are put, never got");
-        let Some(Operand { buffer, is_left }) = with else {
-            return dest.copy_from(pe, source);
-        };
-        let own = self.own_buffer(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
-        let op = self.combine.expect("a reduction has an operation");
-        direct::combine_with(pe, source, (own, is_left), dest, op);
-    }
-
-    /// `count` parts of both vectors.
-    fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
-        self.contiguous((self.source, from), (self.dest, to), count)
-            .expect("parts of a vector follow each other")
-    }
-
     /// Give the accumulator to the counter of member `at`; the last member combines what all have
     /// given.
-    fn contribute(&mut self, at: u32) {
+    fn contribute(&mut self, arrays: &PlanArrays<'_>, at: u32) {
         let (slot, areas) = (self.channels.slot(), flags::area().areas());
-        let nbytes = self.accumulator.nbytes();
-        let owner = self.team.members().world_pe(at);
+        let nbytes = arrays.accumulator.nbytes();
+        let members = self.collective.team.members();
+        let owner = members.world_pe(at);
         let place = |at: usize| flags::area().range(at, nbytes);
-        let op = self.combine.expect("a reduction has an operation");
-        self.accumulator.copy_to(owner, place(areas.contribution(self.job.me())));
-        let members = self.team.members();
+        arrays.accumulator.copy_to(owner, place(areas.contribution(self.job.me())));
         let given = |member| {
             let given = place(areas.contribution(members.world_pe(member)));
             given.image(owner).expect("a counter is used by PEs that share memory")
@@ -199,7 +218,88 @@ impl Execution<'_> {
             // use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
+        let op = arrays.operator();
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
+    }
+
+    /// The place from which `peer` takes the next message of this member.
+    fn landing_at(
+        &mut self,
+        arrays: &PlanArrays<'_>,
+        peer: Partner,
+        landing: u8,
+    ) -> SymmetricRange {
+        let areas = flags::area().areas();
+        let beside = |channels: &mut Channels, parity| channels.short_there(areas, peer, parity);
+        self.landing(arrays, landing, beside)
+    }
+
+    /// The place of the message that has arrived from the peer that was waited for last.
+    fn landing_of(
+        &mut self,
+        arrays: &PlanArrays<'_>,
+        heard: Option<Partner>,
+        landing: u8,
+    ) -> SymmetricRange {
+        let areas = flags::area().areas();
+        let peer = heard.expect("a plan waits before it reads");
+        let beside = |channels: &mut Channels, parity| channels.short_here(areas, peer, parity);
+        self.landing(arrays, landing, beside)
+    }
+
+    fn landing(
+        &mut self,
+        arrays: &PlanArrays<'_>,
+        landing: u8,
+        beside_flag: impl FnOnce(&mut Channels, usize) -> usize,
+    ) -> SymmetricRange {
+        let internal = flags::area();
+        let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
+        let set = || team.landings(job).expect("it was chosen for having landings");
+        let areas = internal.areas();
+        let (at, nbytes) = match arrays.landings {
+            Landings::Shared => (areas.landing(set(), landing, parity), areas.landing_bytes()),
+            Landings::OfJob => {
+                (areas.landing_of_job(set(), landing, parity), areas.landing_bytes())
+            }
+            Landings::BesideFlags => (beside_flag(&mut self.channels, parity), SHORT),
+        };
+        internal.range(at, nbytes)
+    }
+}
+
+impl PlanArrays<'_> {
+    /// Returns true if a PE that was signaled before the step may be woken after it.
+    fn is_brief(&self, step: Step) -> bool {
+        match step {
+            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
+            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
+            _ => false,
+        }
+    }
+
+    fn operator(&self) -> &'static Combine {
+        self.combine.expect("a reduction or scan has an operator")
+    }
+
+    /// Copy parts of a member to the own ones, or combine them with an operand into these.
+    fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
+        let (source, dest) = (self.own(from.buffer), self.own(to.buffer));
+        let (source, dest) = self
+            .contiguous((source, from), (dest, to), count)
+            .expect("strided parts are put, never got");
+        let Some(Operand { buffer, is_left }) = with else {
+            return dest.copy_from(pe, source);
+        };
+        let own = self.own(buffer).part(self.offset(buffer.at(to.first)), dest.nbytes());
+        direct::combine_with(pe, source, (own, is_left), dest, self.operator());
+    }
+
+    /// `count` parts of both vectors.
+    fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
+        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
+        self.contiguous((self.source, from), (self.dest, to), count)
+            .expect("parts of a vector follow each other")
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.
@@ -242,46 +342,13 @@ impl Execution<'_> {
         }
     }
 
-    fn own_buffer(&self, buffer: Buffer) -> SymmetricRange {
+    fn own(&self, buffer: Buffer) -> SymmetricRange {
         match buffer {
             Buffer::Source => self.source,
             Buffer::Dest => self.dest,
             Buffer::Accumulator => self.accumulator,
             Buffer::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
         }
-    }
-
-    /// The place from which `peer` takes the next message of this member.
-    fn landing_at(&mut self, peer: Partner, landing: u8) -> SymmetricRange {
-        let areas = flags::area().areas();
-        let beside = |channels: &mut Channels, parity| channels.short_there(areas, peer, parity);
-        self.landing(landing, beside)
-    }
-
-    /// The place of the message that has arrived from the peer that was waited for last.
-    fn landing_of(&mut self, heard: Option<Partner>, landing: u8) -> SymmetricRange {
-        let areas = flags::area().areas();
-        let peer = heard.expect("a plan waits before it reads");
-        let beside = |channels: &mut Channels, parity| channels.short_here(areas, peer, parity);
-        self.landing(landing, beside)
-    }
-
-    fn landing(
-        &mut self,
-        landing: u8,
-        beside_flag: impl FnOnce(&mut Channels, usize) -> usize,
-    ) -> SymmetricRange {
-        let internal = flags::area();
-        let set = || self.team.landings(self.job).expect("it was chosen for having landings");
-        let areas = internal.areas();
-        let (at, nbytes) = match self.landings {
-            Landings::Shared => (areas.landing(set(), landing, self.parity), areas.landing_bytes()),
-            Landings::OfJob => {
-                (areas.landing_of_job(set(), landing, self.parity), areas.landing_bytes())
-            }
-            Landings::BesideFlags => (beside_flag(self.channels, self.parity), SHORT),
-        };
-        internal.range(at, nbytes)
     }
 
     /// Returns where a span begins in its buffer.

@@ -1,0 +1,262 @@
+//! What a collective is made of: which plans, chosen by facts that are the same on all members, and
+//! what comes between them.
+//!
+//! It does not know the routines of the standard: `collectives` does.
+
+use crate::base::digest::digest;
+use crate::base::members::Members;
+use crate::coll::executor::{Executor, Landings, Parts, PlanArrays, Vectors, vector_parts};
+use crate::memory::areas::SHORT;
+use crate::memory::range::SymmetricRange;
+use crate::sync::channel;
+use crate::sync::flags;
+use rushmem_collectives::choice::{
+    AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
+};
+use rushmem_collectives::{
+    Step, binomial, bruck, central, direct, dissemination, rabenseifner, recursive_doubling, ring,
+};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+mod in_rounds;
+mod over_nodes;
+mod with_sizes;
+
+impl<'a> Executor<'a> {
+    pub(crate) fn members(&self) -> &'a Members {
+        self.collective.team.members()
+    }
+
+    pub(crate) fn n(&self) -> u32 {
+        self.members().n
+    }
+
+    pub(crate) fn me(&self) -> u32 {
+        self.collective.team.me().0
+    }
+
+    /// The facts by which algorithms are chosen.
+    #[inline]
+    pub(crate) fn facts(&self) -> ChoiceFacts {
+        let team = self.collective.team;
+        // Another collective may use the landings and pair flags that all teams of a job without
+        // threads share.
+        let is_beside_others = self.collective.in_request && !self.job.threads_somewhere;
+        ChoiceFacts {
+            members: self.n(),
+            per_node: team.per_node(),
+            oversubscribed: self.job.oversubscribed_somewhere,
+            landing_bytes: if is_beside_others { 0 } else { team.landing_bytes(self.job) },
+            pair_flags: team.has_pair_flags(self.job) && !is_beside_others,
+        }
+    }
+
+    /// The algorithm for `nbytes` bytes.
+    #[inline]
+    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
+        self.job.algorithms.table().choose(nbytes, || self.facts())
+    }
+
+    /// Which copies of the landings of all PEs it uses.
+    fn next_collective_of_job(&self) -> usize {
+        let set = self.collective.team.landings(self.job);
+        channel::next_collective_of_job(set.expect("it was chosen for having landings"))
+    }
+
+    /// Every member's word.
+    pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
+        if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
+            return self.gather_shown(word);
+        }
+        let (n, me) = (self.n(), self.me());
+        let internal = flags::area();
+        let at = internal.areas().table();
+        self.execute(&PlanArrays::NONE, bruck::entry(n, me));
+        internal.write_own(at + me as usize * 8, &[word]);
+        let table = internal.range(at, n as usize * 8);
+        let own = table.part(me as usize * 8, 8);
+        self.execute(&PlanArrays::of(own, table, Parts::Equal(8)), bruck::all_gather(n, me));
+        let mut words = vec![0; n as usize];
+        internal.read(at, &mut words);
+        words
+    }
+
+    /// The same by reading what the others show.
+    fn gather_shown(&mut self, word: u64) -> Vec<u64> {
+        let internal = flags::area();
+        let at = self.channels.next_shown();
+        internal.write_own(at, &[word]);
+        self.sync();
+        internal.shown(self.members().world_pes(), at)
+    }
+
+    /// Keep those that write in a broadcast on an active set from overtaking those they write to.
+    /// While the same broadcast is repeated, a writer hears of an entry in its next call on the
+    /// set, so that who alternates between two destinations has done with the one that comes next.
+    pub(crate) fn keep_up(&mut self, root: u32) {
+        /// The last broadcast of this PE: its team and root.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        if !self.collective.team.is_active_set() {
+            return;
+        }
+        for step in binomial::arrivals(self.n(), self.me(), root) {
+            if let Step::Signal { peer } = step {
+                self.signal(peer);
+            }
+        }
+        let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
+        self.channels.unheard = Some(root);
+        if LAST.swap(this, Relaxed) != this {
+            self.hear_of_receivers();
+        }
+    }
+
+    /// Wait until those to which this PE writes in its last broadcast have entered it, unless that
+    /// is known.
+    pub(crate) fn hear_of_receivers(&mut self) {
+        let Some(root) = self.channels.unheard.take() else { return };
+        for step in binomial::arrivals(self.n(), self.me(), root) {
+            if let Step::Wait { peer } = step {
+                self.wait(peer);
+            }
+        }
+    }
+
+    /// Combine vectors element by element over all members, to all.
+    pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
+        let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
+        match self.choose(vectors.nbytes()) {
+            AllReduceAlgorithm::Direct => {
+                self.run_vector(vectors, direct::all_reduce(n, me, parts, self.choose(0)));
+            }
+            AllReduceAlgorithm::Rabenseifner => {
+                self.run_vector(vectors, rabenseifner::all_reduce(n, me, parts));
+            }
+            AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
+            AllReduceAlgorithm::Central => {
+                self.run_pieces(vectors, Landings::Shared, |n, _| central::all_reduce(n));
+            }
+            AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
+            AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
+        }
+    }
+
+    /// The same by recursive doubling, through landings.
+    pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
+        let (n, me) = (self.n(), self.me());
+        let landings = match vectors.nbytes() <= SHORT {
+            true => Landings::BesideFlags,
+            false if n == self.job.n_pes => Landings::OfJob,
+            false => Landings::Shared,
+        };
+        if landings == Landings::Shared {
+            self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
+        }
+        self.run_pieces(vectors, landings, recursive_doubling::all_reduce);
+    }
+
+    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same
+    /// array on some member, which is `in_place` there, the plan uses a copy, once all members have
+    /// theirs: from then on peers may write to `dest`.
+    pub(crate) fn exchange(
+        &mut self,
+        arrays: PlanArrays<'_>,
+        in_place: bool,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        if !in_place {
+            return self.execute(&arrays, plan);
+        }
+        arrays.source.with_copy(|source| {
+            self.sync();
+            self.execute(&PlanArrays { source, ..arrays }, plan);
+        });
+    }
+
+    /// Combine vectors element by element over the members up to each one, to that one; without its
+    /// own contribution if that is left out, and then the first one gets nothing.
+    pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
+        match self.choose(vectors.nbytes()) {
+            ScanAlgorithm::Direct => {
+                let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
+                let plan = direct::scan(n, me, parts, self.choose(0), exclusive);
+                self.run_vector(vectors, plan);
+            }
+            ScanAlgorithm::RecursiveDoubling => self.scan_by_doubling(vectors, exclusive),
+        }
+    }
+
+    /// The same by recursive doubling, through landings.
+    pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
+        match exclusive {
+            true => self.run_pieces(vectors, Landings::Shared, recursive_doubling::exclusive_scan),
+            false => self.run_pieces(vectors, Landings::Shared, recursive_doubling::inclusive_scan),
+        }
+    }
+
+    /// Carry out a plan that combines the parts of vectors where they are.
+    fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
+        let Vectors { source, dest, op } = vectors;
+        self.execute(
+            &PlanArrays { combine: Some(op), ..PlanArrays::of(source, dest, Parts::Vector) },
+            plan,
+        );
+    }
+
+    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a
+    /// piece is its place in `dest`. Of the two copies of landings it uses one after the other.
+    pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
+        &mut self,
+        vectors: Vectors,
+        landings: Landings,
+        plan: impl Fn(u32, u32) -> P,
+    ) {
+        let Vectors { source, dest, op } = vectors;
+        let (n, me) = (self.n(), self.me());
+        let max_bytes = flags::area().areas().landing_bytes() / op.elem_bytes() * op.elem_bytes();
+        for (turn, at) in (0..dest.nbytes()).step_by(max_bytes).enumerate() {
+            let nbytes = max_bytes.min(dest.nbytes() - at);
+            let accumulator = dest.part(at, nbytes);
+            if !dest.starts_with(source) {
+                source.part(at, nbytes).copy_here(accumulator);
+            }
+            let parity = match landings {
+                Landings::Shared => turn % 2,
+                Landings::OfJob => self.next_collective_of_job(),
+                Landings::BesideFlags => self.channels.next_short_reduction(),
+            };
+            let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
+            let (source, dest, combine) = (none, none, Some(op));
+            let piece = PlanArrays { source, dest, parts, accumulator, combine, landings, parity };
+            self.execute(&piece, plan(n, me));
+        }
+    }
+
+    pub(crate) fn sync(&mut self) {
+        self.sync_by(self.choose(0));
+    }
+
+    /// A sync that uses no flags but those of the team.
+    pub(crate) fn sync_without_pair_flags(&mut self) {
+        let facts = ChoiceFacts { pair_flags: false, ..self.facts() };
+        self.sync_by(self.job.algorithms.table().choose(0, || facts));
+    }
+
+    #[inline(always)]
+    fn sync_by(&mut self, algorithm: SyncAlgorithm) {
+        match algorithm {
+            SyncAlgorithm::Dissemination => self.disseminate(),
+            SyncAlgorithm::TwoLevel => self.sync_over_nodes(),
+            algorithm => self.execute(&PlanArrays::NONE, algorithm.plan(self.n(), self.me())),
+        }
+    }
+
+    /// A sync whose plan has signals and waits alone, so that it needs no execution.
+    fn disseminate(&mut self) {
+        dissemination::sync(self.n(), self.me()).for_each(|step| match step {
+            Step::Signal { peer } => self.signal(peer),
+            Step::Wait { peer } => self.wait(peer),
+            _ => unreachable!("a sync moves nothing"),
+        });
+    }
+}

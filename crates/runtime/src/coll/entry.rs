@@ -1,0 +1,235 @@
+//! The entry of a collective: who takes part, what is checked, and what those see that observe.
+//!
+//! An [`Executor`] then carries out the plans; it knows neither.
+
+use crate::base::call::{Call, fail};
+use crate::base::caller;
+use crate::base::handle::TeamHandle;
+use crate::base::job::{self, Job};
+use crate::coll::collective_call::CollectiveCall;
+use crate::coll::combine::Combine;
+use crate::coll::executor::{Executor, Vectors};
+use crate::coll::requests;
+use crate::memory::range::{SymmetricRange, symmetric};
+use crate::net::{calling, network};
+use crate::observers::{ByteBlocks, FollowedMembers, ObservedCall, What};
+use crate::sync::check::{self, CheckedArgument};
+use crate::teams::active_set;
+use crate::teams::psync::{PsyncUse, UseOfPsync};
+use crate::teams::team::{self, HeldTeam, Team};
+use core::ffi::{c_int, c_long};
+use std::sync::TryLockError;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The participants of a collective.
+#[derive(Clone, Copy, Debug)]
+pub enum TeamOrActiveSet {
+    /// The members of a team.
+    Team(TeamHandle),
+    /// The members of a team, in a thread of the library that carries out a request.
+    OfRequest(TeamHandle),
+    /// The PEs `start + i * 2^log_stride` for `i` below `size`, distinguished from other calls of
+    /// the same set by `psync` (deprecated forms).
+    ActiveSet {
+        /// `PE_start`
+        start: c_int,
+        /// `logPE_stride`
+        log_stride: c_int,
+        /// `PE_size`
+        size: c_int,
+        /// `pSync`; only its place counts.
+        psync: *mut c_long,
+    },
+}
+
+impl From<TeamHandle> for TeamOrActiveSet {
+    fn from(team: TeamHandle) -> TeamOrActiveSet {
+        TeamOrActiveSet::Team(team)
+    }
+}
+
+impl TeamOrActiveSet {
+    pub(crate) fn find(self, call: Call) -> Participants {
+        self.find_for(call, UseOfPsync::Data)
+    }
+
+    /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync so.
+    pub(crate) fn find_for(self, call: Call, use_of_psync: UseOfPsync) -> Participants {
+        match self {
+            TeamOrActiveSet::Team(handle) => Participants::of(team::find(call, "team", handle)),
+            TeamOrActiveSet::OfRequest(handle) => Participants {
+                in_request: true,
+                ..Participants::of(team::find(call, "team", handle))
+            },
+            TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
+                let triplet = [start, log_stride, size];
+                let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
+                let team = active_set::find(call, triplet, psync);
+                Participants { _psync: psync_use, ..Participants::of(team) }
+            }
+        }
+    }
+}
+
+/// The participants, resolved.
+pub(crate) struct Participants {
+    team: HeldTeam,
+    /// With `SHMEM_CHECK`, of an active set.
+    _psync: Option<PsyncUse>,
+    in_request: bool,
+}
+
+impl Participants {
+    fn of(team: HeldTeam) -> Participants {
+        Participants { team, _psync: None, in_request: false }
+    }
+}
+
+/// The entry of one member.
+pub(crate) struct CollectiveEntry<'a> {
+    collective: CollectiveCall<'a>,
+    job: &'static Job,
+    /// Until the member leaves.
+    observed: ObservedCall,
+}
+
+impl<'a> CollectiveEntry<'a> {
+    /// Enters a collective of these participants: the entry, and what carries the collective out.
+    #[inline(always)]
+    pub(crate) fn on(call: Call, group: &'a Participants) -> (CollectiveEntry<'a>, Executor<'a>) {
+        let (job, team) = (job::require(call), &*group.team);
+        if !group.in_request {
+            CollectiveEntry::follow(call, team);
+        }
+        let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
+        if executor.channels.unheard.is_some() {
+            executor.hear_of_receivers();
+        }
+        (entry, executor)
+    }
+
+    pub(crate) fn new(call: Call, team: &'a Team) -> (CollectiveEntry<'a>, Executor<'a>) {
+        CollectiveEntry::of(call, job::require(call), team)
+    }
+
+    /// By a caller that has the job.
+    #[inline(always)]
+    pub(crate) fn of(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+    ) -> (CollectiveEntry<'a>, Executor<'a>) {
+        CollectiveEntry::follow(call, team);
+        CollectiveEntry::enter(call, job, team, false)
+    }
+
+    /// The program calls, after the non-blocking collectives of the team.
+    #[inline(always)]
+    fn follow(call: Call, team: &Team) {
+        if team.has_requests.load(Relaxed) {
+            requests::complete(team);
+        }
+        if network::is_open() {
+            calling::note(call);
+        }
+    }
+
+    #[inline(always)]
+    fn enter(
+        call: Call,
+        job: &'static Job,
+        team: &'a Team,
+        in_request: bool,
+    ) -> (CollectiveEntry<'a>, Executor<'a>) {
+        let mut channels = match team.channels.try_lock() {
+            Ok(channels) => channels,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                // The other one may be the same, interrupted by a signal handler.
+                caller::check(call, job);
+                // Cause: two threads are in collectives that use the same channels.
+                fail!(
+                    call,
+                    "another thread of this PE is in a collective on the same team or active set; threads that are in \
+                     collectives at once need SHMEM_THREAD_MULTIPLE, and a team or a pSync each"
+                )
+            }
+        };
+        let collective = CollectiveCall { call, team, nth: channels.enter(), in_request };
+        let observed =
+            collective.observe(if in_request { What::CarriedOut } else { What::Collective });
+        let entry = CollectiveEntry { collective, job, observed };
+        (entry, Executor { collective, job, channels })
+    }
+
+    /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same
+    /// arguments.
+    pub(crate) fn agree(&mut self, arguments: &[CheckedArgument]) {
+        if self.job.settings.checks() {
+            let team = self.collective.team;
+            let (members, number, group) = (team.members(), team.handle().0 as u64, team.checked());
+            check::same(&self.collective, self.job, members, number, group, arguments);
+        }
+    }
+
+    /// Works as [`agree`](CollectiveEntry::agree), of two arrays and what is in `more`.
+    pub(crate) fn agree_on(
+        &mut self,
+        dest: SymmetricRange,
+        source: SymmetricRange,
+        nbytes: usize,
+        more: &[CheckedArgument],
+    ) {
+        self.moves(source, dest);
+        if self.job.settings.checks() {
+            let (dest, source) = (dest.offset() as u64, source.offset() as u64);
+            let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
+            self.agree(&[&arrays, more].concat());
+        }
+    }
+
+    /// Reports to those that observe which arrays it reads and writes here.
+    #[inline]
+    pub(crate) fn moves(&mut self, source: SymmetricRange, dest: SymmetricRange) {
+        if let Some(observed) = &mut self.observed {
+            let blocks =
+                |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
+            observed.moves(blocks(source), blocks(dest));
+        }
+    }
+
+    /// Reports to them whose arrays its result comes from, if not from those of all members.
+    #[inline]
+    pub(crate) fn follows(&mut self, follows: FollowedMembers, member: u32) {
+        if let Some(observed) = &mut self.observed {
+            observed.follows(follows, member);
+        }
+    }
+
+    /// The vectors of a reduction or scan.
+    pub(crate) fn vectors(
+        &mut self,
+        dest: *mut u8,
+        source: *const u8,
+        nelems: usize,
+        op: &'static Combine,
+    ) -> Vectors {
+        let (call, nbytes) = (self.collective.call, nelems.saturating_mul(op.elem_bytes()));
+        let dest = symmetric(call, "dest", dest, nbytes);
+        let source = symmetric(call, "source", source, nbytes);
+        self.agree_on(dest, source, nbytes, &[]);
+        check::apart(call, self.job, source, dest);
+        Vectors { source, dest, op }
+    }
+
+    /// With `SHMEM_CHECK`, check that two arrays do not overlap.
+    pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
+        check::apart_or_in_place(
+            self.collective.call,
+            self.job,
+            self.collective.team.me().0 == 0,
+            source,
+            dest,
+        );
+    }
+}

@@ -14,7 +14,7 @@ const SIGNALS: u32 = 100;
 impl TestPair {
     /// Returns how many of this PE's requests the peer has acknowledged. Each is a message.
     fn acked(&self) -> u32 {
-        lock(&self.issuer.origin).acked(PEER)
+        lock(&self.issuer.origin).acked(PEER).1
     }
 
     /// Signals, each behind a fence, all of which have come and are carried out afterwards.
@@ -60,7 +60,7 @@ fn what_rides_on_a_message_is_not_requested() {
     // What the next message of the peer would bring.
     let ack = pair.peer.acks().for_message_to(ME);
     assert_eq!(ack, Some(Ack { origin: 0, count: before + SIGNALS }));
-    let acknowledged = pair.progress.shared.acks.acknowledge(PEER, ack.expect("just seen"));
+    let acknowledged = pair.progress.shared.local.acks.acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(acknowledged, Ok(()));
     assert_eq!(pair.endpoint.is_quiet(), Ok(true), "there is nothing to wait for");
     pair.settle();

@@ -2,9 +2,10 @@
 //! nothing uses the call's memory any more.
 #![allow(unsafe_code)]
 
-use crate::endpoint::UcxEndpoint;
 use crate::pair::{HEAP, NBYTES, PEER, TestPair, pair};
+use crate::progress::Progress;
 use rushmem_transport::kit::lock::lock;
+use rushmem_transport::origin::{Network, WireEndpoint};
 use rushmem_transport::{
     AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
 };
@@ -17,13 +18,16 @@ const ENOUGH: u64 = 100;
 
 impl TestPair {
     /// Works while the peer serves nobody and, once the work waits, is lost.
-    fn lose(&mut self, work: impl FnOnce(&mut UcxEndpoint) -> Result<(), Error>) -> Error {
+    fn lose(
+        &mut self,
+        work: impl FnOnce(&mut WireEndpoint<Progress>) -> Result<(), Error>,
+    ) -> Error {
         let TestPair { endpoint, progress, .. } = self;
         let shared = &progress.shared;
-        let seen = shared.state.polls();
+        let seen = shared.local.state.polls();
         thread::scope(|scope| {
             scope.spawn(|| {
-                while shared.state.polls() < seen + ENOUGH {
+                while shared.local.state.polls() < seen + ENOUGH {
                     thread::yield_now();
                 }
                 shared.lose(PEER, "it serves nobody");
@@ -33,7 +37,7 @@ impl TestPair {
     }
 }
 
-fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
+fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Error>) {
     for connected in [true, false] {
         let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else { return };
         let mut memory = vec![1u8; NBYTES];
@@ -44,7 +48,7 @@ fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
         let error = pair.lose(|endpoint| work(endpoint, local));
         let how = "the connection from PE 0 on here to PE 1 on here broke: it serves nobody";
         assert_eq!(error, Error::Lost(PEER, format!("PE 1 was lost: {how}")));
-        assert_eq!(lock(&pair.issuer.origin).unended(), 0);
+        assert_eq!(lock(&pair.issuer.origin).wire().unended(), 0);
         memory.fill(2);
         pair.settle();
         assert!(

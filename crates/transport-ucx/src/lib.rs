@@ -6,12 +6,12 @@
 //! are messages, which the target's CPU carries out, because operations of a NIC are not atomic
 //! with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, they are UCX's.
 //!
-//! - `endpoint` and `transport` implement the traits of `rushmem-transport`;
+//! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the kit's progress engine; `service` is the worker that serves
 //!   peers, and `target` carries out their requests;
 //! - `shared` has the peers and the first loss; `connect` has the addresses and keys of a peer;
-//! - `origin` issues the operations of the contexts of one worker, `issuer` is its lock, and
-//!   `pending` is the part of it that UCX's callbacks change;
+//! - `wire` is a worker by which contexts issue, and `pending` is the part of it that UCX's
+//!   callbacks change;
 //! - `proto` has the formats of addresses, keys and puts that are sent together, without I/O;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
 //! - `diagnosis` says what UCX can do here, and what keeps it from it;
@@ -30,12 +30,9 @@ mod answered;
 mod connect;
 mod defaults;
 mod diagnosis;
-mod endpoint;
 mod found;
 #[cfg(test)]
 mod in_flight;
-mod issuer;
-mod origin;
 #[cfg(test)]
 mod pair;
 mod pending;
@@ -49,6 +46,7 @@ mod sys;
 mod target;
 mod transport;
 mod ucp;
+mod wire;
 
 pub use settings::Tuning;
 pub use transport::open;

@@ -2,17 +2,17 @@
 #![allow(unsafe_code)]
 
 use crate::connect::Peer;
-use crate::endpoint::UcxEndpoint;
-use crate::issuer::Issuer;
 use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::shared::SharedState;
 use crate::ucp::{UcpContext, UcpMemory};
+use crate::wire::UcxWire;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::origin::{Issuer, WireEndpoint};
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
     RemoteAddr, Segment,
@@ -40,8 +40,8 @@ impl Host for Panics {
 
 /// Two PEs in this process. Fields are dropped in this order.
 pub(crate) struct TestPair {
-    pub(crate) endpoint: UcxEndpoint,
-    pub(crate) issuer: Arc<Issuer>,
+    pub(crate) endpoint: WireEndpoint<Progress>,
+    pub(crate) issuer: Arc<Issuer<UcxWire>>,
     pub(crate) progress: Arc<Progress>,
     /// What serves for the peer, when it is polled.
     pub(crate) peer: Service,
@@ -97,7 +97,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
     shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");
-    let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
+    let endpoint = WireEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
     Some(TestPair { endpoint, issuer, progress, peer, heap })
 }
 
@@ -131,7 +131,7 @@ impl TestPair {
     pub(crate) fn settle(&self) {
         let mut idle = 0;
         while idle < 10_000 {
-            let worked = lock(&self.issuer.origin).worker().progress();
+            let worked = lock(&self.issuer.origin).wire().worker().progress();
             idle = if worked | self.peer.poll() { 0 } else { idle + 1 };
         }
     }

@@ -1,4 +1,4 @@
-//! What an origin has in flight, as UCX's callbacks change it.
+//! What a wire has in flight, as UCX's callbacks change it.
 //!
 //! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by
 //! [`Rc`]) and is changed through cells alone. Callbacks run while a thread that has the origin's
@@ -6,32 +6,31 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
-use rushmem_transport::kit::acks::AckCounts;
-use rushmem_transport::kit::gather::{Answers, Gather};
 use rushmem_transport::kit::message::{REQUEST, Reply};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::{AmoWidth, LocalBuf, Pe};
+use rushmem_transport::origin::TakeReply;
+use rushmem_transport::{AmoWidth, LocalBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
-use std::ptr::{null, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::rc::Rc;
-use std::sync::Arc;
 use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// What all connections of an origin have in flight.
+/// What all connections of a wire have in flight.
+#[derive(Default)]
 pub(crate) struct Pending {
-    /// The number of requests that the targets have acknowledged.
-    acks: Arc<AckCounts>,
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
-    /// Old values that have not come so far.
-    due: Cell<usize>,
     /// Some connection broke since this was last taken.
     broke: Cell<bool>,
     /// The first message that was no reply to a request, since this was last taken.
     refused: RefCell<Option<RefusedMessage>>,
+    /// A [`TakeReply`] while the worker is polled.
+    take: Cell<Option<NonNull<c_void>>>,
+    /// Replies that came while something else than a poll made UCX work.
+    early: RefCell<Vec<(Reply, Vec<u8>)>>,
     slots: RefCell<Vec<Rc<PendingSlot>>>,
     free: RefCell<Vec<u32>>,
 }
@@ -41,7 +40,6 @@ pub(crate) struct PePending {
     ucp: &'static Ucp,
     pending: Rc<Pending>,
     transfers: Cell<usize>,
-    due: Cell<usize>,
     broken: Cell<Option<ucs_status_t>>,
 }
 
@@ -51,10 +49,6 @@ pub(crate) struct PendingSlot {
     turn: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
     connection: Cell<*const PePending>,
-    /// UCX may still read what is kept here.
-    sending: Cell<bool>,
-    /// The old value has not come so far.
-    due: Cell<bool>,
     fetched: Cell<*mut u8>,
     width: Cell<AmoWidth>,
     header: UnsafeCell<[u8; REQUEST]>,
@@ -62,8 +56,6 @@ pub(crate) struct PendingSlot {
     words: UnsafeCell<[u64; 2]>,
     /// The operations of a batch, which travel with the header.
     batch: RefCell<Vec<u8>>,
-    /// Where the answers to them go.
-    answers: RefCell<Answers>,
 }
 
 fn change(counter: &Cell<usize>, by: isize) {
@@ -71,25 +63,8 @@ fn change(counter: &Cell<usize>, by: isize) {
 }
 
 impl Pending {
-    pub(crate) fn new(acks: Arc<AckCounts>) -> Pending {
-        Pending {
-            acks,
-            transfers: Cell::new(0),
-            due: Cell::new(0),
-            broke: Cell::new(false),
-            refused: RefCell::default(),
-            slots: RefCell::default(),
-            free: RefCell::default(),
-        }
-    }
-
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
-    }
-
-    /// Everything that has not ended.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.transfers.get() + self.due.get()
     }
 
     /// Returns true if a connection broke since the last call.
@@ -97,14 +72,8 @@ impl Pending {
         self.broke.take()
     }
 
-    /// A free slot for an operation on `connection`, whose old value goes to `fetched` unless that
-    /// is null.
-    pub(crate) fn slot(
-        &self,
-        connection: &Rc<PePending>,
-        fetched: *mut u8,
-        width: AmoWidth,
-    ) -> Rc<PendingSlot> {
+    /// A free slot for an operation on `connection`.
+    pub(crate) fn slot(&self, connection: &Rc<PePending>) -> Rc<PendingSlot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
         let number = free.unwrap_or(slots.len() as u32);
@@ -113,46 +82,36 @@ impl Pending {
         }
         let slot = &slots[number as usize];
         slot.connection.set(Rc::as_ptr(connection));
-        slot.fetched.set(fetched);
-        slot.width.set(width);
         Rc::clone(slot)
     }
 
-    /// A slot's operation ended, or never began.
-    fn release(&self, slot: &PendingSlot) {
+    /// A slot's operation ended, or never began: UCX reads no more what is kept there.
+    pub(crate) fn release(&self, slot: &PendingSlot) {
         slot.connection.set(null());
-        slot.sending.set(false);
-        slot.due.set(false);
         slot.fetched.set(null_mut());
-        slot.answers.borrow_mut().forget();
         slot.turn.set(slot.turn.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
 
-    /// The slot is free once UCX has sent what it keeps, and no old value is due there.
-    fn release_if_over(&self, slot: &PendingSlot) {
-        if !slot.sending.get() && !slot.due.get() {
-            self.release(slot);
+    /// Gives the replies that come meanwhile, and those that came before, to `take`.
+    pub(crate) fn while_taking<T>(&self, mut take: TakeReply<'_>, work: impl FnOnce() -> T) -> T {
+        for (reply, answers) in self.early.take() {
+            self.answer(reply, &answers, &mut take);
+        }
+        self.take.set(Some(NonNull::from(&mut take).cast()));
+        let worked = work();
+        self.take.set(None);
+        worked
+    }
+
+    fn answer(&self, reply: Reply, answers: &[u8], take: &mut TakeReply<'_>) {
+        if let Err(violation) = take(reply, answers) {
+            self.refuse(RefusedMessage::of(reply.pe, violation));
         }
     }
 
-    /// A reply, with the answers to a batch if there are any.
-    fn answer(&self, reply: Reply, answers: &[u8]) -> Result<(), Violation> {
-        self.acks.acknowledge(reply.pe, reply.ack.count)?;
-        let Some((slot, old)) = reply.old else { return Ok(()) };
-        let slot = self.slots.borrow().get(slot as usize).cloned();
-        let slot = slot.filter(|slot| slot.due.get()).ok_or(Violation::Unrequested)?;
-        // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
-        let connection = unsafe { slot.connection.get().as_ref() };
-        let connection = connection.ok_or(Violation::Unrequested)?;
-        slot.write(old);
-        // SAFETY: what was to be fetched is valid until that has ended, as its caller promised.
-        let stored = unsafe { slot.answers.borrow_mut().store(answers) };
-        slot.due.set(false);
-        change(&self.due, -1);
-        change(&connection.due, -1);
-        self.release_if_over(&slot);
-        stored
+    fn refuse(&self, message: RefusedMessage) {
+        self.refused.borrow_mut().get_or_insert(message);
     }
 
     /// The first message that was no reply to a request, since the last call.
@@ -162,39 +121,26 @@ impl Pending {
 
     /// Frees the memory of batches, all of which were sent.
     pub(crate) fn free_batches(&self) {
-        for slot in self.slots.borrow().iter().filter(|slot| !slot.sending.get()) {
+        let slots = self.slots.borrow();
+        for slot in slots.iter().filter(|slot| slot.connection.get().is_null()) {
             slot.batch.take();
         }
     }
 
     /// Old values are wanted no more: after a loss callers do not keep the words that they go to.
     pub(crate) fn forget_fetched(&self) {
-        for slot in self.slots.borrow().iter() {
-            slot.fetched.set(null_mut());
-            slot.answers.borrow_mut().forget();
-        }
+        self.slots.borrow().iter().for_each(|slot| slot.fetched.set(null_mut()));
     }
 }
 
 impl PePending {
     pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> PePending {
         let pending = Rc::clone(pending);
-        let (transfers, due, broken) = (Cell::new(0), Cell::new(0), Cell::new(None));
-        PePending { ucp, pending, transfers, due, broken }
+        PePending { ucp, pending, transfers: Cell::new(0), broken: Cell::new(None) }
     }
 
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
-    }
-
-    /// Returns true if UCX has nothing of it in flight, and no old value is due.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight() == 0
-    }
-
-    /// Everything of it that has not ended.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.transfers.get() + self.due.get()
     }
 
     pub(crate) fn broken(&self) -> Option<ucs_status_t> {
@@ -221,20 +167,9 @@ impl PePending {
         change(&self.pending.transfers, by);
     }
 
-    /// Takes note of a request that was begun to be sent, and may be in flight: its end calls
-    /// [`sent`], unless the call `waits` for it and says so by [`PendingSlot::is_sent`]. And of
-    /// whether an old value is due.
-    pub(crate) fn sends(&self, slot: &PendingSlot, in_flight: bool, waits: bool, is_due: bool) {
-        if is_due {
-            slot.due.set(true);
-            change(&self.due, 1);
-            change(&self.pending.due, 1);
-        }
-        slot.sending.set(in_flight || waits);
-        if in_flight && !waits {
-            self.count(1);
-        }
-        self.pending.release_if_over(slot);
+    /// Takes note of a request that is in flight, whose end calls [`sent`].
+    pub(crate) fn sends(&self) {
+        self.count(1);
     }
 }
 
@@ -244,19 +179,12 @@ impl PendingSlot {
             number,
             turn: Cell::new(0),
             connection: Cell::new(null()),
-            sending: Cell::new(false),
-            due: Cell::new(false),
             fetched: Cell::new(null_mut()),
             width: Cell::new(AmoWidth::Eight),
             header: UnsafeCell::new([0; REQUEST]),
             words: UnsafeCell::new([0; 2]),
             batch: RefCell::default(),
-            answers: RefCell::default(),
         }
-    }
-
-    pub(crate) fn number(&self) -> u32 {
-        self.number
     }
 
     /// This use of the slot.
@@ -277,36 +205,31 @@ impl PendingSlot {
         kept.cast_const().cast()
     }
 
-    /// The same for what is gathered for a PE. Returns it, and whether answers are due.
-    pub(crate) fn keep_batch(&self, gather: &mut Gather, pe: Pe) -> (LocalBuf, bool) {
-        let (mut batch, mut answers) = (self.batch.borrow_mut(), self.answers.borrow_mut());
-        batch.clear();
-        gather.take(pe, &mut batch, &mut answers);
-        (LocalBuf::source(batch.as_ptr(), batch.len()), !answers.is_empty())
+    /// The same for a batch, which is exchanged for the buffer of an earlier one. Returns it.
+    pub(crate) fn keep_batch(&self, batch: &mut Vec<u8>) -> LocalBuf {
+        let mut kept = self.batch.borrow_mut();
+        std::mem::swap(&mut *kept, batch);
+        LocalBuf::source(kept.as_ptr(), kept.len())
     }
 
     /// The same for the operands of an operation that UCX carries out: the first is read, the
-    /// second is replaced by the old value.
-    pub(crate) fn keep_words(&self, first: u64, second: u64) -> (*const c_void, *mut c_void) {
+    /// second is replaced by the old value, which goes to `fetched` unless that is null.
+    pub(crate) fn keep_words(
+        &self,
+        first: u64,
+        second: u64,
+        width: AmoWidth,
+        fetched: *mut u8,
+    ) -> (*const c_void, *mut c_void) {
+        self.fetched.set(fetched);
+        self.width.set(width);
         let words = self.words.get().cast::<u64>();
-        let width = self.width.get();
         // SAFETY: room for eight bytes that nothing else uses until the operation begins.
         unsafe { width.write(words.cast(), first) };
         let reply = words.wrapping_add(1);
         // SAFETY: the second of two words; nothing else uses it until the operation begins.
         unsafe { width.write(reply.cast(), second) };
         (words.cast_const().cast(), reply.cast())
-    }
-
-    /// UCX does not read any more what is kept here.
-    pub(crate) fn is_sent(&self, pending: &Pending) {
-        self.sending.set(false);
-        pending.release_if_over(self);
-    }
-
-    /// Gives the slot back: its operation did not begin.
-    pub(crate) fn give_back(&self, pending: &Pending) {
-        pending.release(self);
     }
 
     /// UCX carried the operation out: the old value is in the second word.
@@ -341,7 +264,7 @@ pub(crate) unsafe extern "C" fn transferred(
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a connection, of which an origin keeps every one as long as its worker.
+    // SAFETY: a connection, of which a wire keeps every one as long as its worker.
     let connection = unsafe { &*user_data.cast_const().cast::<PePending>() };
     ended(connection, request, status);
 }
@@ -389,7 +312,7 @@ pub(crate) unsafe extern "C" fn sent(
     let slot = unsafe { &*user_data.cast_const().cast::<PendingSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
-    slot.is_sent(&connection.pending);
+    connection.pending.release(slot);
     ended(connection, request, status);
 }
 
@@ -398,7 +321,7 @@ pub(crate) unsafe extern "C" fn sent(
 /// # Safety
 /// `arg` is a [`PePending`].
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
-    // SAFETY: a connection, of which an origin keeps every one as long as its worker.
+    // SAFETY: a connection, of which a wire keeps every one as long as its worker.
     let connection = unsafe { &*arg.cast_const().cast::<PePending>() };
     connection.breaks(status);
 }
@@ -419,15 +342,18 @@ pub(crate) unsafe extern "C" fn replied(
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
     // SAFETY: what is pending lives as long as the worker that calls.
     let pending = unsafe { &*arg.cast_const().cast::<Pending>() };
-    let taken = Reply::decode(message.header).and_then(|reply| {
-        let answered = match message.data {
-            ReceivedData::Here(answers) => pending.answer(reply, answers),
-            ReceivedData::There(..) => Err(Violation::Unrequested),
-        };
-        answered.map_err(|violation| RefusedMessage::of(reply.pe, violation))
-    });
-    if let Err(message) = taken {
-        pending.refused.borrow_mut().get_or_insert(message);
+    match (Reply::decode(message.header), message.data) {
+        (Err(message), _) => pending.refuse(message),
+        (Ok(reply), ReceivedData::There(..)) => {
+            pending.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
+        }
+        (Ok(reply), ReceivedData::Here(answers)) => match pending.take.get() {
+            // SAFETY: set by `while_taking`, which has not returned and does not use it meanwhile.
+            Some(take) => unsafe {
+                pending.answer(reply, answers, take.cast::<TakeReply<'_>>().as_mut());
+            },
+            None => pending.early.borrow_mut().push((reply, answers.to_vec())),
+        },
     }
     UCS_OK
 }

@@ -4,7 +4,7 @@
 //! One thread at a time does so. This module does not know which thread polls.
 #![allow(unsafe_code)]
 
-use crate::target::{BATCH_KIND, REQUEST_KIND, Target, batched, requested};
+use crate::target::{BATCH_KIND, REQUEST_KIND, UcxTarget, batched, requested};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::segments::Segments;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Service {
     worker: Worker,
     /// Dropped after the worker, whose callbacks use it.
-    target: Rc<Target>,
+    target: Rc<UcxTarget>,
 }
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
@@ -32,12 +32,12 @@ impl Service {
         acks: Arc<Acks>,
     ) -> Result<Service, String> {
         let worker = Worker::new(context)?;
-        let target = Target::new(context.ucp, worker.handle(), me, memory, acks);
+        let target = UcxTarget::new(context.ucp, worker.handle(), me, memory, acks);
         let target = Rc::new(target);
         let arg = Rc::as_ptr(&target).cast_mut().cast();
-        // SAFETY: the callback takes a `Target`, which is dropped after the worker.
+        // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
-        // SAFETY: the callback takes a `Target`, which is dropped after the worker.
+        // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
         unsafe { worker.on_message(BATCH_KIND, Some(batched), arg) }?;
         Ok(Service { worker, target })
     }

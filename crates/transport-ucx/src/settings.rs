@@ -10,7 +10,8 @@ use std::time::Duration;
 /// The variable that names the transports of UCX's.
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
 
-const WORKERS: Setting = Setting {
+/// The variable that sets the number of workers.
+pub(crate) const WORKERS: Setting = Setting {
     name: "SHMEM_UCX_WORKERS",
     old_names: &[],
     default: Some("32"),

@@ -7,9 +7,9 @@ use crate::connect::{self, Peer};
 use crate::service::Service;
 use crate::settings::{LIMITS, Tuning};
 use crate::ucp::{UcpContext, Worker};
-use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
+use rushmem_transport::kit::local_pe::LocalPe;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
@@ -17,7 +17,8 @@ use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::violation::RefusedMessage;
-use rushmem_transport::{Amos, Error, Host, Open, Pe};
+use rushmem_transport::origin::Network;
+use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,19 +28,12 @@ use std::time::Duration;
 /// One PE's share in the network. Fields are dropped in this order: the worker before the memory
 /// that it serves.
 pub(crate) struct SharedState {
-    pub(crate) me: Pe,
     pub(crate) tuning: Tuning,
-    pub(crate) amos: Amos,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) local: LocalPe,
     pub(crate) peers: Peers<Peer>,
-    /// Between this PE's streams of requests and those of the others.
-    pub(crate) acks: Arc<Acks>,
-    pub(crate) state: ProgressState,
-    pub(crate) loss: Loss,
     service: Mutex<Service>,
     /// The descriptor of its worker.
     service_efd: OwnedFd,
-    pub(crate) segments: Arc<Segments>,
     pub(crate) context: Arc<UcpContext>,
 }
 
@@ -53,29 +47,21 @@ impl SharedState {
         segments: Arc<Segments>,
     ) -> io::Result<SharedState> {
         Ok(SharedState {
-            me: open.pe,
             tuning,
-            amos: open.amos,
-            host: Arc::clone(&open.host),
+            local: LocalPe {
+                me: open.pe,
+                amos: open.amos,
+                host: Arc::clone(&open.host),
+                state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
+                loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
+                acks: Arc::clone(service.acks()),
+                segments,
+            },
             peers: Peers::new(open.n_pes),
-            acks: Arc::clone(service.acks()),
-            state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
-            loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             service_efd: service.worker().efd().try_clone_to_owned()?,
             service: Mutex::new(service),
-            segments,
             context,
         })
-    }
-
-    /// A PE is gone: from now on everything fails. Returns the first loss.
-    pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.loss.of_peer(pe, self.host_of(pe).as_deref(), why)
-    }
-
-    /// A message of a peer cannot be carried out. Returns the first loss.
-    pub(crate) fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.loss.of_message(message, |pe| self.host_of(pe))
     }
 
     fn host_of(&self, pe: Pe) -> Option<String> {
@@ -100,7 +86,7 @@ impl SharedState {
     /// Serves peers by a thread that waits, if no other thread does; returns whether there was
     /// work.
     pub(crate) fn serve(&self) -> bool {
-        self.state.polled();
+        self.local.state.polled();
         self.try_serve() == Served::Worked
     }
 
@@ -114,7 +100,7 @@ impl SharedState {
             self.refuse(&message);
         }
         if worked {
-            self.host.arrived();
+            self.local.host.arrived();
         }
         if worked { Served::Worked } else { Served::Idle }
     }
@@ -142,8 +128,34 @@ impl SharedState {
         let at_most = if service.is_some() { at_most } else { at_most.min(FLUSH_DELAY) };
         let fds = service.into_iter().chain(worker.map(Worker::efd));
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        self.state.begin_sleep();
+        self.local.state.begin_sleep();
         sleep_on(&mut fds, at_most);
-        self.state.end_sleep();
+        self.local.state.end_sleep();
+    }
+}
+
+impl Network for SharedState {
+    type Extra = ();
+
+    #[inline]
+    fn local(&self) -> &LocalPe {
+        &self.local
+    }
+
+    #[inline]
+    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
+        self.peers.get(pe)?.address(pe, at, nbytes).map(|_| ())
+    }
+
+    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error> {
+        Ok(self.peers.get(pe)?.nbytes(Segment::Internal))
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        self.local.loss.of_peer(pe, self.host_of(pe).as_deref(), why)
+    }
+
+    fn refuse(&self, message: &RefusedMessage) -> Error {
+        self.local.loss.of_message(message, |pe| self.host_of(pe))
     }
 }

@@ -1,16 +1,14 @@
-//! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and
-//! batches of small operations. UCX calls what is here while the service worker is polled.
+//! What peers ask for by messages (`kit::target`), as UCX calls it while the service worker is
+//! polled, and the replies.
 //!
 //! A message that cannot be carried out is the loss of the peer that sent it.
 #![allow(unsafe_code)]
 
 use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, said, started};
 use rushmem_transport::kit::acks::Acks;
-use rushmem_transport::kit::carried_out::Turn;
 use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::stream::Stream;
-use rushmem_transport::kit::streams::Streams;
+use rushmem_transport::kit::target::{Incoming, IncomingData, Serving, Target};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{Host, LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
@@ -30,14 +28,13 @@ pub(crate) const BATCH_KIND: u32 = 3;
 pub(crate) const REPLY_KIND: u32 = 2;
 
 /// What the callbacks use.
-pub(crate) struct Target {
+pub(crate) struct UcxTarget {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
     segments: Arc<Segments>,
     host: Arc<dyn Host>,
     pub(crate) acks: Arc<Acks>,
-    /// What peers request. It is not borrowed while UCX is called.
-    streams: RefCell<Streams<Early>>,
+    target: Target<UcxTarget>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
@@ -52,57 +49,28 @@ struct SentReply {
     bytes: [u8; REPLY],
     /// What follows the reply to a batch.
     answers: Vec<u8>,
-    target: *const Target,
+    target: *const UcxTarget,
     /// Whose call waits for it, if one does for sure.
     awaited_by: Option<Pe>,
 }
 
-/// A request, and where the reply to it goes.
-#[derive(Clone, Copy)]
-struct Incoming {
-    request: Request,
-    reply_to: ucp_ep_h,
-}
-
-/// What comes with a request.
-#[derive(Clone, Copy)]
-enum Data<'a> {
-    /// Bytes that came with it.
-    Here(Body<'a>),
-    /// This many bytes, which UCX is to fetch by this.
-    There(*mut c_void, usize),
-}
-
-/// The same of a request that came early.
-enum Kept {
-    Here(Vec<u8>),
-    Batch(Vec<u8>),
-    There(*mut c_void, usize),
-}
-
-/// A request that came before what it is to follow.
-struct Early {
-    incoming: Incoming,
-    kept: Kept,
-}
-
 /// A request whose data is on its way.
 struct Deferred {
-    incoming: Incoming,
-    target: *const Target,
+    incoming: Incoming<ucp_ep_h>,
+    target: *const UcxTarget,
 }
 
-impl Target {
+impl UcxTarget {
     pub(crate) fn new(
         ucp: &'static Ucp,
         worker: ucp_worker_h,
         me: Pe,
         (segments, host): (Arc<Segments>, Arc<dyn Host>),
         acks: Arc<Acks>,
-    ) -> Target {
-        let streams = RefCell::new(Streams::new(me));
-        let (spare, worked, refused) = (RefCell::default(), Cell::new(false), RefCell::default());
-        Target { ucp, worker, segments, host, acks, streams, spare, worked, refused }
+    ) -> UcxTarget {
+        let (target, spare) = (Target::new(me), RefCell::default());
+        let (worked, refused) = (Cell::new(false), RefCell::default());
+        UcxTarget { ucp, worker, segments, host, acks, target, spare, worked, refused }
     }
 
     /// Returns true if requests were carried out since the last call.
@@ -119,71 +87,44 @@ impl Target {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
-    /// A request came, with or without data.
-    fn take(&self, incoming: Incoming, data: Data<'_>) -> Result<(), Violation> {
-        let request = &incoming.request;
-        if let Data::There(_, nbytes) = data {
-            self.place(request, nbytes)?;
-        }
-        let early = || Early { incoming, kept: data.keep() };
-        let turn = self.streams.borrow_mut().arrived(&self.acks, request, early)?;
-        if turn == Turn::Now {
-            self.carry_out(incoming, data)?;
-            self.carry_out_early(request.stream);
-        }
-        Ok(())
-    }
-
-    /// Carries out the requests that came early, as far as their turn has come.
-    fn carry_out_early(&self, stream: Stream) {
-        loop {
-            let next = self.streams.borrow_mut().take_early(stream);
-            let Some(Early { incoming, kept }) = next else { return };
-            let carried_out = self.carry_out(
-                incoming,
-                match &kept {
-                    Kept::Here(bytes) => Data::Here(Body::Data(bytes)),
-                    Kept::Batch(batch) => Data::Here(Body::Batch(batch)),
-                    Kept::There(descriptor, nbytes) => Data::There(*descriptor, *nbytes),
-                },
-            );
-            if let Err(violation) = carried_out {
-                return self.refuse(RefusedMessage::of(stream.pe, violation));
+    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
+    /// would wait for it forever; one that is acknowledged may have left.
+    fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
+        if status != UCS_OK {
+            let why = format!("a reply to it was not sent: {}", said(self.ucp, status));
+            match answer.awaited_by {
+                Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
+                None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
             }
         }
+        self.spare.borrow_mut().push(answer);
+    }
+}
+
+impl Serving for UcxTarget {
+    type ReplyTo = ucp_ep_h;
+    /// The descriptor of a message whose data UCX is to fetch.
+    type Remote = *mut c_void;
+    type Extra = ();
+
+    fn segments(&self) -> &Segments {
+        &self.segments
     }
 
-    /// Carries out a request, or begins to.
-    fn carry_out(&self, incoming: Incoming, data: Data<'_>) -> Result<(), Violation> {
-        match data {
-            Data::Here(body) => self.finish(incoming, body)?,
-            Data::There(descriptor, nbytes) => {
-                let place = self.place(&incoming.request, nbytes)?;
-                self.fetch(incoming, descriptor, place);
-            }
-        }
-        Ok(())
+    fn host(&self) -> &dyn Host {
+        &*self.host
     }
 
-    /// Returns where the data of a request go.
-    fn place(&self, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
-        let Request { dest, .. } = *request;
-        self.segments.bytes(dest, nbytes).ok_or(Violation::Address(dest.offset))
+    fn acks(&self) -> &Acks {
+        &self.acks
     }
 
-    /// Carries out a request whose other data are in place, and answers as it asks.
-    fn finish(&self, incoming: Incoming, body: Body<'_>) -> Result<(), Violation> {
-        let (request, mut answers) = (&incoming.request, Vec::new());
-        let old = request.carry_out(body, &self.segments, &*self.host, &mut answers)?;
-        self.worked.set(true);
-        let reply = self.streams.borrow_mut().carried_out(&self.acks, request, old);
-        if let Some(reply) = reply {
-            self.reply(incoming, reply, answers);
-        }
-        Ok(())
-    }
-
-    fn reply(&self, Incoming { request, reply_to }: Incoming, reply: Reply, answers: Vec<u8>) {
+    fn reply(
+        &self,
+        Incoming { request, reply_to }: Incoming<ucp_ep_h>,
+        reply: Reply,
+        answers: Vec<u8>,
+    ) -> Result<(), Violation> {
         let spare = self.spare.borrow_mut().pop();
         let awaited_by = reply.old.map(|_| request.stream.pe);
         let mut answer = spare.unwrap_or_else(|| Box::new(SentReply::new(self)));
@@ -211,29 +152,16 @@ impl Target {
             )
         };
         let status = match started(sent) {
-            Ok(Some(_)) => return,
+            Ok(Some(_)) => return Ok(()),
             Ok(None) => UCS_OK,
             Err(status) => status,
         };
         // SAFETY: made by `into_raw` above, and UCX does not know it.
         self.is_sent(unsafe { Box::from_raw(answer) }, status);
+        Ok(())
     }
 
-    /// A reply was sent, or could not be. A peer that waits for an old value has not left, and
-    /// would wait for it forever; one that is acknowledged may have left.
-    fn is_sent(&self, answer: Box<SentReply>, status: ucs_status_t) {
-        if status != UCS_OK {
-            let why = format!("a reply to it was not sent: {}", said(self.ucp, status));
-            match answer.awaited_by {
-                Some(pe) => self.refuse(RefusedMessage::of(pe, why)),
-                None => rushmem_log::debug!("an acknowledgment was not sent: {why}"),
-            }
-        }
-        self.spare.borrow_mut().push(answer);
-    }
-
-    /// Has UCX fetch the data of a request to where it belongs.
-    fn fetch(&self, incoming: Incoming, descriptor: *mut c_void, place: LocalBuf) {
+    fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, place: LocalBuf) {
         let deferred = Box::into_raw(Box::new(Deferred { incoming, target: self }));
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -267,47 +195,23 @@ impl Deferred {
             let why = format!("its data did not come: {}", said(target.ucp, status));
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
-        match target.finish(this.incoming, Body::Data(&[])) {
-            Ok(()) => target.carry_out_early(stream),
-            Err(violation) => target.refuse(RefusedMessage::of(stream.pe, violation)),
+        target.worked.set(true);
+        if let Err(violation) = target.target.finish(target, this.incoming) {
+            target.refuse(RefusedMessage::of(stream.pe, violation));
         }
     }
 }
 
 impl SentReply {
-    fn new(target: *const Target) -> SentReply {
+    fn new(target: *const UcxTarget) -> SentReply {
         SentReply { bytes: [0; REPLY], answers: Vec::new(), target, awaited_by: None }
-    }
-}
-
-impl Data<'_> {
-    fn is_there(self) -> bool {
-        matches!(self, Data::There(..))
-    }
-
-    /// Returns what UCX is to know of data that are used.
-    fn taken(self) -> ucs_status_t {
-        if self.is_there() { UCS_INPROGRESS } else { UCS_OK }
-    }
-
-    /// Returns what UCX is to know of data that are not.
-    fn refused(self) -> ucs_status_t {
-        if self.is_there() { UCS_ERR_INVALID_PARAM } else { UCS_OK }
-    }
-
-    fn keep(self) -> Kept {
-        match self {
-            Data::Here(Body::Data(bytes)) => Kept::Here(bytes.to_vec()),
-            Data::Here(Body::Batch(batch)) => Kept::Batch(batch.to_vec()),
-            Data::There(descriptor, nbytes) => Kept::There(descriptor, nbytes),
-        }
     }
 }
 
 /// A request came.
 ///
 /// # Safety
-/// UCX calls it with what it promises, and with the [`Target`] that it was given.
+/// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.
 pub(crate) unsafe extern "C" fn requested(
     arg: *mut c_void,
     header: *const c_void,
@@ -323,7 +227,7 @@ pub(crate) unsafe extern "C" fn requested(
 /// A batch came.
 ///
 /// # Safety
-/// UCX calls it with what it promises, and with the [`Target`] that it was given.
+/// UCX calls it with what it promises, and with the [`UcxTarget`] that it was given.
 pub(crate) unsafe extern "C" fn batched(
     arg: *mut c_void,
     header: *const c_void,
@@ -346,18 +250,19 @@ unsafe fn came(
     is_batch: bool,
 ) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
-    let target = unsafe { &*arg.cast_const().cast::<Target>() };
+    let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
     // SAFETY: the same contract.
     let message = unsafe { ReceivedMessage::new(header, data, param) };
-    let data = match message.data {
-        ReceivedData::There(descriptor, nbytes) => Data::There(descriptor, nbytes),
-        ReceivedData::Here(bytes) if is_batch => Data::Here(Body::Batch(bytes)),
-        ReceivedData::Here(bytes) => Data::Here(Body::Data(bytes)),
+    let (data, is_there) = match message.data {
+        ReceivedData::There(descriptor, nbytes) => (IncomingData::There(descriptor, nbytes), true),
+        ReceivedData::Here(bytes) if is_batch => (IncomingData::Here(Body::Batch(bytes)), false),
+        ReceivedData::Here(bytes) => (IncomingData::Here(Body::Data(bytes)), false),
     };
     let taken = match (Request::decode(message.header), message.reply_to) {
         (Err(message), _) => Err(message),
-        (Ok(request), Some(reply_to)) if !(is_batch && data.is_there()) => {
-            let taken = target.take(Incoming { request, reply_to }, data);
+        (Ok(request), Some(reply_to)) if !(is_batch && is_there) => {
+            target.worked.set(true);
+            let taken = target.target.take(target, Incoming { request, reply_to }, data);
             taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
         }
         (Ok(request), _) => {
@@ -365,10 +270,11 @@ unsafe fn came(
         }
     };
     match taken {
-        Ok(()) => data.taken(),
+        Ok(()) if is_there => UCS_INPROGRESS,
+        Ok(()) => UCS_OK,
         Err(message) => {
             target.refuse(message);
-            data.refused()
+            if is_there { UCS_ERR_INVALID_PARAM } else { UCS_OK }
         }
     }
 }

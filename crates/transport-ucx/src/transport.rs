@@ -4,7 +4,6 @@
 use crate::abort;
 use crate::connect::{self, Peer};
 use crate::diagnosis;
-use crate::endpoint::UcxEndpoint;
 use crate::probe::probe;
 use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
@@ -18,6 +17,7 @@ use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::origin::{Issuing, WireEndpoint};
 use rushmem_transport::{
     Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe, Segment,
     Transport,
@@ -88,7 +88,7 @@ fn refusal(segment: Segment, nbytes: usize, why: &str) -> Error {
 impl Transport for Ucx {
     fn caps(&self) -> Caps {
         Caps {
-            amos_compose_with_cpu: self.progress.shared.amos == Amos::Software,
+            amos_compose_with_cpu: self.progress.shared.local.amos == Amos::Software,
             // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts
             // without.
             needs_first_thread: true,
@@ -119,7 +119,7 @@ impl Transport for Ucx {
             key.packed = unsafe { self.register_part(segment, base, covered) }?;
         }
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
-        unsafe { shared.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         Ok(Key(key.encode()))
     }
 
@@ -128,7 +128,7 @@ impl Transport for Ucx {
         nbytes: usize,
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.own_heap.extend(nbytes, &self.progress.shared.segments, prepare, |part| {
+        self.own_heap.extend(nbytes, &self.progress.shared.local.segments, prepare, |part| {
             let LocalBuf { base, nbytes } = part;
             // SAFETY: a part of the heap, which is valid until this transport is dropped.
             let packed = unsafe { self.register_part(Segment::Heap, base, nbytes) }?;
@@ -152,7 +152,7 @@ impl Transport for Ucx {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(UcxEndpoint::new(Arc::clone(&self.progress), self.progress.issuer()?)))
+        Ok(Box::new(WireEndpoint::new(Arc::clone(&self.progress), self.progress.issuer()?)))
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -168,11 +168,11 @@ impl Transport for Ucx {
     }
 
     fn activity(&self) -> NetworkActivity {
-        self.progress.shared.state.activity()
+        self.progress.shared.local.state.activity()
     }
 
     fn hand_over(&self) {
-        self.progress.shared.state.hand_over();
+        self.progress.shared.local.state.hand_over();
     }
 
     fn lose(&self, pe: Pe, why: &str) {
@@ -210,7 +210,7 @@ impl Ucx {
 impl Drop for Ucx {
     fn drop(&mut self) {
         // Peers that leave first are no losses.
-        self.progress.shared.loss.leave();
+        self.progress.shared.local.loss.leave();
         self.thread.end();
         self.progress.leave();
     }

@@ -12,6 +12,7 @@
 //! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`heap_probe`] | how much of a heap a network registers in blocks, for the doctor |
+//! | [`local_pe`] | what every provider keeps of this PE |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -23,6 +24,7 @@
 //! | [`shared_pe_map`] | a table with an entry for each PE that threads use without a lock |
 //! | [`stream`] | what a request says of itself |
 //! | [`streams`] | what a target has carried out of all streams, and what it replies |
+//! | [`target`] | what a target does with the requests that come |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //! | [`violation`] | what a peer must not send |
@@ -48,6 +50,7 @@ pub mod engine;
 pub mod gather;
 pub mod heap_blocks;
 pub mod heap_probe;
+pub mod local_pe;
 pub mod lock;
 pub mod loss;
 pub mod message;
@@ -60,6 +63,7 @@ pub mod segments;
 pub mod shared_pe_map;
 pub mod stream;
 pub mod streams;
+pub mod target;
 pub mod timer;
 pub mod unfinished;
 pub mod variables;

@@ -28,6 +28,7 @@ pub mod kit;
 pub mod mem;
 mod nic;
 pub mod null;
+pub mod origin;
 mod pe;
 mod provider;
 pub mod setting;

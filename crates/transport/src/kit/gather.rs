@@ -80,6 +80,8 @@ pub struct Gather {
     looks: u32,
     /// What is issued until then is no lone operation.
     until: Option<Instant>,
+    /// A buffer for the next batch.
+    spare: Vec<u8>,
 }
 
 /// Returns true if an operation on a segment that moves `nbytes` bytes is one that is gathered. One
@@ -179,7 +181,8 @@ impl Gather {
     pub fn new(n_pes: usize, limits: (usize, usize)) -> Gather {
         let (by_pe, pes) = (PeMap::new(n_pes), Vec::new());
         let (n_operations, n_sessions, looks) = (0, 0, 0);
-        Gather { by_pe, pes, n_operations, limits, n_sessions, grew: false, looks, until: None }
+        let (grew, until, spare) = (false, None, Vec::new());
+        Gather { by_pe, pes, n_operations, limits, n_sessions, grew, looks, until, spare }
     }
 
     /// A context that shares this begins or ends a session. The memory of long batches is freed
@@ -292,6 +295,9 @@ impl Gather {
         let nbytes = self.limit();
         let gathered = &mut self.by_pe[pe];
         if gathered.batch.is_empty() {
+            if gathered.batch.capacity() == 0 {
+                std::mem::swap(&mut gathered.batch, &mut self.spare);
+            }
             gathered.batch.reserve(nbytes);
             self.pes.push(pe);
         }
@@ -315,6 +321,12 @@ impl Gather {
             self.pes.swap_remove(at);
         }
         self.until = Instant::now().checked_add(FLUSH_DELAY);
+    }
+
+    /// Gives back the buffer of a batch that was sent, for another one.
+    pub fn give_back(&mut self, mut batch: Vec<u8>) {
+        batch.clear();
+        self.spare = batch;
     }
 
     /// After a loss: nothing of all this is sent, and no memory of callers is used any more.

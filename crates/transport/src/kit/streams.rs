@@ -21,17 +21,11 @@ impl<T> Streams<T> {
         Streams { me, carried: HashMap::new() }
     }
 
-    /// A request has arrived: takes its acknowledgment, and returns what to do with it. `early` is
-    /// what is kept of a request whose turn comes later.
+    /// A request has arrived: takes its acknowledgment, and returns what to do with it.
     ///
     /// # Errors
     /// When no origin sends it at this point.
-    pub fn arrived(
-        &mut self,
-        acks: &Acks,
-        request: &Request,
-        early: impl FnOnce() -> T,
-    ) -> Result<Turn, Violation> {
+    pub fn arrived(&mut self, acks: &Acks, request: &Request) -> Result<Turn, Violation> {
         let &Request { stream, place, ack, .. } = request;
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
@@ -39,12 +33,12 @@ impl<T> Streams<T> {
         if let Some(ack) = ack {
             acks.acknowledge(stream.pe, ack)?;
         }
-        let carried = self.carried.entry(stream).or_default();
-        let turn = carried.turn(place)?;
-        if turn == Turn::Later {
-            carried.keep(place, early());
-        }
-        Ok(turn)
+        self.carried.entry(stream).or_default().turn(place)
+    }
+
+    /// Keeps what is needed of a request whose turn comes [later](Turn::Later).
+    pub fn keep(&mut self, request: &Request, early: T) {
+        self.carried.entry(request.stream).or_default().keep(request.place, early);
     }
 
     /// A request of a stream that came early, whose turn has come.
@@ -92,22 +86,23 @@ mod tests {
         let stream = Stream { pe: Pe(1), origin: 3 };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
         let fetch = Request { slot: Some(7), ..first };
-        assert_eq!(streams.arrived(&acks, &second, || "second"), Ok(Turn::Later));
+        assert_eq!(streams.arrived(&acks, &second), Ok(Turn::Later));
+        streams.keep(&second, "second");
         assert_eq!(streams.take_early(stream), None);
-        assert_eq!(streams.arrived(&acks, &fetch, || "first"), Ok(Turn::Now));
+        assert_eq!(streams.arrived(&acks, &fetch), Ok(Turn::Now));
         let reply = streams.carried_out(&acks, &fetch, 5).expect("the old value is due");
         assert_eq!(reply, Reply { pe: Pe(0), ack: Ack { origin: 3, count: 1 }, old: Some((7, 5)) });
         assert_eq!(streams.take_early(stream), Some("second"));
         assert_eq!(streams.carried_out(&acks, &second, 0), None);
         assert_eq!(acks.for_message_to(Pe(1)), Some(Ack { origin: 3, count: 2 }));
-        assert_eq!(streams.arrived(&acks, &second, || "again"), Err(Violation::Number(2)));
+        assert_eq!(streams.arrived(&acks, &second), Err(Violation::Number(2)));
     }
 
     #[test]
     fn nothing_is_kept_of_streams_that_do_not_exist() {
-        let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+        let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
         for stream in [Stream { pe: Pe(2), origin: 0 }, Stream { pe: Pe(1), origin: MAX_ORIGINS }] {
-            let turn = streams.arrived(&acks, &request(stream, 2, 1), || unreachable!("kept"));
+            let turn = streams.arrived(&acks, &request(stream, 2, 1));
             assert_eq!(turn, Err(Violation::Unknown("stream of requests")));
         }
         assert!(streams.carried.is_empty());

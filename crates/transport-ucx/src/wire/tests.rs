@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair};
-use rushmem_transport::AmoOp;
 use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::stream::{Stream, StreamPosition, Update};
 use rushmem_transport::kit::violation::RefusedMessage;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -16,17 +16,17 @@ const LONG: usize = 1 << 20;
 
 /// Returns what the target says once `send` has sent something; `None` where UCX is not.
 fn refusal(
-    send: impl FnOnce(&mut Origin, &SharedState) -> Result<(), Error>,
+    send: impl FnOnce(&mut UcxWire, &SharedState) -> Result<(), Error>,
 ) -> Option<RefusedMessage> {
     // What is refused is never complete.
     let mut pair = ManuallyDrop::new(pair("tcp,self", Duration::from_secs(30))?);
     pair.connect();
     let TestPair { issuer, progress, peer, .. } = &*pair;
     let mut origin = lock(&issuer.origin);
-    send(&mut origin, &progress.shared).expect("a peer that serves");
+    send(origin.wire(), &progress.shared).expect("a peer that serves");
     let mut refused = None;
     eventually("it is refused", || {
-        origin.worker().progress();
+        origin.wire().worker().progress();
         peer.poll();
         refused = peer.take_refused();
         refused.is_some()
@@ -37,12 +37,18 @@ fn refusal(
 /// Sends a request with these data for memory that is not there.
 fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
     let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-    let update = Some(Update { op, width, dest: update, operand: 1, condition: 0 });
+    let request = Request {
+        stream: Stream { pe: ME, origin: 0 },
+        place: StreamPosition { number: 1, after: 0, asks: false },
+        ack: None,
+        slot: None,
+        update: Some(Update { op, width, dest: update, operand: 1, condition: 0 }),
+        dest: BEYOND,
+    };
     let data = LocalBuf::source(vec![1u8; nbytes].leak().as_ptr(), nbytes);
-    refusal(|origin, shared| {
-        let parts = MessageParts { update, data, place: BEYOND, ..MessageParts::EMPTY };
-        // SAFETY: the data are never freed.
-        unsafe { origin.send(shared, PEER, parts) }.map(|_| ())
+    // SAFETY: the data are never freed.
+    refusal(|wire, shared| unsafe {
+        wire.send(shared, PEER, &request, Payload::Data(data), false).map(|_| ())
     })
 }
 
@@ -58,15 +64,15 @@ fn what_lies_beyond_a_segment_is_refused() {
 #[test]
 fn a_part_of_a_header_is_refused() {
     for (nbytes, from) in [(REQUEST - 1, Some(ME)), (4, None)] {
-        let refused = refusal(|origin, shared| {
-            let (endpoint, _) = origin.connection(shared, PEER)?;
+        let refused = refusal(|wire, _| {
+            let endpoint = wire.open(PEER)?.endpoint.handle;
             let header = [0u8; REQUEST].to_vec().leak().as_ptr();
             let mut params = plain();
             params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
             params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
             // SAFETY: a live endpoint, and a header that is never freed.
             let begun = unsafe {
-                let (ucp, header, params) = (origin.ucp(), header.cast(), &raw const params);
+                let (ucp, header, params) = (wire.ucp(), header.cast(), &raw const params);
                 let nothing = std::ptr::null();
                 ucp.ucp_am_send_nbx(endpoint, REQUEST_KIND, header, nbytes, nothing, 0, params)
             };

@@ -1,0 +1,541 @@
+//! The way of an origin into UCX: a worker, its endpoints, and the operations on them.
+#![allow(unsafe_code)]
+
+mod establish;
+
+use crate::connect;
+use crate::pending::{PePending, Pending, PendingSlot, noted, operated, replied, sent};
+use crate::proto::MemoryKey;
+use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
+use crate::shared::SharedState;
+use crate::target::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
+use crate::ucp::{
+    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback, plain, said, started,
+};
+use establish::Connecting;
+use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
+use rushmem_transport::kit::message::{REQUEST, Request};
+use rushmem_transport::kit::pe_map::PeMap;
+use rushmem_transport::kit::peers::damaged;
+use rushmem_transport::origin::{
+    Covered, Network, Payload, Posted, TakeReply, Wire, WireCaps, WriteEnd,
+};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
+};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use ucx_sys::{
+    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
+    ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
+};
+
+/// Polls of the own worker per poll of the service, since a reply comes to the own worker.
+const POLLS_PER_SERVICE: u32 = 4;
+
+/// A worker that issues. Fields are dropped in this order: the worker before what its callbacks
+/// use.
+pub(crate) struct UcxWire {
+    worker: Worker,
+    routes: PeMap<Route>,
+    pending: Rc<Pending>,
+    /// Endpoints that were closed by force, as they failed or after a loss; UCX may still call back
+    /// for them.
+    closed: Vec<OpenRoute>,
+    /// Requests whose callers got an error for a loss, or that no thread waits for: UCX may not be
+    /// done with them.
+    given_up: Vec<UcpRequest>,
+    window: u32,
+    max_in_flight: usize,
+}
+
+// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
+unsafe impl Send for UcxWire {}
+
+/// The way to one PE.
+#[derive(Default)]
+struct Route {
+    open: Option<OpenRoute>,
+    connecting: Option<Connecting>,
+    /// A flush that has not ended.
+    flush: Option<UcpRequest>,
+}
+
+/// An endpoint, with what is in flight there.
+struct OpenRoute {
+    endpoint: UcpEndpoint,
+    connection: Rc<PePending>,
+}
+
+/// An operation that a call waits for.
+pub(crate) enum UcxToken {
+    /// UCX says when it has ended; its slot, if it has one, is free then.
+    Request(UcpRequest, Option<Rc<PendingSlot>>),
+    /// The slot, in this turn, is free when it has ended.
+    Slot(Rc<PendingSlot>, u32),
+}
+
+impl UcxWire {
+    /// A wire of a job of `n_pes` PEs, with limits that are set.
+    pub(crate) fn new(
+        context: &Arc<UcpContext>,
+        n_pes: usize,
+        window: u32,
+        max_in_flight: usize,
+    ) -> Result<UcxWire, String> {
+        let worker = Worker::new(context)?;
+        let pending = Rc::new(Pending::default());
+        let arg = Rc::as_ptr(&pending).cast_mut().cast();
+        // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
+        unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
+        let (routes, closed, given_up) = (PeMap::new(n_pes), Vec::new(), Vec::new());
+        Ok(UcxWire { worker, routes, pending, closed, given_up, window, max_in_flight })
+    }
+
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    fn ucp(&self) -> &'static Ucp {
+        self.worker.ucp()
+    }
+
+    fn open(&self, pe: Pe) -> Result<&OpenRoute, Error> {
+        let open = self.routes.get(pe).and_then(|route| route.open.as_ref());
+        open.ok_or(Error::Unreachable(pe))
+    }
+
+    fn fails(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+        let ucp = self.ucp();
+        move |status| shared.lose(pe, &said(ucp, status))
+    }
+
+    /// The endpoint to a PE that is connected, and the key to an address that one key covers.
+    #[inline]
+    fn endpoint_and_key(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        at: RemoteAddr,
+    ) -> Result<(ucp_ep_h, ucp_rkey_h), Error> {
+        let endpoint = &self.open(pe)?.endpoint;
+        if !shared.peers.get(pe)?.is_covered(at, 1) {
+            let key = endpoint.blocks.get(endpoint.blocks.block(at.offset)).copied();
+            return Ok((endpoint.handle, key.ok_or(Error::Unreachable(pe))?));
+        }
+        match endpoint.keys[at.segment as usize] {
+            key if !key.is_null() => Ok((endpoint.handle, key)),
+            _ => self.unpack(shared, pe, at.segment),
+        }
+    }
+
+    #[cold]
+    fn unpack(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        segment: Segment,
+    ) -> Result<(ucp_ep_h, ucp_rkey_h), Error> {
+        let ucp = self.ucp();
+        let open = self.routes[pe].open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
+        let key = open.endpoint.unpack(ucp, &connect::key(pe, record, segment)?.packed);
+        let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
+        open.endpoint.keys[segment as usize] = key;
+        Ok((open.endpoint.handle, key))
+    }
+
+    /// Takes note of a transfer that has begun.
+    #[inline]
+    fn transferring(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        begun: ucs_status_ptr_t,
+        awaited: bool,
+    ) -> Result<Posted<UcxToken>, Error> {
+        if !awaited {
+            let began = self.open(pe)?.connection.began(begun);
+            return began.map(|()| Posted::Done).map_err(self.fails(shared, pe));
+        }
+        let request = started(begun).map_err(self.fails(shared, pe))?;
+        let token = |request| Posted::Pending(UcxToken::Request(request, None));
+        Ok(request.map_or(Posted::Done, token))
+    }
+
+    /// Returns how many operations UCX is not done with. Requests that have ended are freed.
+    pub(crate) fn unended(&mut self) -> usize {
+        let ucp = self.ucp();
+        self.given_up.retain(|request| {
+            let is_in_flight = request.status(ucp).is_none();
+            if !is_in_flight {
+                request.free(ucp);
+            }
+            is_in_flight
+        });
+        self.given_up.len() + self.pending.transfers()
+    }
+
+    /// Closes an endpoint by force, if UCX can.
+    fn close(&mut self, open: OpenRoute) {
+        self.given_up.extend(self.worker.close_by_force(&open.endpoint));
+        self.closed.push(open);
+    }
+
+    /// Makes ready for the worker's end, which ends all connections: everything was completed or
+    /// given up.
+    pub(crate) fn leave(&mut self) {
+        self.unended();
+        let ucp = self.ucp();
+        for route in self.routes.iter_mut() {
+            route.flush.take().inspect(|flush| flush.free(ucp));
+            if let Some(open) = &mut route.open {
+                open.endpoint.forget_keys(ucp);
+            }
+        }
+    }
+}
+
+impl Wire for UcxWire {
+    type Network = SharedState;
+    type Token = UcxToken;
+    /// The descriptor of its worker.
+    type Outside = OwnedFd;
+
+    fn caps(&self) -> WireCaps {
+        WireCaps {
+            copies: self.worker.copies(),
+            batches: self.worker.copies(),
+            sessions: true,
+            orders_writes: self.worker.orders(),
+            orders_messages: false,
+            acks_cover_writes: false,
+            flushes_free: !self.worker.copies(),
+            longest_signaled: usize::MAX,
+            longest_write: self.worker.longest_put(),
+            longest_read: usize::MAX,
+            longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
+            window: self.window,
+            max_due: usize::MAX,
+            max_in_flight: self.max_in_flight,
+        }
+    }
+
+    #[inline]
+    fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        match self.routes.get(pe).and_then(|route| route.open.as_ref()) {
+            None => self.connect(shared, pe),
+            Some(open) => match open.connection.broken() {
+                None => Ok(true),
+                Some(status) => Err(self.fails(shared, pe)(status)),
+            },
+        }
+    }
+
+    #[inline]
+    fn covered(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<Covered, Error> {
+        if shared.peers.get(pe)?.is_covered(at, nbytes) {
+            return Ok(Covered::Bytes(nbytes));
+        }
+        let blocks = &self.open(pe)?.endpoint.blocks;
+        let block = blocks.block(at.offset);
+        Ok(match block.index == 0 || blocks.get(block).is_some() {
+            true => Covered::Bytes((block.end - at.offset) as usize),
+            false => Covered::Unknown(block),
+        })
+    }
+
+    fn learn(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+    ) -> Result<(), Error> {
+        let endpoint = &self.open(pe)?.endpoint;
+        endpoint.blocks.learn(pe, block, entry, |key| {
+            let key = MemoryKey::decode(key).map_err(|_| damaged(pe, "key"))?;
+            let unpacked = endpoint.unpack(self.ucp(), &key.packed);
+            unpacked.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))
+        })
+    }
+
+    #[inline]
+    unsafe fn write(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (to, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
+        WriteEnd { awaited, .. }: WriteEnd,
+    ) -> Result<Posted<UcxToken>, Error> {
+        let remote = shared.peers.get(pe)?.address(pe, to, nbytes)?;
+        let (endpoint, key) = self.endpoint_and_key(shared, pe, to)?;
+        let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
+        let (base, params) = (base.cast(), &raw const params);
+        // SAFETY: a live endpoint and its key; the source is valid by contract.
+        let begun = unsafe { self.ucp().ucp_put_nbx(endpoint, base, nbytes, remote, key, params) };
+        self.transferring(shared, pe, begun, awaited)
+    }
+
+    #[inline]
+    unsafe fn read(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (from, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
+        awaited: bool,
+    ) -> Result<Posted<UcxToken>, Error> {
+        let remote = shared.peers.get(pe)?.address(pe, from, nbytes)?;
+        let (endpoint, key) = self.endpoint_and_key(shared, pe, from)?;
+        let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
+        let (base, params) = (base.cast(), &raw const params);
+        // SAFETY: a live endpoint and its key; the destination is valid by contract.
+        let begun = unsafe { self.ucp().ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };
+        self.transferring(shared, pe, begun, awaited)
+    }
+
+    fn has_amo(&self, _: &SharedState, _: AmoOp, _: AmoWidth) -> bool {
+        true
+    }
+
+    /// On the library's own flags the target's CPU carries them out, so that it can wake a thread
+    /// that waits for one.
+    #[inline]
+    fn carries_out(shared: &SharedState, segment: Segment) -> bool {
+        shared.local.amos == Amos::Network && segment != Segment::Internal
+    }
+
+    unsafe fn amo(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+    ) -> Result<Posted<UcxToken>, Error> {
+        let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
+        let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
+        let address = self.endpoint_and_key(shared, pe, word)?;
+        let connection = &self.open(pe)?.connection;
+        let slot = self.pending.slot(connection);
+        let turn = slot.turn();
+        let atomic = UcpAtomic::new(op, operand, condition);
+        let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched);
+        let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
+        let ucp = self.ucp();
+        // SAFETY: a live endpoint and its key; the words are kept until the operation ends.
+        let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
+        let posted = match started(begun) {
+            Ok(None) => {
+                slot.fetched(&self.pending);
+                Posted::Done
+            }
+            Ok(Some(_)) => Posted::Pending(UcxToken::Slot(Rc::clone(&slot), turn)),
+            Err(_) => {
+                self.pending.release(&slot);
+                Posted::Done
+            }
+        };
+        connection.began(begun).map(|()| posted).map_err(self.fails(shared, pe))
+    }
+
+    #[inline]
+    unsafe fn send(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        request: &Request,
+        payload: Payload<'_>,
+        awaited: bool,
+    ) -> Result<Posted<UcxToken>, Error> {
+        let OpenRoute { endpoint, connection } = self.open(pe)?;
+        let slot = self.pending.slot(connection);
+        let header = slot.keep(request.encode());
+        let (kind, data) = match payload {
+            Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(batch)),
+            Payload::Data(data) => (REQUEST_KIND, data),
+        };
+        let mut params =
+            if awaited { plain() } else { callback(Some(sent), Rc::as_ptr(&slot).cast()) };
+        params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+        params.flags = UCP_AM_SEND_FLAG_REPLY;
+        if request.update.is_none() || data.nbytes == 0 {
+            params.flags |= UCP_AM_SEND_FLAG_EAGER;
+        }
+        let base = data.base.cast_const().cast();
+        // SAFETY: a live endpoint, a header that is kept until it is sent, data that is valid by
+        // contract.
+        let begun = unsafe {
+            let (ucp, params) = (self.ucp(), &raw const params);
+            let endpoint = endpoint.handle;
+            ucp.ucp_am_send_nbx(endpoint, kind, header, REQUEST, base, data.nbytes, params)
+        };
+        match started(begun) {
+            Err(status) => {
+                self.pending.release(&slot);
+                Err(self.fails(shared, pe)(status))
+            }
+            Ok(None) => {
+                self.pending.release(&slot);
+                Ok(Posted::Done)
+            }
+            Ok(Some(request)) if awaited => {
+                Ok(Posted::Pending(UcxToken::Request(request, Some(slot))))
+            }
+            Ok(Some(_)) => {
+                connection.sends();
+                Ok(Posted::Done)
+            }
+        }
+    }
+
+    fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
+        match token {
+            UcxToken::Slot(slot, turn) => Ok(slot.is_past(*turn)),
+            UcxToken::Request(request, _) => match request.status(self.ucp()) {
+                None => Ok(false),
+                Some(Ok(())) => Ok(true),
+                Some(Err(status)) => Err(self.fails(shared, pe)(status)),
+            },
+        }
+    }
+
+    fn forget(&mut self, token: UcxToken) {
+        let UcxToken::Request(request, slot) = token else { return };
+        if request.status(self.ucp()).is_none() {
+            return self.given_up.push(request);
+        }
+        request.free(self.ucp());
+        if let Some(slot) = slot {
+            self.pending.release(&slot);
+        }
+    }
+
+    /// UCX's fence says nothing of operations that it has only in part begun.
+    fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
+        if self.pending.transfers() > 0 {
+            return Ok(false);
+        }
+        let fenced = self.worker.fence().map_err(|why| shared.local.loss.of_self(&why));
+        fenced.map(|()| true)
+    }
+
+    fn begin_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
+        let ucp = self.ucp();
+        let route = &mut self.routes[pe];
+        let Some(open) = &route.open else { return Ok(()) };
+        if let Some(older) = route.flush.take() {
+            older.free(ucp);
+        }
+        let flush = open.endpoint.flush(ucp);
+        route.flush = flush.map_err(|status| shared.lose(pe, &said(ucp, status)))?;
+        Ok(())
+    }
+
+    /// A flush that failed has ended: its connection is broken.
+    fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        let ucp = self.ucp();
+        let route = &mut self.routes[pe];
+        if route.open.as_ref().is_some_and(|open| open.connection.transfers() > 0) {
+            return Ok(false);
+        }
+        let Some(flush) = route.flush else { return Ok(true) };
+        let Some(status) = flush.status(ucp) else { return Ok(false) };
+        flush.free(ucp);
+        route.flush = None;
+        status.map(|()| true).map_err(|status| shared.lose(pe, &said(ucp, status)))
+    }
+
+    #[inline]
+    fn in_flight(&self) -> usize {
+        self.pending.transfers()
+    }
+
+    fn in_flight_to(&self, pe: Pe) -> usize {
+        self.open(pe).map_or(0, |open| open.connection.transfers())
+    }
+
+    #[inline]
+    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
+        let worked = self.pending.while_taking(take, || self.worker.progress());
+        match self.pending.take_refused() {
+            None => Ok(worked),
+            Some(message) => Err(shared.refuse(&message)),
+        }
+    }
+
+    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
+        if !self.pending.take_broke() {
+            return None;
+        }
+        let broken = self.routes.iter().find_map(|(pe, route)| {
+            let status = route.open.as_ref()?.connection.broken()?;
+            is_used(pe).then_some((pe, status))
+        });
+        broken.map(|(pe, status)| (pe, said(self.ucp(), status)))
+    }
+
+    #[inline]
+    fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
+        Ok(polls.is_multiple_of(POLLS_PER_SERVICE) && shared.serve())
+    }
+
+    fn sleep(&self, shared: &SharedState, at_most: Duration) {
+        shared.sleep(Some(&self.worker), at_most);
+    }
+
+    fn arm(&self) -> bool {
+        self.worker.arm()
+    }
+
+    fn end_session(&mut self) {
+        self.pending.free_batches();
+    }
+
+    /// Endpoints are closed by force, since UCX cancels receives alone.
+    fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
+        self.pending.forget_fetched();
+        let mut opened = Vec::new();
+        for route in self.routes.iter_mut() {
+            self.given_up.extend(route.flush.take());
+            if self.worker.closes_by_force() {
+                let (connecting, flush) =
+                    route.connecting.take().map_or((None, None), |one| one.end());
+                self.given_up.extend(flush);
+                opened.extend(route.open.take().into_iter().chain(connecting));
+            }
+        }
+        opened.into_iter().for_each(|open| self.close(open));
+        let limit = shared.tuning.abandon_limit;
+        let until = Instant::now() + limit;
+        while self.unended() > 0 {
+            if Instant::now() >= until {
+                return Err(format!(
+                    "{limit:?} later UCX still uses memory of calls that have failed (operations in flight: {}), so \
+                     this process ends: let UCX use transports that it can cancel (SHMEM_UCX_TLS), or another network \
+                     (SHMEM_TRANSPORT)",
+                    self.unended()
+                ));
+            }
+            if !self.worker.progress() {
+                thread::yield_now();
+            }
+        }
+        let ucp = self.ucp();
+        for closed in &mut self.closed {
+            closed.endpoint.forget_keys(ucp);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What contexts issue over a network that a library moves: the order of operations, their
+//! completion, the batches of small ones and the waits, once for all such providers.
+//!
+//! A provider supplies a [`Wire`], which starts single operations; one [`Origin`] owns it, together
+//! with all that is known of what was issued. Contexts use an origin by an [`Issuer`], which has
+//! its lock.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `order` | what a fence and a quiet are, and how the order between a put and a signal is kept |
+//! | `requests` | what the target's CPU carries out: atomic operations, signals, batches |
+//! | `transfers` | puts and gets, whole, in parts, strided |
+//! | `batches` | which operations travel together |
+//! | `blocks` | the keys of a heap that is registered in blocks |
+//! | `slots` | where the answers to requests go |
+//! | `waits` | how a call waits |
+//! | `endpoint` | the verbs |
+//! | `issuer` | the lock of an origin, and who completes what calls leave unfinished |
+
+mod batches;
+mod blocks;
+mod endpoint;
+mod issuer;
+mod order;
+mod requests;
+mod slots;
+mod transfers;
+mod waits;
+mod wire;
+
+use crate::kit::gather::Gather;
+use crate::kit::message::Reply;
+use crate::kit::pe_map::PeMap;
+use crate::kit::requests::IssuedRequests;
+use crate::{Error, Pe};
+pub use endpoint::{Issuing, WireEndpoint};
+pub use issuer::{FinishedBy, Issuer, Issuers};
+use requests::UnsentRequest;
+use slots::Slots;
+use std::collections::VecDeque;
+pub use wire::{Covered, Network, Payload, Posted, TakeReply, Wire, WireCaps, WriteEnd};
+
+/// What the contexts of one wire issue, to every peer.
+pub struct Origin<W: Wire> {
+    wire: W,
+    caps: WireCaps,
+    issued: IssuedRequests,
+    gather: Gather,
+    slots: Slots,
+    /// Requests that were issued while their owner was elsewhere, and found no room.
+    unsent: VecDeque<UnsentRequest>,
+    routes: PeMap<Route>,
+    /// The PEs towards which the wire may have something to do, or an answer is due.
+    touched: Vec<Pe>,
+    /// Counts the polls of calls that wait.
+    polls: u32,
+}
+
+/// What was issued to one PE.
+#[derive(Debug, Default)]
+struct Route {
+    /// It is among the touched.
+    touched: bool,
+    /// There were writes, or atomic operations of the network's, since the last flush began.
+    dirty: bool,
+    /// A flush has begun that is not known to have ended.
+    flushing: bool,
+    /// Before the last fence there were writes that were not known to be complete.
+    writes_before: bool,
+    /// The number of answers that are due.
+    due: u32,
+}
+
+impl<W: Wire> Origin<W> {
+    /// Nothing so far, over a wire of a PE.
+    pub fn new(wire: W, network: &W::Network) -> Origin<W> {
+        let acks = &network.local().acks;
+        let (caps, n_pes) = (wire.caps(), acks.n_pes());
+        let (number, counts) = acks.origin();
+        Origin {
+            wire,
+            caps,
+            issued: IssuedRequests::new(number, counts, n_pes, caps.window),
+            gather: Gather::new(n_pes, caps.longest_batch),
+            slots: Slots::default(),
+            unsent: VecDeque::new(),
+            routes: PeMap::new(n_pes),
+            touched: Vec::new(),
+            polls: 0,
+        }
+    }
+
+    /// The wire.
+    pub fn wire(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
+    /// Its number, and how many requests a PE has acknowledged.
+    pub fn acked(&self, pe: Pe) -> (u32, u32) {
+        (self.issued.stream(pe).origin, self.issued.acked(pe))
+    }
+
+    /// Returns true if it must be polled for something to complete.
+    fn is_unfinished(&self) -> bool {
+        !self.touched.is_empty() || !self.unsent.is_empty()
+    }
+
+    /// Returns true if some PE may not have carried out all requests. What the network has still to
+    /// send of them goes when the wire is polled.
+    fn is_owed(&self) -> bool {
+        self.issued.any_owing()
+    }
+
+    /// Returns true if operations are in flight, or small ones wait to be sent.
+    pub fn moves_data(&self) -> bool {
+        self.wire.in_flight() > 0 || !self.gather.pes().is_empty() || !self.unsent.is_empty()
+    }
+
+    /// Everything that has not ended.
+    #[inline]
+    fn in_flight(&self) -> usize {
+        self.wire.in_flight() + self.slots.due()
+    }
+
+    /// Connects to a PE of the job, unless that was done before.
+    #[inline]
+    fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        network.local().loss.check()?;
+        match self.wire.reach(network, pe)? {
+            true => Ok(()),
+            false => self.until(network, Some(pe), |origin| origin.wire.reach(network, pe)),
+        }
+    }
+
+    /// The wire may have something to do towards a PE.
+    #[inline]
+    fn touch(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe].touched, true) {
+            self.touched.push(pe);
+        }
+    }
+
+    /// Lets the wire work and takes what has come. Returns whether there was anything to do.
+    fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
+        let Origin { wire, slots, routes, issued, .. } = self;
+        let acks = &network.local().acks;
+        let worked = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
+            acks.acknowledge(pe, ack)?;
+            if let Some((slot, old)) = old {
+                routes[slots.answer(slot, old, bytes)?].due -= 1;
+            }
+            Ok(())
+        })?;
+        let mut is_used = |pe| routes.get(pe).is_some_and(|route| route.touched) || issued.owes(pe);
+        if let Some((pe, why)) = wire.broken(&mut is_used) {
+            return Err(network.lose(pe, &why));
+        }
+        if !self.unsent.is_empty() {
+            self.send_unsent(network)?;
+        }
+        network.local().loss.check().map(|()| worked)
+    }
+
+    /// After a loss: ends what is in flight, so that the network uses no memory of callers any
+    /// more.
+    ///
+    /// # Errors
+    /// Why it may still use some.
+    pub fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
+        self.gather.forget();
+        self.slots.forget();
+        self.unsent.clear();
+        self.wire.abandon(network)
+    }
+}

@@ -1,0 +1,39 @@
+//! The keys of a peer's heap, each of which is found at the first use of its block.
+#![allow(unsafe_code)]
+
+use super::{Covered, Network, Origin, Wire};
+use crate::kit::heap_blocks::{self, ENTRY, HeapBlock};
+use crate::kit::peers::damaged;
+use crate::{Error, LocalBuf, Pe, RemoteAddr};
+
+impl<W: Wire> Origin<W> {
+    /// Returns how many bytes of a range in the segment of a PE that is reached one key covers,
+    /// once that key was found.
+    #[inline]
+    pub(super) fn covered(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<usize, Error> {
+        loop {
+            match self.wire.covered(network, pe, at, nbytes)? {
+                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
+                Covered::Unknown(block) => self.find_key(network, pe, block)?,
+            }
+        }
+    }
+
+    /// Reads the entry of a block from the table of a PE, and learns its key.
+    #[cold]
+    fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
+        let from = heap_blocks::entry(block, network.internal_bytes(pe)?);
+        let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
+        let mut entry = [0; ENTRY];
+        let to = LocalBuf { base: entry.as_mut_ptr(), nbytes: ENTRY };
+        // SAFETY: a local that lives until the get has ended or, on an error, is abandoned.
+        unsafe { self.begin_get(network, pe, from, to, true) }?;
+        self.wire.learn(network, pe, block, &entry)
+    }
+}

@@ -1,0 +1,248 @@
+//! An origin with its lock, and who completes what calls leave unfinished: the thread that polls
+//! next, at last the service thread.
+//!
+//! Locking: endpoints wait for an origin's lock; all other threads try it. No thread waits for a
+//! lock while it holds another, except that of the list of what is unfinished, which is held for a
+//! few instructions.
+
+use super::{Network, Origin, Wire};
+use crate::Error;
+use crate::kit::lock::{lock, try_lock};
+use crate::kit::unfinished::Unfinished;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once};
+
+/// Polls of a busy origin in a row by the service thread, before other threads may lock it.
+const MAX_POLLS: u32 = 100;
+/// Polls of a waiter per poll of origins that are only owed acknowledgments, whose sockets may have
+/// been full.
+const POLLS_PER_LOOK: u32 = 16;
+
+/// An origin, with what other threads read of it without its lock.
+pub struct Issuer<W: Wire> {
+    /// What it issues.
+    pub origin: Mutex<Origin<W>>,
+    /// What others read of its wire.
+    pub outside: W::Outside,
+    /// The number of endpoints that use it.
+    users: AtomicUsize,
+    /// Counts the verbs; it changes under the lock of the origin. As long as it grows, its owner
+    /// polls.
+    uses: AtomicU64,
+    /// It is among what is unfinished; it changes under the lock of the origin.
+    noted: AtomicBool,
+    /// Nothing of it is unfinished; it changes under the lock of the origin.
+    rests: AtomicBool,
+}
+
+impl<W: Wire> Issuer<W> {
+    fn new(origin: Origin<W>, outside: W::Outside) -> Issuer<W> {
+        Issuer {
+            origin: Mutex::new(origin),
+            outside,
+            users: AtomicUsize::new(0),
+            uses: AtomicU64::new(0),
+            noted: AtomicBool::new(false),
+            rests: AtomicBool::new(true),
+        }
+    }
+
+    fn users(&self) -> usize {
+        self.users.load(Ordering::Acquire)
+    }
+
+    /// An endpoint uses it no more.
+    pub(super) fn remove_user(&self) {
+        self.users.fetch_sub(1, Ordering::Release);
+    }
+
+    /// It carries out one more verb. The caller has the lock of the origin, as every other code
+    /// that changes this has.
+    fn is_used(&self) {
+        self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Its owner leaves it with something unfinished, or with acknowledgments that are owed: it is
+    /// among what is unfinished from now on. Returns whether that is new. The caller has the lock
+    /// of the origin.
+    fn leave(&self, is_unfinished: bool, is_owed: bool) -> bool {
+        if self.rests.load(Ordering::Relaxed) == is_unfinished {
+            self.rests.store(!is_unfinished, Ordering::Relaxed);
+        }
+        let is_new = (is_unfinished || is_owed) && !self.noted.load(Ordering::Relaxed);
+        if is_new {
+            self.noted.store(true, Ordering::Relaxed);
+        }
+        is_new
+    }
+
+    /// Returns true if it is still among what is unfinished, as [`leave`](Issuer::leave) says. The
+    /// caller has the lock of the origin.
+    fn stays(&self, is_unfinished: bool, is_owed: bool) -> bool {
+        self.rests.store(!is_unfinished, Ordering::Relaxed);
+        self.noted.store(is_unfinished || is_owed, Ordering::Relaxed);
+        is_unfinished || is_owed
+    }
+
+    /// Returns true if it is among what is unfinished.
+    pub fn is_noted(&self) -> bool {
+        self.noted.load(Ordering::Relaxed)
+    }
+}
+
+/// The issuers of a PE.
+pub struct Issuers<W: Wire> {
+    /// Issuers that their owners left unfinished.
+    unfinished: Unfinished<LeftIssuer<W>>,
+    /// Counts the polls of threads that wait.
+    polls: AtomicU32,
+    all: Mutex<Vec<Arc<Issuer<W>>>>,
+}
+
+/// An issuer that its owner left unfinished.
+struct LeftIssuer<W: Wire> {
+    issuer: Arc<Issuer<W>>,
+    /// Its uses when it was last polled by the service thread.
+    uses: u64,
+}
+
+/// Who polls what is unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishedBy {
+    /// A thread that waits for something else.
+    Waiter,
+    /// The service thread, which will sleep until descriptors signal an event.
+    Service,
+}
+
+impl<W: Wire> Default for Issuers<W> {
+    fn default() -> Issuers<W> {
+        Issuers {
+            unfinished: Unfinished::default(),
+            polls: AtomicU32::new(0),
+            all: Mutex::default(),
+        }
+    }
+}
+
+impl<W: Wire> Issuers<W> {
+    /// Returns an issuer for a new endpoint, which is its user from now on: one without users, one
+    /// that `make` makes, or, if there are `max` or no more can be made, the one with the fewest
+    /// users. `setting` is the variable that sets the maximum.
+    ///
+    /// # Errors
+    /// Those of `make`, if there is no issuer.
+    pub fn issuer(
+        &self,
+        (max, setting): (usize, &str),
+        make: impl FnOnce() -> Result<(Origin<W>, W::Outside), Error>,
+    ) -> Result<Arc<Issuer<W>>, Error> {
+        let mut all = lock(&self.all);
+        let fewest = all.iter().min_by_key(|issuer| issuer.users());
+        let issuer = match fewest {
+            Some(fewest) if fewest.users() == 0 || all.len() >= max => Arc::clone(fewest),
+            _ => {
+                let (origin, outside) = make()?;
+                let issuer = Arc::new(Issuer::new(origin, outside));
+                all.push(Arc::clone(&issuer));
+                issuer
+            }
+        };
+        if issuer.users() > 0 {
+            static REPORTED: Once = Once::new();
+            REPORTED.call_once(|| {
+                let n = all.len();
+                rushmem_log::info!("contexts share endpoints: all {n} are taken ({setting})");
+            });
+        }
+        let users = issuer.users.fetch_add(1, Ordering::Relaxed) + 1;
+        rushmem_log::debug!(issuers = all.len(), users, "an endpoint uses an issuer");
+        Ok(issuer)
+    }
+
+    /// Calls `each` for every issuer.
+    pub fn each(&self, each: impl FnMut(&Arc<Issuer<W>>)) {
+        lock(&self.all).iter().for_each(each);
+    }
+
+    /// Works with an issuer's origin. What is left unfinished is noted. A loss or a fault ends
+    /// everything: when this returns one, the network uses no memory of callers any more. What
+    /// `work` returns outlives the lock, so it shares nothing with the origin.
+    pub(super) fn with_origin<T: Send>(
+        &self,
+        network: &W::Network,
+        issuer: &Arc<Issuer<W>>,
+        work: impl FnOnce(&mut Origin<W>, &W::Network) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut origin = lock(&issuer.origin);
+        issuer.is_used();
+        let done = work(&mut origin, network);
+        if let Err(error @ (Error::Lost(..) | Error::Fault(_))) = &done {
+            if let Err(why) = origin.abandon(network) {
+                network.local().host.cannot_go_on(error, &why);
+            }
+        } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
+            drop(origin);
+            self.unfinished.add(LeftIssuer { issuer: Arc::clone(issuer), uses: 0 });
+            network.local().state.request_flush();
+        }
+        done
+    }
+
+    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its
+    /// owner has been back, as far as the service thread wants to know.
+    pub fn finish(&self, network: &W::Network, by: FinishedBy) -> bool {
+        let by_service = by == FinishedBy::Service;
+        let (mut is_busy, mut n_kept) = (false, 0);
+        let looks_at_all =
+            by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
+        let mut finish = |left: &mut LeftIssuer<W>| {
+            let issuer = &left.issuer;
+            // It is only owed acknowledgments, which peers send on request.
+            if !looks_at_all && issuer.rests.load(Ordering::Relaxed) {
+                return true;
+            }
+            let uses = issuer.uses.load(Ordering::Relaxed);
+            let in_use = by_service && std::mem::replace(&mut left.uses, uses) != uses;
+            let Some(mut origin) = try_lock(&issuer.origin) else {
+                is_busy = true;
+                return true;
+            };
+            if in_use {
+                // Its owner may be busy with other PEs for long.
+                origin.send_old_gathered(network);
+                is_busy = true;
+                return true;
+            }
+            let mut polls = if by_service { MAX_POLLS } else { 1 };
+            // To ask peers what has arrived may cost messages: the service thread does, now and
+            // then.
+            let flush = by_service || origin.caps.flushes_free;
+            // A loss is reported by the next call that meets it.
+            while polls > 0 && origin.advance(network, flush).unwrap_or(false) {
+                polls -= 1;
+            }
+            let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());
+            is_busy |= stays && by_service && !origin.wire.arm();
+            stays && network.local().loss.check().is_ok()
+        };
+        let n = self.unfinished.finish(|left| {
+            let stays = finish(left);
+            n_kept += usize::from(stays);
+            stays
+        });
+        // Nothing is known of those that another thread is finishing.
+        is_busy || n > n_kept
+    }
+
+    /// Returns true if some issuer was left with operations in flight.
+    pub fn moves_data(&self) -> bool {
+        self.unfinished
+            .any(|left| try_lock(&left.issuer.origin).is_some_and(|origin| origin.moves_data()))
+    }
+
+    /// The issuers that are unfinished; `None` if another thread is finishing some of them.
+    pub fn unfinished(&self) -> Option<Vec<Arc<Issuer<W>>>> {
+        self.unfinished.map(|left| Arc::clone(&left.issuer))
+    }
+}

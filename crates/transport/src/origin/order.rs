@@ -1,0 +1,259 @@
+//! The order and completion of what was issued.
+//!
+//! **After a fence.** A wire's own fence orders writes among themselves, if the wire
+//! [can](super::WireCaps::orders_writes) do that without waiting. Requests are messages with
+//! numbers of their own, and their targets keep the order among them (`kit::requests`). So
+//!
+//! - a write that follows a request waits until the request is known to be carried out;
+//! - a request, or a batch, that follows a write waits until the write is complete, unless
+//!   [messages arrive after the writes before them](super::WireCaps::orders_messages);
+//! - a write that follows a write waits only where the wire's fence does not order them. Then its
+//!   fence is not called.
+//!
+//! **A signal** follows the data of its put, in one message with them, or as if there were a fence
+//! between the two; one that follows all that was issued to its PE is a request that does so.
+//!
+//! **A quiet** sends what is gathered, asks for the acknowledgments of requests (few are answered
+//! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
+
+use super::requests::{Carried, RequestParts};
+use super::{Network, Origin, Wire};
+use crate::{Error, Pe};
+
+impl<W: Wire> Origin<W> {
+    /// Waits until what follows the last fence may follow the writes before it, unless the wire
+    /// keeps these `ordered`.
+    #[inline]
+    pub(super) fn follow_writes(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        ordered: bool,
+    ) -> Result<(), Error> {
+        match !ordered && self.routes[pe].writes_before {
+            true => self.end_writes(network, pe),
+            false => Ok(()),
+        }
+    }
+
+    /// What goes to a PE next follows all writes there, as if there were a fence.
+    pub(super) fn follow_all_writes(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe];
+        route.writes_before |= route.dirty || route.flushing;
+    }
+
+    fn end_writes(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.begin_flush(network, pe)?;
+        self.until(network, Some(pe), |origin| origin.is_flushed(network, pe))?;
+        self.routes[pe].writes_before = false;
+        Ok(())
+    }
+
+    /// Waits until a write that follows the last fence may follow the requests before it.
+    #[inline]
+    pub(super) fn follow_requests(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        match self.issued.is_before_fence_done(pe) {
+            true => Ok(()),
+            false => {
+                self.ask_for_ack(network, pe)?;
+                let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
+                self.until(network, Some(pe), done)
+            }
+        }
+    }
+
+    /// Waits until the window has room for one more request to a PE.
+    #[inline]
+    pub(super) fn room_in_window(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        if !self.issued.is_full(pe) {
+            return Ok(());
+        }
+        network.local().state.count_retry();
+        self.until(network, Some(pe), |origin| Ok(!origin.issued.is_full(pe)))
+    }
+
+    /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
+    fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        if self.gather.has_any(pe) {
+            let parts = RequestParts { asks: true, carried: Carried::Batch, ..RequestParts::EMPTY };
+            self.send_batch(network, pe, parts)?;
+        }
+        if !self.issued.must_ask(pe) {
+            return Ok(());
+        }
+        let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
+        // SAFETY: there is no data, and nothing is fetched.
+        #[allow(unsafe_code)]
+        unsafe { self.send(network, pe, parts) }.map(|_| ())
+    }
+
+    /// Begins to complete everything towards a PE.
+    fn begin_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.ask_for_ack(network, pe)?;
+        self.begin_flush(network, pe)
+    }
+
+    /// Sends what is gathered for a PE and begins a flush, unless there is nothing new to flush.
+    fn begin_flush(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.send_gathered(network, pe)?;
+        let route = &mut self.routes[pe];
+        if !std::mem::take(&mut route.dirty) {
+            return Ok(());
+        }
+        route.flushing = true;
+        self.wire.begin_flush(network, pe)
+    }
+
+    /// Returns true if nothing of the wire's is in flight towards a PE, and its flush has ended.
+    fn is_flushed(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
+        let is_flushed = self.wire.is_flushed(network, pe)?;
+        if is_flushed {
+            self.routes[pe].flushing = false;
+        }
+        Ok(is_flushed)
+    }
+
+    /// Returns true if the wire has nothing to do towards a PE and no answer is due, provided that
+    /// its flush has begun.
+    fn is_settled(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
+        Ok(self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
+    }
+
+    fn forget_touched(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe];
+        (route.touched, route.writes_before) = (false, false);
+    }
+
+    /// Completes everything towards one PE.
+    pub(super) fn pe_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        network.local().loss.check()?;
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        if self.gather.uses_proxies(&*network.local().host) {
+            return self.quiet(network);
+        }
+        if self.routes[pe].touched || self.issued.owes(pe) {
+            self.begin_quiet(network, pe)?;
+            self.await_quiet(network, pe)?;
+            self.touched.retain(|&other| other != pe);
+        }
+        network.local().loss.check()
+    }
+
+    /// Waits until what [`begin_quiet`](Self::begin_quiet) began is complete. The PE is neither
+    /// among the touched nor among the owing afterwards.
+    fn await_quiet(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        self.until(network, Some(pe), |origin| {
+            Ok(origin.issued.unacked(pe) == 0 && origin.is_settled(network, pe)?)
+        })?;
+        self.forget_touched(pe);
+        self.issued.settle(pe);
+        Ok(())
+    }
+
+    /// Completes everything.
+    pub(super) fn quiet(&mut self, network: &W::Network) -> Result<(), Error> {
+        network.local().loss.check()?;
+        // Ask all before waiting for one.
+        self.begin_quiet_of_all(network)?;
+        while let Some(&pe) = self.touched.last() {
+            self.await_quiet(network, pe)?;
+            self.touched.pop();
+        }
+        while let Some(&pe) = self.issued.owing().last() {
+            self.await_quiet(network, pe)?;
+        }
+        network.local().loss.check()
+    }
+
+    fn begin_quiet_of_all(&mut self, network: &W::Network) -> Result<(), Error> {
+        for i in 0..self.touched.len() {
+            self.begin_quiet(network, self.touched[i])?;
+        }
+        for i in 0..self.issued.owing().len() {
+            self.ask_for_ack(network, self.issued.owing()[i])?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether everything is complete; what is not was begun to be.
+    pub(super) fn is_quiet(&mut self, network: &W::Network) -> Result<bool, Error> {
+        self.begin_quiet_of_all(network)?;
+        self.advance(network, true)?;
+        let is_acked = self.issued.owing().iter().all(|&pe| self.issued.unacked(pe) == 0);
+        if !is_acked || self.is_unfinished() {
+            return Ok(false);
+        }
+        while let Some(&pe) = self.issued.owing().last() {
+            self.issued.settle(pe);
+        }
+        Ok(true)
+    }
+
+    /// Returns how much towards each PE is not known to be complete; its completion was begun if
+    /// there is room for that.
+    pub(super) fn in_flight_by_pe(
+        &mut self,
+        network: &W::Network,
+    ) -> Result<Vec<(Pe, u64)>, Error> {
+        let owing = self.issued.owing().iter();
+        let mut pes: Vec<Pe> = self.touched.iter().chain(owing).copied().collect();
+        pes.sort_unstable();
+        pes.dedup();
+        let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
+        let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
+        if has_room && self.is_quiet(network)? {
+            return Ok(Vec::new());
+        }
+        let n = |pe: Pe| {
+            let route = &self.routes[pe];
+            let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.due);
+            let n = u64::from(self.issued.unacked(pe)).max(of_wire);
+            if route.touched { n.max(1) } else { n }
+        };
+        Ok(pes.into_iter().map(|pe| (pe, n(pe))).filter(|(_, n)| *n > 0).collect())
+    }
+
+    /// Orders what was issued ahead of what follows, towards each PE.
+    pub(super) fn fence(&mut self, network: &W::Network) -> Result<(), Error> {
+        network.local().loss.check()?;
+        if self.gather.uses_proxies(&*network.local().host) {
+            return self.quiet(network);
+        }
+        self.send_all_gathered(network)?;
+        self.issued.fence();
+        let mut any = false;
+        for i in 0..self.touched.len() {
+            self.follow_all_writes(self.touched[i]);
+            any |= self.routes[self.touched[i]].writes_before;
+        }
+        if any && self.caps.orders_writes && !self.wire.fence(network)? {
+            self.until(network, None, |origin| origin.wire.fence(network))?;
+        }
+        Ok(())
+    }
+
+    /// While its owner is elsewhere: sends what is gathered, lets it work and completes what is in
+    /// flight, but for writes if it shall not `flush` them. Waits for nothing. Returns whether
+    /// there was anything to do.
+    pub(super) fn advance(&mut self, network: &W::Network, flush: bool) -> Result<bool, Error> {
+        self.try_send_all_gathered(network)?;
+        let worked = self.progress(network)?;
+        for i in (0..self.touched.len()).rev() {
+            if self.in_flight() >= self.caps.max_in_flight {
+                break;
+            }
+            let pe = self.touched[i];
+            if self.gather.has_any(pe) || !flush && self.routes[pe].dirty {
+                continue;
+            }
+            self.begin_flush(network, pe)?;
+            if self.is_settled(network, pe)? {
+                self.forget_touched(pe);
+                self.touched.swap_remove(i);
+            }
+        }
+        Ok(worked)
+    }
+}

@@ -1,0 +1,390 @@
+//! What the target's CPU carries out: atomic operations, signals and batches, each of which is a
+//! request (`kit::requests`); and the atomic operations of the network's own.
+#![allow(unsafe_code)]
+
+use super::slots::Ticket;
+use super::{Network, Origin, Payload, Posted, Wire};
+use crate::kit::gather::{SmallOperation, is_small};
+use crate::kit::message::Request;
+use crate::kit::stream::Update;
+use crate::{
+    AmoOp, AmoRequest, AmoWidth, Error, Follows, LocalBuf, Pe, Proxy, Put, RemoteAddr, Segment,
+    SignalUpdate, mem,
+};
+use std::ptr::null_mut;
+
+/// What a request brings.
+#[derive(Clone, Copy)]
+pub(super) enum Carried {
+    /// What is gathered for the PE.
+    Batch,
+    /// Data, or none, for a place at the PE.
+    Data(LocalBuf, RemoteAddr),
+}
+
+const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+
+/// What a request consists of.
+#[derive(Clone, Copy)]
+pub(super) struct RequestParts {
+    pub(super) update: Option<Update>,
+    pub(super) carried: Carried,
+    /// Where the old value goes, or null.
+    pub(super) fetched: *mut u8,
+    /// It is carried out after all before it.
+    pub(super) ordered: bool,
+    /// The target acknowledges it, which is after all before it, too.
+    pub(super) asks: bool,
+    /// The call waits until the data may change.
+    pub(super) awaited: bool,
+}
+
+impl RequestParts {
+    pub(super) const EMPTY: RequestParts = RequestParts {
+        update: None,
+        carried: Carried::Data(LocalBuf::EMPTY, NOWHERE),
+        fetched: null_mut(),
+        ordered: false,
+        asks: false,
+        awaited: false,
+    };
+}
+
+/// A batch that found no room.
+pub(super) struct UnsentRequest {
+    pe: Pe,
+    request: Request,
+    batch: Vec<u8>,
+}
+
+impl<W: Wire> Origin<W> {
+    /// Sends a request as the next of its stream. Returns where its answer will be, if one is due.
+    ///
+    /// # Safety
+    /// What is fetched is valid for writes until the operation is complete; the data are valid for
+    /// reads until the call returns if it is awaited, and otherwise until then.
+    pub(super) unsafe fn send(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<Option<Ticket>, Error> {
+        self.reach(network, pe)?;
+        self.room(network)?;
+        if !parts.asks {
+            self.room_in_window(network, pe)?;
+        }
+        if self.slots.due() >= self.caps.max_due {
+            let max = self.caps.max_due;
+            self.until(network, None, |origin| Ok(origin.slots.due() < max))?;
+        }
+        let (mut batch, ticket) = self.fill(pe, &parts);
+        let request = self.issue(network, pe, &parts, ticket);
+        self.touch(pe);
+        let mut post = |wire: &mut W| {
+            let payload = match parts.carried {
+                Carried::Batch => Payload::Batch(&mut batch),
+                Carried::Data(data, _) => Payload::Data(data),
+            };
+            // SAFETY: valid by contract; a batch is the wire's while it needs it.
+            unsafe { wire.send(network, pe, &request, payload, parts.awaited) }
+        };
+        let posted = self.post(network, pe, &mut post)?;
+        if matches!(parts.carried, Carried::Batch) {
+            self.gather.give_back(batch);
+        }
+        if parts.awaited {
+            self.end(network, pe, posted)?;
+        }
+        Ok(ticket)
+    }
+
+    /// Takes what is gathered for a PE, if that is sent, and a slot for what is answered.
+    fn fill(&mut self, pe: Pe, parts: &RequestParts) -> (Vec<u8>, Option<Ticket>) {
+        let mut batch = Vec::new();
+        let ticket = match parts.carried {
+            Carried::Batch => {
+                self.slots.for_batch(pe, |answers| self.gather.take(pe, &mut batch, answers))
+            }
+            Carried::Data(..) if parts.fetched.is_null() => None,
+            Carried::Data(..) => {
+                let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
+                Some(self.slots.for_word(pe, parts.fetched, width))
+            }
+        };
+        self.routes[pe].due += u32::from(ticket.is_some());
+        (batch, ticket)
+    }
+
+    /// The next request to a PE.
+    fn issue(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: &RequestParts,
+        ticket: Option<Ticket>,
+    ) -> Request {
+        let local = network.local();
+        Request {
+            stream: self.issued.stream(local.me),
+            place: self.issued.issue(pe, (parts.ordered, parts.asks)),
+            ack: local.acks.for_message_to(pe),
+            slot: ticket.map(Ticket::number),
+            update: parts.update,
+            dest: match parts.carried {
+                Carried::Data(_, place) => place,
+                Carried::Batch => NOWHERE,
+            },
+        }
+    }
+
+    /// Sends what is gathered for a PE, as these parts say.
+    pub(super) fn send_batch(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<(), Error> {
+        // SAFETY: there are no data, and what the batch fetches is valid by contract.
+        unsafe { self.send(network, pe, parts) }?;
+        self.gather.has_left();
+        Ok(())
+    }
+
+    /// While its owner is elsewhere: issues what is gathered for a PE, if there may be one more
+    /// request. It is sent when there is room.
+    pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        let is_full = self.in_flight() >= self.caps.max_in_flight
+            || self.issued.is_full(pe)
+            || self.slots.due() >= self.caps.max_due;
+        if is_full || !self.wire.reach(network, pe)? {
+            return Ok(());
+        }
+        let parts = RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
+        let (batch, ticket) = self.fill(pe, &parts);
+        let request = self.issue(network, pe, &parts, ticket);
+        self.touch(pe);
+        self.unsent.push_back(UnsentRequest { pe, request, batch });
+        self.gather.has_left();
+        Ok(())
+    }
+
+    /// Sends the requests that found no room, as far as there is some now.
+    pub(super) fn send_unsent(&mut self, network: &W::Network) -> Result<(), Error> {
+        while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
+            if self.wire.pauses(*pe) {
+                return Ok(());
+            }
+            let payload = Payload::Batch(batch);
+            // SAFETY: a batch is the wire's while it needs it.
+            if let Posted::Full = unsafe { self.wire.send(network, *pe, request, payload, false) }?
+            {
+                return Ok(());
+            }
+            if let Some(sent) = self.unsent.pop_front() {
+                self.gather.give_back(sent.batch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the target's CPU carry out an operation for which the call waits, or which travels by
+    /// itself. Where it is `ordered`, that is after all writes and requests before.
+    ///
+    /// # Safety
+    /// As [`send`](Self::send).
+    pub(super) unsafe fn ask(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<Option<Ticket>, Error> {
+        self.reach(network, pe)?;
+        self.send_gathered(network, pe)?;
+        self.follow_for(network, pe, parts.ordered)?;
+        // SAFETY: the same contract.
+        unsafe { self.send(network, pe, parts) }
+    }
+
+    /// Waits until a request may be sent; one that is `ordered` follows all writes before.
+    fn follow_for(&mut self, network: &W::Network, pe: Pe, ordered: bool) -> Result<(), Error> {
+        if ordered && self.gather.uses_proxies(&*network.local().host) {
+            self.quiet(network)?;
+        } else if ordered {
+            self.follow_all_writes(pe);
+        }
+        self.follow_writes(network, pe, self.caps.orders_messages)
+    }
+
+    /// Works as [`ask`](Self::ask), of an update for which no call waits: a small one travels in a
+    /// batch.
+    ///
+    /// # Safety
+    /// As [`ask`](Self::ask).
+    pub(super) unsafe fn ask_nbi(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        parts: RequestParts,
+    ) -> Result<(), Error> {
+        let (Some(update), Carried::Data(data, place)) = (parts.update, parts.carried) else {
+            return Ok(());
+        };
+        let are_small = is_small(update.dest.segment, 0) && is_small(place.segment, data.nbytes);
+        let amo = SmallOperation::Amo(update, parts.fetched);
+        let both = [SmallOperation::Put(place, data), amo];
+        let segments = [place.segment, update.dest.segment];
+        let first = usize::from(data.nbytes == 0);
+        let (operations, segments) = (&both[first..], &segments[first..]);
+        if !parts.ordered && are_small && self.may_batch() {
+            if !self.gather.is_lone(pe) {
+                let proxy = self.gather.proxy(&*network.local().host, pe, segments);
+                self.reach(network, proxy.pe)?;
+                self.touch(proxy.pe);
+                self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
+                // SAFETY: the same contract.
+                return unsafe { self.add_to_batch(network, proxy, operations) };
+            }
+            // SAFETY: the same contract.
+            unsafe { self.ask(network, pe, parts) }?;
+            self.gather.has_left();
+            return Ok(());
+        }
+        if parts.ordered && self.gather.has_any(pe) && data.nbytes <= crate::kit::batch::MAX_NBYTES
+        {
+            self.follow_for(network, pe, true)?;
+            if self.gather.has_any(pe) && self.gather.has_room(pe, operations) {
+                // SAFETY: the same contract.
+                unsafe { self.gather.add(Proxy::itself(pe), operations) };
+                let how = RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
+                return self.send_batch(network, pe, RequestParts { ordered: true, ..how });
+            }
+        }
+        // SAFETY: the same contract.
+        unsafe { self.ask(network, pe, parts) }.map(|_| ())
+    }
+
+    /// Puts, and updates the word of the signal by the target's CPU.
+    ///
+    /// # Safety
+    /// The source is valid for reads until the call returns or, if that does not wait, until the
+    /// put is complete.
+    pub(super) unsafe fn put_signal(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+        signal: &SignalUpdate,
+    ) -> Result<(), Error> {
+        let &Put { dest, source, .. } = put;
+        let awaited = put.awaits_source();
+        let parts = RequestParts {
+            update: Some(Update::of(&signal.amo())),
+            ordered: signal.follows == Follows::All,
+            ..RequestParts::EMPTY
+        };
+        if source.nbytes <= self.caps.longest_signaled {
+            self.check_memory(network, crate::LocalAccess::Read, source)?;
+            let parts = RequestParts { carried: Carried::Data(source, dest), awaited, ..parts };
+            // SAFETY: nothing is fetched; the source is valid by contract.
+            return unsafe { self.ask_nbi(network, pe, parts) };
+        }
+        let source_free = self.caps.acks_cover_writes;
+        // SAFETY: the same contract.
+        let posted = unsafe { self.begin_put(network, pe, put, source_free) }?;
+        if !source_free {
+            self.follow_all_writes(pe);
+        }
+        // SAFETY: nothing is fetched, and there are no data.
+        unsafe { self.ask(network, pe, parts) }?;
+        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Waits until the answer to a request to a PE has come.
+    pub(super) fn answered(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        ticket: Option<Ticket>,
+    ) -> Result<(), Error> {
+        self.send_all_gathered(network)?;
+        let Some(ticket) = ticket else { return Ok(()) };
+        self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))
+    }
+
+    /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`. The
+    /// old value goes to `fetched`, unless that is null. One that the network lacks is made of its
+    /// compare-and-swap, so that all are atomic with respect to each other.
+    ///
+    /// # Safety
+    /// `fetched` is null or valid for writes of a word until the operation is complete.
+    pub(super) unsafe fn operate(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        self.reach(network, pe)?;
+        self.covered(network, pe, request.dest, request.width.nbytes())?;
+        self.touch(pe);
+        self.send_gathered(network, pe)?;
+        if awaited {
+            self.send_all_gathered(network)?;
+        }
+        self.room(network)?;
+        self.follow_requests(network, pe)?;
+        self.follow_writes(network, pe, self.caps.orders_writes)?;
+        self.routes[pe].dirty = true;
+        if !self.wire.has_amo(network, request.op, request.width) {
+            let old = self.swap_until_applied(network, pe, request)?;
+            if !fetched.is_null() {
+                // SAFETY: valid by contract.
+                unsafe { request.width.write(fetched, old) };
+            }
+            return Ok(());
+        }
+        // SAFETY: the same contract.
+        let post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+        let posted = self.post(network, pe, post)?;
+        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Carries out an operation by compare-and-swap. Returns the old value.
+    fn swap_until_applied(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+    ) -> Result<u64, Error> {
+        // The value is unknown: a wrong guess returns it.
+        let mut guess = 0u64;
+        loop {
+            let mut operand = guess;
+            let &AmoRequest { op, width, .. } = request;
+            // SAFETY: an aligned local, whose first bytes are the word, of either width.
+            unsafe {
+                let word = (&raw mut operand).cast();
+                mem::apply(op, width, word, request.operand, request.condition)
+            };
+            let op = AmoOp::CompareSwap;
+            let swap = AmoRequest { op, operand, condition: guess, ..*request };
+            let mut old = 0u64;
+            let fetched = (&raw mut old).cast();
+            // SAFETY: a local that lives until the swap has ended or, on an error, is abandoned.
+            let post = |wire: &mut W| unsafe { wire.amo(network, pe, &swap, fetched) };
+            let posted = self.post(network, pe, post)?;
+            self.end(network, pe, posted)?;
+            // SAFETY: a live local, written through a pointer to it.
+            let old = unsafe { (&raw const old).read() };
+            if old == guess {
+                return Ok(old);
+            }
+            guess = old;
+        }
+    }
+}
+
+// The lower bytes of a word of 8 bytes are one of 4.
+const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");

@@ -1,0 +1,119 @@
+//! The answers that are due to an origin's requests, and where they go.
+#![allow(unsafe_code)]
+
+use crate::kit::gather::Answers;
+use crate::kit::violation::Violation;
+use crate::{AmoWidth, Pe};
+use std::ptr::null_mut;
+
+/// The answers that are due, by the slots that requests name.
+#[derive(Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+/// One answer.
+struct Slot {
+    /// Counts the uses of the slot.
+    turn: u32,
+    /// The PE that answers; `None` if none is due.
+    pe: Option<Pe>,
+    /// Where an old value goes, or null.
+    word: *mut u8,
+    width: AmoWidth,
+    /// Where the answers to a batch go.
+    answers: Answers,
+}
+
+// SAFETY: addresses of memory that callers keep valid, which any thread may write.
+unsafe impl Send for Slot {}
+
+/// One use of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    slot: u32,
+    turn: u32,
+}
+
+impl Ticket {
+    /// The number by which a request names the slot.
+    pub(super) fn number(self) -> u32 {
+        self.slot
+    }
+}
+
+impl Slots {
+    /// Returns how many answers are due.
+    #[inline]
+    pub(super) fn due(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let (answers, width) = (Answers::default(), AmoWidth::Eight);
+            self.slots.push(Slot { turn: 0, pe: None, word: null_mut(), width, answers });
+            self.slots.len() as u32 - 1
+        });
+        let taken = &mut self.slots[slot as usize];
+        taken.pe = Some(pe);
+        (Ticket { slot, turn: taken.turn }, taken)
+    }
+
+    /// Takes a slot for an old value of a PE, which goes to `word`.
+    pub(super) fn for_word(&mut self, pe: Pe, word: *mut u8, width: AmoWidth) -> Ticket {
+        let (ticket, slot) = self.take(pe);
+        (slot.word, slot.width) = (word, width);
+        ticket
+    }
+
+    /// Takes a slot for the answers to a batch, which `fill` adds; `None` if there are none.
+    pub(super) fn for_batch(&mut self, pe: Pe, fill: impl FnOnce(&mut Answers)) -> Option<Ticket> {
+        let (ticket, slot) = self.take(pe);
+        fill(&mut slot.answers);
+        if slot.answers.is_empty() {
+            self.release(ticket.slot);
+            return None;
+        }
+        Some(ticket)
+    }
+
+    fn release(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.turn = slot.turn.wrapping_add(1);
+        (slot.pe, slot.word) = (None, null_mut());
+        self.free.push(number);
+    }
+
+    /// Returns true if the answer has come.
+    pub(super) fn is_past(&self, Ticket { slot, turn }: Ticket) -> bool {
+        self.slots[slot as usize].turn != turn
+    }
+
+    /// Stores an answer that has come: an old value, or those to a batch. Returns the PE that owed
+    /// it.
+    ///
+    /// # Errors
+    /// When none is due there, or not of this length.
+    pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
+        let slot = self.slots.get_mut(number as usize).ok_or(Violation::Unrequested)?;
+        let pe = slot.pe.ok_or(Violation::Unrequested)?;
+        if !slot.word.is_null() {
+            // SAFETY: valid for a word of this width until now, by the contract of the operation.
+            unsafe { slot.width.write(slot.word, old) };
+        }
+        // SAFETY: what was to be fetched is valid until now, by the contract of the operation.
+        let stored = unsafe { slot.answers.store(bytes) };
+        self.release(number);
+        stored.map(|()| pe)
+    }
+
+    /// After a loss: no answer is stored any more.
+    pub(super) fn forget(&mut self) {
+        for slot in &mut self.slots {
+            slot.word = null_mut();
+            slot.answers.forget();
+        }
+    }
+}

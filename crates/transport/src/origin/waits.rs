@@ -1,0 +1,148 @@
+//! How an origin waits: it polls its wire and, at times, serves peers.
+
+use super::{Network, Origin, Posted, Wire};
+use crate::kit::backoff::Backoff;
+use crate::kit::progress_state::ProgressState;
+use crate::kit::wait::{Waiter, wait};
+use crate::{Error, Host, Pe};
+use std::time::Duration;
+
+/// After a sleep of this length without any event, the PEs that are waited for are confirmed, and
+/// again after as long.
+const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
+
+/// An origin whose owner waits.
+struct Waiting<'a, W: Wire> {
+    origin: &'a mut Origin<W>,
+    network: &'a W::Network,
+    /// The PE that it waits for, if it is one.
+    towards: Option<Pe>,
+}
+
+impl<W: Wire> Waiter for Waiting<'_, W> {
+    fn state(&self) -> &ProgressState {
+        &self.network.local().state
+    }
+
+    fn poll(&mut self, _: bool, backoff: &mut Backoff) -> Result<bool, Error> {
+        if backoff.since_first_sleep() > UNCONFIRMED_AFTER {
+            backoff.forget_sleep();
+            for pe in self.awaited() {
+                self.origin.wire.confirm(self.network, pe)?;
+            }
+        }
+        let worked = self.origin.progress(self.network)?;
+        let origin = &mut *self.origin;
+        origin.polls = origin.polls.wrapping_add(1);
+        let owes = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
+        let expects = owes || origin.slots.due() > 0;
+        let served = origin.wire.serve(self.network, origin.polls, expects)?;
+        if worked || served {
+            backoff.forget_sleep();
+        }
+        Ok(worked || served)
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.origin.wire.sleep(self.network, at_most);
+    }
+
+    fn in_flight(&self) -> u64 {
+        (self.origin.in_flight() + self.origin.gather.n_operations()) as u64
+    }
+
+    fn host(&self) -> &dyn Host {
+        &*self.network.local().host
+    }
+
+    fn awaited(&self) -> Vec<Pe> {
+        match self.towards {
+            Some(pe) => vec![pe],
+            None => self.origin.touched.clone(),
+        }
+    }
+}
+
+impl<W: Wire> Origin<W> {
+    /// Waits until `step` yields something, and serves peers meanwhile. `towards` is the PE that is
+    /// waited for.
+    pub(super) fn until_some<T>(
+        &mut self,
+        network: &W::Network,
+        towards: Option<Pe>,
+        mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        let mut waiting = Waiting { origin: self, network, towards };
+        wait(&mut waiting, |this| step(this.origin).map(Into::into))
+    }
+
+    /// Waits until `ready`.
+    pub(super) fn until(
+        &mut self,
+        network: &W::Network,
+        towards: Option<Pe>,
+        mut ready: impl FnMut(&mut Origin<W>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        self.until_some(network, towards, |origin| ready(origin).map(|is| is.then_some(())))
+    }
+
+    /// Starts an operation as soon as there is room.
+    #[inline]
+    pub(super) fn post(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        mut post: impl FnMut(&mut W) -> Result<Posted<W::Token>, Error>,
+    ) -> Result<Posted<W::Token>, Error> {
+        match post(&mut self.wire)? {
+            Posted::Full => self.post_later(network, pe, &mut post),
+            posted => Ok(posted),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn post_later(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        post: &mut dyn FnMut(&mut W) -> Result<Posted<W::Token>, Error>,
+    ) -> Result<Posted<W::Token>, Error> {
+        network.local().state.count_retry();
+        self.until_some(network, Some(pe), |origin| {
+            if origin.wire.pauses(pe) {
+                return Ok(None);
+            }
+            Ok(match post(&mut origin.wire)? {
+                Posted::Full => None,
+                posted => Some(posted),
+            })
+        })
+    }
+
+    /// Waits until an operation with a PE is over, if it is in flight.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        posted: Posted<W::Token>,
+    ) -> Result<(), Error> {
+        let Posted::Pending(token) = posted else { return Ok(()) };
+        let ended =
+            self.until(network, Some(pe), |origin| origin.wire.is_over(network, pe, &token));
+        self.wire.forget(token);
+        ended
+    }
+
+    /// Waits until there is room for one more operation, or answer that is due.
+    #[inline]
+    pub(super) fn room(&mut self, network: &W::Network) -> Result<(), Error> {
+        let max = self.caps.max_in_flight;
+        if self.in_flight() < max {
+            return Ok(());
+        }
+        network.local().state.count_retry();
+        self.until(network, None, |origin| Ok(origin.in_flight() < max))
+    }
+}

@@ -1,0 +1,276 @@
+//! What a provider supplies to an origin: a wire, which starts single operations and reports their
+//! completion. It knows nothing of order, batching or waits.
+#![allow(unsafe_code)]
+
+use crate::kit::heap_blocks::{ENTRY, HeapBlock};
+use crate::kit::local_pe::LocalPe;
+use crate::kit::message::{Reply, Request};
+use crate::kit::violation::{RefusedMessage, Violation};
+use crate::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
+use std::time::Duration;
+
+/// What all wires of a PE share.
+pub trait Network: Send + Sync {
+    /// What the provider knows of a segment of this PE.
+    type Extra: Send + Sync;
+
+    /// This PE.
+    fn local(&self) -> &LocalPe<Self::Extra>;
+
+    /// Requires that a range lies in a PE's segment.
+    ///
+    /// # Errors
+    /// When it does not, or the PE cannot be reached.
+    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error>;
+
+    /// Returns how many bytes the internal segment of a PE has.
+    fn internal_bytes(&self, pe: Pe) -> Result<u64, Error>;
+
+    /// Reports that a PE is lost. Returns the first loss.
+    fn lose(&self, pe: Pe, why: &str) -> Error;
+
+    /// Reports a message that cannot be carried out. Returns the first loss.
+    fn refuse(&self, message: &RefusedMessage) -> Error;
+}
+
+/// What a wire can do, and its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct WireCaps {
+    /// CPUs move the data, so that a fault in local memory would end this process.
+    pub copies: bool,
+    /// Small operations travel in batches outside sessions, too: where CPUs move the data, a
+    /// message costs as much as a hundred of them.
+    pub batches: bool,
+    /// Small operations travel in batches in sessions.
+    pub sessions: bool,
+    /// After [`Wire::fence`], writes arrive after the writes before it.
+    pub orders_writes: bool,
+    /// Messages arrive after the writes before them.
+    pub orders_messages: bool,
+    /// A put and its signal travel as a write and a message, and the acknowledgment of the message
+    /// covers the write.
+    pub acks_cover_writes: bool,
+    /// A flush sends nothing.
+    pub flushes_free: bool,
+    /// Bytes of the longest put that travels in one message with its signal.
+    pub longest_signaled: usize,
+    /// Bytes of the longest write.
+    pub longest_write: usize,
+    /// Bytes of the longest read.
+    pub longest_read: usize,
+    /// Bytes of the longest batch, outside a session and in one.
+    pub longest_batch: (usize, usize),
+    /// Requests to a PE that are not acknowledged, at most.
+    pub window: u32,
+    /// Requests whose answers are due, at most.
+    pub max_due: usize,
+    /// Operations in flight and answers that are due, at most.
+    pub max_in_flight: usize,
+}
+
+/// What became of an attempt to start an operation. `T` identifies the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted<T> {
+    /// There is nothing for the call to wait for: its local memory is free already, or has the data,
+    /// or no call waits.
+    Done,
+    /// It is in flight.
+    Pending(T),
+    /// There is no room for now.
+    Full,
+}
+
+/// How much of a range a key covers.
+pub enum Covered {
+    /// This many bytes from its start.
+    Bytes(usize),
+    /// Nothing, before the key of this block of the heap is [learned](Wire::learn).
+    Unknown(HeapBlock),
+}
+
+/// What travels with a request.
+pub enum Payload<'a> {
+    /// Small operations. The wire may exchange the buffer for another one.
+    Batch(&'a mut Vec<u8>),
+    /// Data for the place that the request names, or none.
+    Data(LocalBuf),
+}
+
+/// What the caller needs of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteEnd {
+    /// The call waits until the source is free.
+    pub awaited: bool,
+    /// The operation ends when the source is free, rather than at the target: a message that
+    /// follows is acknowledged.
+    pub source_free: bool,
+}
+
+/// Takes a reply that has come, with the answers to a batch.
+pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation>;
+
+/// The way of one origin into the network. One thread at a time uses it.
+///
+/// An operation that is started stays in flight until the wire is polled. An error of any function
+/// is a loss, which was reported.
+pub trait Wire: Send + Sized {
+    /// What the wires of a PE share.
+    type Network: Network;
+    /// What identifies an operation in flight.
+    type Token;
+    /// What other threads read of a wire without its lock.
+    type Outside: Send + Sync;
+
+    /// Returns what it can do.
+    fn caps(&self) -> WireCaps;
+
+    /// Connects to a PE of the job, as far as that is possible now. Returns true once the PE can be
+    /// used.
+    fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
+
+    /// Returns how much of a range that lies in the segment of a PE one key covers.
+    fn covered(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<Covered, Error>;
+
+    /// Learns the key of a block from its entry in the table of a PE.
+    fn learn(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+    ) -> Result<(), Error>;
+
+    /// Starts a write to what one key covers, from local memory.
+    ///
+    /// # Safety
+    /// The source is valid for reads until the operation is over.
+    unsafe fn write(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        transfer: (RemoteAddr, LocalBuf),
+        end: WriteEnd,
+    ) -> Result<Posted<Self::Token>, Error>;
+
+    /// Starts a read of what one key covers, to local memory. The call waits for it if it is `awaited`.
+    ///
+    /// # Safety
+    /// The destination is valid for writes until the operation is over.
+    unsafe fn read(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        transfer: (RemoteAddr, LocalBuf),
+        awaited: bool,
+    ) -> Result<Posted<Self::Token>, Error>;
+
+    /// Returns whether the network has an atomic operation.
+    fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool;
+
+    /// Returns whether the network carries out the atomic operations on a segment, rather than the
+    /// target's CPU.
+    fn carries_out(network: &Self::Network, segment: Segment) -> bool;
+
+    /// Starts an atomic operation of the network's own on a word that one key covers. The old value
+    /// goes to `fetched`, unless that is null.
+    ///
+    /// # Safety
+    /// `fetched` is null or valid for writes of a word until the operation is over.
+    unsafe fn amo(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+    ) -> Result<Posted<Self::Token>, Error>;
+
+    /// Starts to send a request. If it is `awaited`, the call waits until the data are free.
+    ///
+    /// # Safety
+    /// Data are valid for reads until the operation is over.
+    unsafe fn send(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        request: &Request,
+        payload: Payload<'_>,
+        awaited: bool,
+    ) -> Result<Posted<Self::Token>, Error>;
+
+    /// Returns whether an operation with a PE is over.
+    fn is_over(
+        &mut self,
+        network: &Self::Network,
+        pe: Pe,
+        token: &Self::Token,
+    ) -> Result<bool, Error>;
+
+    /// Forgets an operation for which no call waits any more.
+    fn forget(&mut self, token: Self::Token) {
+        let _ = token;
+    }
+
+    /// Returns whether attempts at a PE pause for now, because it has refused.
+    fn pauses(&self, pe: Pe) -> bool {
+        let _ = pe;
+        false
+    }
+
+    /// Orders the writes before ahead of those that follow, if it
+    /// [can](WireCaps::orders_writes). Returns false if that is to be tried again.
+    fn fence(&mut self, network: &Self::Network) -> Result<bool, Error>;
+
+    /// Begins to complete the writes to a PE at the target.
+    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
+
+    /// Returns whether nothing is in flight to a PE, and its flush has ended.
+    fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
+
+    /// Returns how many operations are in flight.
+    fn in_flight(&self) -> usize;
+
+    /// Returns how many operations are in flight to a PE.
+    fn in_flight_to(&self, pe: Pe) -> usize;
+
+    /// Lets the network work, and takes what has come. Returns whether there was work.
+    fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<bool, Error>;
+
+    /// Returns a PE to which the connection broke, and why, if it is one that `is_used`: others may
+    /// have left in order.
+    fn broken(&mut self, is_used: &mut dyn FnMut(Pe) -> bool) -> Option<(Pe, String)> {
+        let _ = is_used;
+        None
+    }
+
+    /// Serves peers by a thread that waits, if it is time for that: for the `polls`th time, and if
+    /// it `expects` the reply of a PE. Returns whether there was work.
+    fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
+
+    /// After a long wait without an event: finds out whether a PE is still there.
+    fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error> {
+        let _ = (network, pe);
+        Ok(())
+    }
+
+    /// Sleeps until there may be an event, for `at_most` at the longest.
+    fn sleep(&self, network: &Self::Network, at_most: Duration);
+
+    /// Lets a descriptor of the network signal the next event. Returns false if it must be polled.
+    fn arm(&self) -> bool;
+
+    /// Frees buffers that only long batches need.
+    fn end_session(&mut self) {}
+
+    /// After a loss: ends what is in flight, so that the network uses no memory of callers any
+    /// more.
+    ///
+    /// # Errors
+    /// Why it may still use some.
+    fn abandon(&mut self, network: &Self::Network) -> Result<(), String>;
+}

@@ -103,15 +103,6 @@ pub(crate) struct Lengths {
     pub(crate) longest_message: usize,
 }
 
-/// What the completion of a write means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteEnd {
-    /// It has reached the target's memory, as far as the provider says.
-    AtTarget,
-    /// Its source is free: a request that follows it is acknowledged.
-    SourceFree,
-}
-
 /// One endpoint. Registrations are closed before what they belong to, and memory is freed after it
 /// was closed.
 pub(crate) struct FiEndpoint {

@@ -7,14 +7,12 @@
 //! to those of the CPUs of a node on the same word. If `SHMEM_AMOS` leaves them to the network, all
 //! of them are operations of libfabric.
 //!
-//! - `endpoint` and `transport` implement the traits of `rushmem-transport`; `origin` starts
-//!   operations and waits for them;
+//! - `transport` and `wire` implement the traits of `rushmem-transport`;
 //! - `progress` is the driver of the kit's progress engine; `service` serves peers;
-//! - `shared` has the peers and the eps, `connect` the addresses and keys that PEs exchange,
+//! - `shared` has the peers and the first loss, `connect` the addresses and keys that PEs exchange,
 //!   `unconfirmed` finds out whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its operations in flight, which connects by `turns`;
-//!   `requests`, `message` and `replies` are operations by the target's CPU, `atomics` and `native`
-//!   those by the fabric;
+//!   `message` and `replies` are operations by the target's CPU, `native` those by the fabric;
 //! - `choice`, `facts` and `quirks` select a provider of libfabric, describe it, and list known
 //!   faults; `found` lists the providers of this machine; `settings` has the limits and variables,
 //!   `defaults` those of libfabric;
@@ -27,13 +25,11 @@
 //! reconnect (an operation that fails ends the job); over providers that are a stream of bytes,
 //! such as tcp, it does not keep a word of a put whole until the put is complete.
 
-mod atomics;
 mod block;
 mod choice;
 mod connect;
 mod defaults;
 mod diagnosis;
-mod endpoint;
 mod ep;
 mod fabric;
 mod facts;
@@ -42,20 +38,19 @@ mod found;
 mod hints;
 mod message;
 mod native;
-mod origin;
 mod progress;
 mod quirks;
 mod raw;
 mod refusals;
 mod relaxations;
 mod replies;
-mod requests;
 mod service;
 mod settings;
 mod shared;
 mod transport;
 mod turns;
 mod unconfirmed;
+mod wire;
 mod wish;
 
 pub use settings::Tuning;

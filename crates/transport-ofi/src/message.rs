@@ -2,9 +2,9 @@
 //! and a body of bytes, of which the kit knows what they mean. Every message carries the job's tag;
 //! one without it is not meant for this job.
 
+use rushmem_transport::Pe;
 use rushmem_transport::kit::message::{self, Reply, Request};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::{Pe, RemoteAddr, Segment};
 
 /// Where a message says what it is.
 const KIND: usize = 8;
@@ -12,9 +12,6 @@ const KIND: usize = 8;
 const START: usize = 16;
 /// Bytes of every head.
 pub(crate) const HEAD: usize = START + message::REQUEST;
-
-/// In requests whose bodies name the places of data, or that have none.
-pub(crate) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
@@ -86,6 +83,7 @@ mod tests {
     use super::*;
     use rushmem_transport::kit::acks::Ack;
     use rushmem_transport::kit::stream::{Stream, StreamPosition};
+    use rushmem_transport::{RemoteAddr, Segment};
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {

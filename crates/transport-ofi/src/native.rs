@@ -4,7 +4,7 @@
 
 use crate::fid::Fid;
 use libfabric_sys as fi;
-use rushmem_transport::{AmoOp, AmoWidth, mem};
+use rushmem_transport::{AmoOp, AmoWidth};
 
 /// An operation on a word of a peer's.
 #[derive(Clone, Copy)]
@@ -36,20 +36,7 @@ impl NativeAmo {
             AmoWidth::Eight => fi::FI_UINT64,
         }
     }
-
-    /// Returns what the word is after it, when it was `old`.
-    pub(crate) fn applied(&self, old: u64) -> u64 {
-        let mut word = old;
-        // SAFETY: an aligned local, whose first bytes are the word, of either width.
-        unsafe {
-            mem::apply(self.op, self.width, (&raw mut word).cast(), self.operand, self.condition)
-        };
-        word
-    }
 }
-
-// The lower bytes of a word of 8 bytes are one of 4.
-const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
 
 /// Returns true if the cards of a provider carry atomic operations out. libfabric does not say, but
 /// the manuals of its providers do: those of Slingshot do (fi_cxi), the others leave them to a CPU
@@ -126,14 +113,5 @@ mod tests {
                 assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
             }
         }
-    }
-
-    #[test]
-    fn a_word_of_four_bytes_wraps_within_them() {
-        let amo = |width| NativeAmo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
-        assert_eq!(amo(AmoWidth::Four).applied(0), u64::from(u32::MAX));
-        assert_eq!(amo(AmoWidth::Eight).applied(0), u64::MAX);
-        let set = NativeAmo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
-        assert_eq!(set.applied(9), 7);
     }
 }

@@ -1,96 +1,76 @@
 //! Where the answers to an ep's requests arrive, from whichever thread takes the messages.
 
-use crate::ep::Wanted;
-use rushmem_transport::kit::gather::Answers;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::violation::Violation;
+use rushmem_transport::kit::message::Reply;
+use rushmem_transport::kit::violation::RefusedMessage;
+use rushmem_transport::origin::TakeReply;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What an answer is.
-pub(crate) enum Answer {
-    /// An old value.
-    Old(Wanted),
-    /// The answers to a batch.
-    Batch(Answers),
-}
-
-/// A request whose answer is due.
-pub(crate) struct Due {
-    pub(crate) slot: u32,
-    pub(crate) pe: u32,
-    pub(crate) answer: Answer,
-}
-
-impl Due {
-    /// Returns true if it is the old value that goes there.
-    pub(crate) fn is_to(&self, place: *mut u8) -> bool {
-        matches!(self.answer, Answer::Old(Wanted { at, .. }) if at == place)
-    }
-}
-
+/// The replies that have come, with the answers to batches, and were not taken.
 #[derive(Default)]
-struct Slot {
-    here: AtomicBool,
-    old: AtomicU64,
-    bytes: Mutex<Vec<u8>>,
-}
-
-/// One slot per request that may be in flight.
 pub(crate) struct Replies {
-    slots: Box<[Slot]>,
-    /// How many have come.
-    came: AtomicU32,
+    /// Their number, which changes under the lock; most polls read only this.
+    n: AtomicUsize,
+    come: Mutex<Vec<(Reply, Vec<u8>)>>,
 }
 
 impl Replies {
-    pub(crate) fn new(n: usize) -> Replies {
-        Replies { slots: (0..n).map(|_| Slot::default()).collect(), came: AtomicU32::new(0) }
+    /// Adds a reply.
+    pub(crate) fn put(&self, reply: Reply, bytes: &[u8]) {
+        let mut come = lock(&self.come);
+        come.push((reply, bytes.to_vec()));
+        self.n.store(come.len(), Ordering::Release);
     }
 
-    /// A reply came.
+    /// Gives all replies to `take`. Returns how many there were.
     ///
     /// # Errors
-    /// When there is no such slot.
-    pub(crate) fn put(&self, slot: u32, old: u64, bytes: &[u8]) -> Result<(), Violation> {
-        let slot = self.slots.get(slot as usize).ok_or(Violation::Unrequested)?;
-        if !bytes.is_empty() {
-            *lock(&slot.bytes) = bytes.to_vec();
+    /// The first that is not what was requested.
+    #[inline]
+    pub(crate) fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
+        match self.n.load(Ordering::Acquire) {
+            0 => Ok(0),
+            _ => self.take_all(take),
         }
-        slot.old.store(old, Ordering::Relaxed);
-        slot.here.store(true, Ordering::Release);
-        self.came.fetch_add(1, Ordering::Release);
-        Ok(())
     }
 
-    /// Returns how many have come, all in all.
-    pub(crate) fn came(&self) -> u32 {
-        self.came.load(Ordering::Acquire)
-    }
-
-    /// The old value and the bytes in a slot, which is empty then.
-    pub(crate) fn take(&self, slot: u32) -> Option<(u64, Vec<u8>)> {
-        let slot = self.slots.get(slot as usize)?;
-        if !slot.here.load(Ordering::Acquire) {
-            return None;
+    fn take_all(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
+        let mut come = lock(&self.come);
+        let n = come.len();
+        self.n.store(0, Ordering::Relaxed);
+        let mut taken = Ok(n);
+        for (reply, bytes) in come.drain(..) {
+            if let Err(violation) = take(reply, &bytes) {
+                taken = Err(RefusedMessage::of(reply.pe, violation));
+            }
         }
-        slot.here.store(false, Ordering::Relaxed);
-        Some((slot.old.load(Ordering::Relaxed), std::mem::take(&mut *lock(&slot.bytes))))
+        taken
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rushmem_transport::Pe;
+    use rushmem_transport::kit::acks::Ack;
+    use rushmem_transport::kit::violation::Violation;
 
     #[test]
     fn a_reply_is_taken_once() {
-        let replies = Replies::new(2);
-        assert_eq!(replies.take(1), None);
-        assert_eq!(replies.put(1, 7, b"abc"), Ok(()));
-        assert_eq!(replies.put(9, 8, b""), Err(Violation::Unrequested));
-        assert_eq!((replies.came(), replies.take(0)), (1, None));
-        assert_eq!(replies.take(1), Some((7, b"abc".to_vec())));
-        assert_eq!(replies.take(1), None);
+        let replies = Replies::default();
+        let reply = Reply { pe: Pe(3), ack: Ack { origin: 0, count: 1 }, old: Some((1, 7)) };
+        assert_eq!(replies.take(&mut |_, _| unreachable!("none has come")), Ok(0));
+        replies.put(reply, b"abc");
+        let mut taken = Vec::new();
+        let take = &mut |reply, bytes: &[u8]| {
+            taken.push((reply, bytes.to_vec()));
+            Ok(())
+        };
+        assert_eq!((replies.take(take), replies.take(&mut |_, _| Ok(()))), (Ok(1), Ok(0)));
+        assert_eq!(taken, [(reply, b"abc".to_vec())]);
+        replies.put(reply, b"");
+        let refused = RefusedMessage::of(Pe(3), Violation::Unrequested);
+        assert_eq!(replies.take(&mut |_, _| Err(Violation::Unrequested)), Err(refused));
     }
 }

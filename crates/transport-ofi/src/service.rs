@@ -6,12 +6,15 @@
 use crate::ep::{EpFailure, FiEndpoint, Post, ReceiveEnd};
 use crate::message::Message;
 use crate::shared::SharedState;
-use rushmem_transport::kit::carried_out::Turn;
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, Reply, Request};
-use rushmem_transport::kit::streams::Streams;
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::target::{Incoming, IncomingData, Serving, Target};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::{Error, Pe};
+use rushmem_transport::{Error, Host, LocalBuf, Pe};
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
@@ -21,18 +24,13 @@ pub(crate) struct Service {
     ep: FiEndpoint,
     /// Buffers that wait for messages, at most.
     receives: usize,
-    target: Target,
+    /// What peers request.
+    target: Target<(), Infallible>,
+    backlog: Backlog,
 }
 
-/// What this PE carries out for its peers.
-struct Target {
-    /// What peers ask, by their streams.
-    streams: Streams<Early>,
-    /// Replies that could not be sent yet, to whom, and the bytes that they bring.
-    backlog: VecDeque<(u32, Reply, Vec<u8>)>,
-    /// What has gone wrong since this was last taken.
-    failure: Option<ServiceFailure>,
-}
+/// Replies that could not be sent yet, to whom, and the bytes that they bring.
+type Backlog = VecDeque<(u32, Reply, Vec<u8>)>;
 
 /// Why peers cannot be served any more.
 pub(crate) enum ServiceFailure {
@@ -48,19 +46,16 @@ impl From<EpFailure> for ServiceFailure {
     }
 }
 
-/// A request that came before what it is to follow.
-struct Early {
-    request: Request,
-    is_batch: bool,
-    bytes: Vec<u8>,
+/// What serves a request that has come.
+struct OfiServing<'a> {
+    shared: &'a SharedState,
+    backlog: RefCell<&'a mut Backlog>,
 }
 
 impl Service {
     /// That of PE `me`. `ep` has room for `receives` receives and for [`SENDS`].
     pub(crate) fn new(me: Pe, ep: FiEndpoint, receives: usize) -> Service {
-        let (streams, backlog) = (Streams::new(me), VecDeque::new());
-        let target = Target { streams, backlog, failure: None };
-        Service { ep, receives, target }
+        Service { ep, receives, target: Target::new(me), backlog: VecDeque::new() }
     }
 
     pub(crate) fn ep(&self) -> &FiEndpoint {
@@ -81,16 +76,21 @@ impl Service {
     /// # Errors
     /// When the fabric says that something failed, or a message cannot be carried out.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
-        let target = &mut self.target;
-        let worked = self.ep.poll(|end| target.take(shared, end))? > 0;
-        if let Some(failure) = self.target.failure.take() {
+        let (target, mut failure) = (&self.target, None);
+        let serving = OfiServing { shared, backlog: RefCell::new(&mut self.backlog) };
+        let worked = self.ep.poll(|end| {
+            if let Err(first) = serving.take(target, end) {
+                failure.get_or_insert(first);
+            }
+        })? > 0;
+        if let Some(failure) = failure {
             return Err(failure);
         }
         self.receive().map_err(|code| {
             let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
             EpFailure { pe: None, why }
         })?;
-        if !self.target.backlog.is_empty() {
+        if !self.backlog.is_empty() {
             self.flush(shared)?;
         }
         Ok(worked)
@@ -99,7 +99,7 @@ impl Service {
     /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
     /// none.
     fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
-        let backlog = &mut self.target.backlog;
+        let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
             let Some((pe, reply, bytes)) = backlog.pop_front() else { break };
             let head = Message::Reply(reply).encode(shared.tag);
@@ -124,76 +124,85 @@ impl Service {
     /// Returns true if replies wait to be sent, or are on their way: they move when the ep is
     /// polled.
     pub(crate) fn has_backlog(&self) -> bool {
-        !self.target.backlog.is_empty() || self.ep.in_flight() > 0
+        !self.backlog.is_empty() || self.ep.in_flight() > 0
     }
 }
 
-impl Target {
-    /// Takes what has come.
-    fn take(&mut self, shared: &SharedState, end: ReceiveEnd<'_>) {
+impl OfiServing<'_> {
+    /// Takes what has come of a receive.
+    fn take(
+        &self,
+        target: &Target<(), Infallible>,
+        end: ReceiveEnd<'_>,
+    ) -> Result<(), ServiceFailure> {
+        let tag = self.shared.tag;
         let taken = match end {
             // It connects.
             ReceiveEnd::Whole([]) => Ok(()),
-            ReceiveEnd::Whole(bytes) => self.take_whole(shared, bytes),
-            ReceiveEnd::Cut { start, nbytes } => cut(start, nbytes, shared.tag),
+            ReceiveEnd::Whole(bytes) => self.take_whole(target, bytes),
+            ReceiveEnd::Cut { start, nbytes } => cut(start, nbytes, tag),
             ReceiveEnd::Failed { start, why } => {
-                let pe = sender(start, shared.tag).unwrap_or_else(|message| message.from);
-                let failure = EpFailure { pe: pe.map(|pe| pe.0), why };
-                self.failure.get_or_insert(ServiceFailure::Ep(failure));
-                return;
+                let pe = sender(start, tag).unwrap_or_else(|message| message.from);
+                return Err(EpFailure { pe: pe.map(|pe| pe.0), why }.into());
             }
         };
-        if let Err(message) = taken {
-            self.failure.get_or_insert(ServiceFailure::Message(message));
-        }
+        taken.map_err(ServiceFailure::Message)
     }
 
     /// Takes a message: a request of a peer, or a reply.
-    fn take_whole(&mut self, shared: &SharedState, bytes: &[u8]) -> Result<(), RefusedMessage> {
-        let Some((message, body)) = Message::decode(bytes, shared.tag)? else {
+    fn take_whole(
+        &self,
+        target: &Target<(), Infallible>,
+        bytes: &[u8],
+    ) -> Result<(), RefusedMessage> {
+        let Some((message, body)) = Message::decode(bytes, self.shared.tag)? else {
             return ignore(bytes.len());
         };
+        let requested = |request: Request, body| {
+            let incoming = Incoming { request, reply_to: () };
+            target.take(self, incoming, IncomingData::Here(body))
+        };
         match message {
-            Message::Request(request) => self.requested(shared, &request, Body::Batch(body)),
-            Message::Data(request) => self.requested(shared, &request, Body::Data(body)),
-            Message::Reply(reply) => shared.replied(reply, body),
+            Message::Request(request) => requested(request, Body::Batch(body)),
+            Message::Data(request) => requested(request, Body::Data(body)),
+            Message::Reply(reply) => self.shared.replied(reply, body),
         }
         .map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }
+}
 
-    /// Carries out a request and those that waited for it, or keeps it until its turn comes.
-    fn requested(
-        &mut self,
-        shared: &SharedState,
-        request: &Request,
-        body: Body<'_>,
+impl Serving for OfiServing<'_> {
+    type ReplyTo = ();
+    type Remote = Infallible;
+    type Extra = usize;
+
+    fn segments(&self) -> &Segments<usize> {
+        &self.shared.local.segments
+    }
+
+    fn host(&self) -> &dyn Host {
+        &*self.shared.local.host
+    }
+
+    fn acks(&self) -> &Acks {
+        &self.shared.local.acks
+    }
+
+    fn reply(
+        &self,
+        Incoming { request, .. }: Incoming<()>,
+        reply: Reply,
+        answers: Vec<u8>,
     ) -> Result<(), Violation> {
-        let early = || Early::of(*request, body);
-        if self.streams.arrived(&shared.acks, request, early)? == Turn::Now {
-            self.carry_out(shared, request, body)?;
-            while let Some(early) = self.streams.take_early(request.stream) {
-                self.carry_out(shared, &early.request, early.body())?;
-            }
+        if answers.len() > self.shared.tuning.longest_batch() {
+            return Err(Violation::TooMany);
         }
+        self.backlog.borrow_mut().push_back((request.stream.pe.0, reply, answers));
         Ok(())
     }
 
-    /// Carries out a request, and keeps the reply if one is due.
-    fn carry_out(
-        &mut self,
-        shared: &SharedState,
-        request: &Request,
-        body: Body<'_>,
-    ) -> Result<(), Violation> {
-        let mut answers = Vec::new();
-        let old = request.carry_out(body, &shared.segments, &*shared.host, &mut answers)?;
-        if answers.len() > shared.tuning.longest_batch() {
-            return Err(Violation::TooMany);
-        }
-        if let Some(reply) = self.streams.carried_out(&shared.acks, request, old) {
-            self.backlog.push_back((request.stream.pe.0, reply, answers));
-        }
-        Ok(())
+    fn fetch(&self, _: Incoming<()>, data: Infallible, _: LocalBuf) {
+        match data {}
     }
 }
 
@@ -218,20 +227,6 @@ fn cut(start: &[u8], nbytes: usize, tag: u64) -> Result<(), RefusedMessage> {
 fn sender(start: &[u8], tag: u64) -> Result<Option<Pe>, RefusedMessage> {
     let message = Message::decode(start, tag)?;
     Ok(message.map(|(message, _)| message.sender()))
-}
-
-impl Early {
-    fn of(request: Request, body: Body<'_>) -> Early {
-        let (is_batch, bytes) = match body {
-            Body::Batch(bytes) => (true, bytes),
-            Body::Data(bytes) => (false, bytes),
-        };
-        Early { request, is_batch, bytes: bytes.to_vec() }
-    }
-
-    fn body(&self) -> Body<'_> {
-        if self.is_batch { Body::Batch(&self.bytes) } else { Body::Data(&self.bytes) }
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
 /// The variable that names its fabric.
 pub(crate) const FABRIC: &str = "SHMEM_OFI_FABRIC";
 
-const ENDPOINTS: Setting = Setting {
+/// The variable that sets the number of endpoints.
+pub(crate) const ENDPOINTS: Setting = Setting {
     name: "SHMEM_OFI_ENDPOINTS",
     old_names: &[],
     default: Some("16"),

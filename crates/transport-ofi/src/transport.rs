@@ -7,19 +7,20 @@ use crate::ep::{FiEndpoint, Lengths};
 use crate::fabric::{self, Fabric};
 use crate::facts::InfoFacts;
 use crate::native::Native;
-use crate::origin::OfiEndpoint;
 use crate::progress::Progress;
 use crate::quirks;
 use crate::raw::RawKey;
 use crate::refusals;
 use crate::service::{SENDS, Service};
-use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, ENDPOINTS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
+use crate::wire::OfiWire;
 use crate::wish::Wish;
 use libfabric_sys as fi;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
+use rushmem_transport::origin::{Issuing, Network, Origin, WireEndpoint};
 use rushmem_transport::{
     Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe,
     Segment, Transport,
@@ -175,13 +176,14 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
     let tuning = tuning.over(&ep.fabric().facts);
     let [tag, _] = words(&with.secret);
-    let shared = SharedState::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
+    let library = ep.fabric().library;
     let mut service = Service::new(with.pe, ep, tuning.receives);
     service.receive().map_err(|code| {
-        let why = shared.fabric.library.strerror(code);
+        let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
-    let progress = Arc::new(Progress::new(shared, service));
+    let shared = SharedState::new(with, tuning, tag, native, service, address).map_err(refused)?;
+    let progress = Arc::new(Progress::new(shared));
     let thread = ServiceThread::start("rushmem-ofi", &progress)?;
     Ok(Ofi { progress, thread })
 }
@@ -196,7 +198,7 @@ fn refusal(facts: &InfoFacts, segment: Segment, nbytes: usize, why: &str) -> Err
 impl Transport for Ofi {
     fn caps(&self) -> Caps {
         Caps {
-            amos_compose_with_cpu: self.shared().amos == Amos::Software,
+            amos_compose_with_cpu: self.shared().local.amos == Amos::Software,
             needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
             locks_memory: self.shared().fabric.facts.locks_memory(),
             heap_in_blocks: self.shared().fabric.facts.heap_in_blocks(),
@@ -218,7 +220,7 @@ impl Transport for Ofi {
         // SAFETY: valid until this transport is dropped by contract.
         let (descriptor, offered) = unsafe { self.register_part(segment, base, first) }?;
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
-        unsafe { shared.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
+        unsafe { shared.local.segments.register(segment, LocalBuf { base, nbytes }, descriptor) }?;
         Ok(Offered { whole: nbytes as u64, ..offered }.encode())
     }
 
@@ -228,7 +230,7 @@ impl Transport for Ofi {
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let shared = self.shared();
-        shared.own_heap.extend(nbytes, &shared.segments, prepare, |memory| {
+        shared.own_heap.extend(nbytes, &shared.local.segments, prepare, |memory| {
             // SAFETY: a part of the heap, which is valid until this transport is dropped.
             let part = unsafe { self.register_part(Segment::Heap, memory.base, memory.nbytes) };
             part.map(|(descriptor, offered)| (descriptor, offered.encode()))
@@ -242,7 +244,7 @@ impl Transport for Ofi {
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         let shared = self.shared();
         for pe in (0..shared.peers.n_pes() as u32).map(Pe) {
-            connect::check((shared.me, &shared.address), pe, directory.of(pe))?;
+            connect::check((shared.local.me, &shared.address), pe, directory.of(pe))?;
         }
         let fabric = Arc::clone(&shared.fabric);
         shared.peers.connect(directory, move |pe, record| Peer::new(&fabric, pe, record))
@@ -261,7 +263,7 @@ impl Transport for Ofi {
     }
 
     fn activity(&self) -> NetworkActivity {
-        self.shared().state.activity()
+        self.shared().local.state.activity()
     }
 
     fn hand_over(&self) {
@@ -269,7 +271,7 @@ impl Transport for Ofi {
     }
 
     fn lose(&self, pe: Pe, why: &str) {
-        self.shared().lose_peer(pe, why);
+        self.shared().lose(pe, why);
     }
 }
 
@@ -291,7 +293,7 @@ impl Ofi {
         let shared = self.shared();
         let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
-        let mr = self.progress.while_paused(|ep| {
+        let mr = self.shared().while_paused(|ep| {
             // SAFETY: valid until this transport is dropped by contract, and with it the
             // registration.
             unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
@@ -308,23 +310,21 @@ impl Ofi {
         Ok((mem_desc.addr(), Offered { segment, raw, whole: nbytes as u64 }))
     }
 
-    fn new_endpoint(&self) -> Result<OfiEndpoint, Error> {
+    fn new_endpoint(&self) -> Result<WireEndpoint<Progress>, Error> {
         let shared = self.shared();
-        shared.loss.check()?;
-        let ep = match shared.take_spare() {
-            Some(ep) => ep,
-            None => shared.share(self.new_ep()?),
+        shared.local.loss.check()?;
+        let make = || {
+            let ep = self.new_ep()?;
+            let wire = |replies| Origin::new(OfiWire::new(shared, ep, replies), shared);
+            Ok((shared.origin(wire), ()))
         };
-        rushmem_log::debug!(endpoints = shared.n_eps(), "one more endpoint is in use");
-        Ok(OfiEndpoint::new(Arc::clone(&self.progress), ep))
+        let issuer =
+            self.progress.issuers.issuer((shared.tuning.endpoints, ENDPOINTS.name), make)?;
+        Ok(WireEndpoint::new(Arc::clone(&self.progress), issuer))
     }
 
     fn new_ep(&self) -> Result<FiEndpoint, Error> {
         let shared = self.shared();
-        let most = shared.tuning.endpoints;
-        if shared.n_eps() >= most {
-            return Err(Error::Unavailable(format!("all {most} are taken (SHMEM_OFI_ENDPOINTS)")));
-        }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let n_pes = shared.peers.n_pes();
         let Tuning { longest_message, longest_batch_message, .. } = shared.tuning;
@@ -332,7 +332,7 @@ impl Ofi {
         let cell = copy_up_to.max(longest_batch_message);
         let cells = Lengths { cell, copy_up_to, longest_message };
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
-        let ep = self.progress.while_paused(|_| {
+        let ep = self.shared().while_paused(|_| {
             let fabric = Arc::clone(&shared.fabric);
             FiEndpoint::open(fabric, n_pes, depth, cells, shared.tuning.connect_limit, false)
         });
@@ -346,7 +346,7 @@ impl Ofi {
 impl Drop for Ofi {
     fn drop(&mut self) {
         // Peers that leave first are no losses.
-        self.shared().loss.leave();
+        self.shared().local.loss.leave();
         self.thread.end();
         if quirks::fails_at_close(&self.shared().address.provider) {
             lock(&self.shared().registrations).clear();

@@ -34,7 +34,7 @@ pub(crate) struct UcxTarget {
     segments: Arc<Segments>,
     host: Arc<dyn Host>,
     pub(crate) acks: Arc<Acks>,
-    target: Target<UcxTarget>,
+    target: Target<ucp_ep_h, *mut c_void>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,

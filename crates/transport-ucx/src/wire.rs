@@ -213,6 +213,7 @@ impl Wire for UcxWire {
             orders_writes: self.worker.orders(),
             orders_messages: false,
             acks_cover_writes: false,
+            sends_late: true,
             flushes_free: !self.worker.copies(),
             longest_signaled: usize::MAX,
             longest_write: self.worker.longest_put(),

@@ -105,15 +105,19 @@ impl<W: Wire> Origin<W> {
         !self.touched.is_empty() || !self.unsent.is_empty()
     }
 
-    /// Returns true if some PE may not have carried out all requests. What the network has still to
-    /// send of them goes when the wire is polled.
+    /// Returns true if the wire may have still to send requests.
     fn is_owed(&self) -> bool {
-        self.issued.any_owing()
+        self.caps.sends_late && self.issued.any_unacked()
+    }
+
+    /// Returns true if small operations wait to be sent.
+    fn waits_to_send(&self) -> bool {
+        !self.gather.pes().is_empty() || !self.unsent.is_empty()
     }
 
     /// Returns true if operations are in flight, or small ones wait to be sent.
     pub fn moves_data(&self) -> bool {
-        self.wire.in_flight() > 0 || !self.gather.pes().is_empty() || !self.unsent.is_empty()
+        self.wire.in_flight() > 0 || self.waits_to_send()
     }
 
     /// Everything that has not ended.
@@ -137,6 +141,22 @@ impl<W: Wire> Origin<W> {
     fn touch(&mut self, pe: Pe) {
         if !std::mem::replace(&mut self.routes[pe].touched, true) {
             self.touched.push(pe);
+        }
+    }
+
+    /// A call has waited for its operation with a PE: if there is nothing else to do towards it, no
+    /// other thread need look.
+    #[inline]
+    fn forget_idle(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe];
+        let is_idle = route.due == 0 && !route.dirty && !route.flushing;
+        if is_idle
+            && self.touched.last() == Some(&pe)
+            && self.wire.in_flight_to(pe) == 0
+            && !self.gather.has_any(pe)
+        {
+            (route.touched, route.writes_before) = (false, false);
+            self.touched.pop();
         }
     }
 

@@ -11,10 +11,3 @@ pub(crate) struct Remote {
     pub(crate) address: u64,
     pub(crate) key: u64,
 }
-
-impl Remote {
-    /// The place `nbytes` further on.
-    pub(crate) fn skip(self, nbytes: usize) -> Remote {
-        Remote { address: self.address.wrapping_add(nbytes as u64), ..self }
-    }
-}

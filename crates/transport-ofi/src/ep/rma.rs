@@ -1,7 +1,7 @@
 //! Starting writes and reads on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, Post, Remote, WriteEnd};
+use super::{BufferUse, FiEndpoint, Post, Remote};
 use libfabric_sys as fi;
 use rushmem_transport::{LocalBuf, mem};
 use std::ptr::null_mut;
@@ -59,7 +59,8 @@ impl FiEndpoint {
     }
 
     /// Starts a write. `known` is the descriptor of the segment that the source is in, if it is in
-    /// one.
+    /// one. The write completes when it has reached the target's memory, as far as the provider
+    /// says, or when its `source_free` is all that is needed.
     ///
     /// # Safety
     /// The range is valid for reads until the operation completes or the ep is dropped.
@@ -68,7 +69,7 @@ impl FiEndpoint {
         to: &Remote,
         from: LocalBuf,
         known: Option<usize>,
-        end: WriteEnd,
+        source_free: bool,
     ) -> Result<Post, i32> {
         if !self.may_begin(to.pe) {
             return self.not_now(to.pe, to.at);
@@ -76,9 +77,9 @@ impl FiEndpoint {
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else { return self.not_now(to.pe, to.at) };
-        let completion = match end {
-            WriteEnd::AtTarget => self.completion,
-            WriteEnd::SourceFree => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
+        let completion = match source_free {
+            false => self.completion,
+            true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
         };
         // SAFETY: by contract.
         let code = unsafe { self.write_message(op, to, from, desc, completion) };

@@ -4,11 +4,9 @@
 use super::*;
 use crate::ep::{Post, Remote};
 use crate::message::{HEAD, Message};
-use crate::shared::SharedEp;
 use crate::turns::MOST_AT_ONCE;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::kit::acks::Ack;
-use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::message::{REQUEST, Reply, Request};
 use rushmem_transport::kit::stream::{Stream, StreamPosition};
 use rushmem_transport::{
@@ -16,7 +14,7 @@ use rushmem_transport::{
     RemoteAddr, SignalUpdate,
 };
 use std::mem::ManuallyDrop;
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use testkit::eventually;
 
 /// Asks for a provider.
@@ -80,7 +78,43 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
 pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let endpoint = ofi.new_endpoint().expect("the first");
-    work(lock(&endpoint.ep.ep).as_mut().expect("it is open"));
+    with(&endpoint, |wire| work(wire.ep().expect("it is open")));
+}
+
+type TestEndpoint = WireEndpoint<Progress>;
+
+/// Works on the wire of an endpoint.
+fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
+    work(lock(&endpoint.issuer().origin).wire())
+}
+
+/// Starts something on the ep of an endpoint as soon as there is room.
+fn start(
+    ofi: &Ofi,
+    endpoint: &TestEndpoint,
+    mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
+) {
+    eventually("there is room", || {
+        let posted = with(endpoint, |wire| {
+            let ep = wire.ep().expect("it is open");
+            ep.poll(|_| ()).expect("no failure");
+            post(ep).expect("it can be started")
+        });
+        if posted == Post::Later {
+            ofi.progress.poll().expect("no loss");
+        }
+        posted == Post::Started
+    });
+}
+
+/// Returns how many operations an endpoint has in flight, unless its ep is closed.
+fn in_flight(endpoint: &TestEndpoint) -> Option<u32> {
+    with(endpoint, |wire| wire.ep().map(|ep| ep.in_flight()))
+}
+
+/// Returns how many requests PE 0 has acknowledged, and the number of their origin.
+fn acked(endpoint: &TestEndpoint) -> (u32, u32) {
+    lock(&endpoint.issuer().origin).acked(Pe(0))
 }
 
 /// A long put to PE 1 that completes with the next quiet.
@@ -91,7 +125,7 @@ fn long_put() -> Put {
 }
 
 /// What a call that fails does.
-type Call = fn(&mut OfiEndpoint) -> Result<(), Error>;
+type Call = fn(&mut TestEndpoint) -> Result<(), Error>;
 
 #[test]
 fn after_a_loss_no_call_leaves_anything_in_flight() {
@@ -107,9 +141,9 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
         let mut endpoint = ofi.new_endpoint().expect("the first");
         // SAFETY: its source is never freed.
         unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
-        ofi.shared().loss.of_self("this is a test");
+        ofi.shared().local.loss.of_self("this is a test");
         assert!(matches!(call(&mut endpoint), Err(Error::Lost(..))), "{name}");
-        assert!(lock(&endpoint.ep.ep).is_none(), "{name} left its ep open");
+        assert_eq!(in_flight(&endpoint), None, "{name} left its ep open");
     }
 }
 
@@ -123,8 +157,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));
-        let in_flight = lock(&endpoint.ep.ep).as_ref().map(FiEndpoint::in_flight);
-        assert_eq!(in_flight, Some(0), "at {offset}");
+        assert_eq!(in_flight(&endpoint), Some(0), "at {offset}");
     }
 }
 
@@ -138,7 +171,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
             let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
-                let sent = endpoint.start(1, false, |ep| {
+                start(&ofi, &endpoint, |ep| {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
@@ -147,14 +180,13 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
                         code => Err(code),
                     }
                 });
-                assert_eq!(sent, Ok(()));
             }
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(0));
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(1));
             // This PE acknowledges as PE 0 what it has carried out as PE 1, so the end waits for
             // nothing only after a loss. An endpoint that is not closed would leave its file in
             // /dev/shm.
-            ofi.shared().loss.of_self("the test is over");
+            ofi.shared().local.loss.of_self("the test is over");
         }
         done.send(()).expect("a thread waits");
     });
@@ -167,15 +199,15 @@ type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 /// Returns what the service says of a message that PE 2 might send, which is this PE.
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
-    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let (to, bytes) = (ofi.shared().peers.get(Pe(2)).expect("it is connected").at, message(&ofi));
     let source = LocalBuf::source(bytes.as_ptr(), bytes.len()).skip(HEAD);
     let head = bytes.first_chunk().expect("a head");
     // SAFETY: the bytes live until the message has arrived.
-    endpoint.start(2, false, |ep| unsafe { ep.send_data(2, to, head, source) }).expect("room");
+    start(&ofi, &endpoint, |ep| unsafe { ep.send_data(2, to, head, source) });
     let mut error = None;
     eventually("it is refused", || {
-        error = endpoint.poll().err();
+        error = ofi.progress.poll().err();
         error.is_some()
     });
     error.map(|error| error.to_string())
@@ -240,13 +272,14 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let short = Put { source: long_put().source.first(8), ..long_put() };
     // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
-    assert!(endpoint.unflushed.contains(&1), "nothing has checked whether it is there");
+    let unflushed = |end: &TestEndpoint| with(end, |wire| wire.unflushed.clone());
+    assert!(unflushed(&endpoint).contains(&Pe(1)), "nothing has checked whether it is there");
     // SAFETY: the source is never freed.
     unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
-    let of_pe_1 = lock(&endpoint.ep.ep).as_ref().map(|ep| ep.pending(1));
+    let of_pe_1 = with(&endpoint, |wire| wire.ep().map(|ep| ep.pending(1)));
     assert!(of_pe_1 <= Some(1), "the first one is complete");
     endpoint.quiet().expect("all is complete");
-    assert!(endpoint.unflushed.is_empty());
+    assert!(unflushed(&endpoint).is_empty());
 }
 
 /// Each signal is a message, and none is answered before a thread waits.
@@ -264,29 +297,23 @@ fn signals_are_not_answered_before_somebody_waits() {
     }
     // A fetch of another origin's stream is answered, which says nothing of this one.
     let mut other = ofi.new_endpoint().expect("the second");
-    let count = |end: &mut OfiEndpoint| {
+    let count = |end: &mut TestEndpoint| {
         let fetch = AmoRequest { op: AmoOp::Fetch, old: OldValue::Returned, ..signal.amo() };
         // SAFETY: the old value is returned.
         unsafe { end.amo(Pe(1), fetch) }.expect("a word")
     };
     eventually("all signals are carried out", || {
-        endpoint.poll().expect("no loss");
+        ofi.progress.poll().expect("no loss");
         count(&mut other) == u64::from(SIGNALS)
     });
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
-    assert_eq!(endpoint.requests().issued.acked(Pe(0)), 0, "nobody requested an acknowledgment");
-    assert!(endpoint.requests().is_owed(), "nor was one sent");
-    endpoint.ask_for_ack(Pe(1)).expect("a message that starts");
+    assert_eq!(acked(&endpoint).1, 0, "nobody requested an acknowledgment");
+    assert_eq!(endpoint.is_quiet(), Ok(false), "nor was one sent");
     eventually("an acknowledgment comes", || {
-        endpoint.poll().expect("no loss");
-        endpoint.requests().issued.acked(Pe(0)) > 0
+        ofi.progress.poll().expect("no loss");
+        acked(&endpoint).1 > 0
     });
-    assert_eq!(
-        endpoint.requests().issued.acked(Pe(0)),
-        SIGNALS + 1,
-        "one more message asks for all"
-    );
-    assert!(!endpoint.requests().is_owed(), "all are acknowledged");
+    assert_eq!(acked(&endpoint).1, SIGNALS + 1, "one more message asks for all");
     std::mem::forget((endpoint, other));
 }
 
@@ -303,33 +330,33 @@ fn data_and_their_signal_leave_as_one_message() {
     let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
     let dest = RemoteAddr { offset: AT, ..START };
     let signal = SignalUpdate { dest, op: AmoOp::Add, value: 5, follows: Follows::Data };
-    let in_flight = |end: &OfiEndpoint| lock(&end.ep.ep).as_ref().map(FiEndpoint::in_flight);
     let count = |ofi: &Ofi| {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().segments.append_to(&mut bytes, dest, 8));
+        assert!(ofi.shared().local.segments.append_to(&mut bytes, dest, 8));
         u64::from_ne_bytes(std::array::from_fn(|i| bytes[i]))
     };
     let nothing = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: there are no data.
     unsafe { endpoint.put_signal(Pe(1), nothing, signal) }.expect("a signal that starts");
     eventually("it is connected", || {
-        endpoint.poll().expect("no loss");
+        ofi.progress.poll().expect("no loss");
         count(&ofi) == 5
     });
-    let sent = endpoint.requests().sent;
     let put = Put { source: long_put().source.first(2 * AT as usize), ..long_put() };
-    ofi.progress.while_paused(|_| {
+    eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
+    ofi.shared().while_paused(|_| {
         // SAFETY: the source is never freed.
         unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a message that starts");
+        assert!(in_flight(&endpoint) <= Some(1), "more than one message");
         eventually("it has left", || {
-            endpoint.with_ep(|ep| ep.poll(|_| ())).expect("no loss");
+            let poll = |wire: &mut OfiWire| wire.ep().map(|ep| ep.poll(|_| ()).expect("no loss"));
+            with(&endpoint, poll);
             in_flight(&endpoint) == Some(0)
         });
     });
-    assert_eq!(endpoint.requests().sent, sent + 1, "messages");
     // All words of the data are 1.
     eventually("the signal has added to its data", || {
-        endpoint.poll().expect("no loss");
+        ofi.progress.poll().expect("no loss");
         count(&ofi) == 6
     });
 }
@@ -354,19 +381,16 @@ fn what_is_gathered_leaves_without_a_call() {
     unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().segments.append_to(&mut bytes, START, 8 * WORDS));
+        assert!(ofi.shared().local.segments.append_to(&mut bytes, START, 8 * WORDS));
         bytes.chunks(8).all(|word| word == one.to_le_bytes())
     });
     eventually("the answer comes", || {
-        endpoint.poll().expect("no loss");
-        endpoint.collect().expect("what was requested");
-        !endpoint.any_due()
+        ofi.progress.poll().expect("no loss");
+        // SAFETY: a live local, written through a pointer to it.
+        unsafe { (&raw const got).read_volatile() == one }
     });
-    endpoint.all_completed().expect("no loss");
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     std::mem::forget(endpoint);
-    // SAFETY: a live local, written through a pointer to it.
-    assert_eq!(unsafe { (&raw const got).read_volatile() }, one);
 }
 
 /// A thread that calls nothing takes no answers, and a peer may wait for what it has put.
@@ -384,11 +408,11 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
         let fetch = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value goes to a word that is never freed.
         unsafe { endpoint.amo(Pe(1), fetch) }.expect("a word of this PE");
-        eventually("it leaves", || endpoint.requests().gather.pes().is_empty());
+        eventually("it leaves", || !lock(&endpoint.issuer().origin).moves_data());
     }
     // What the answers would acknowledge if PE 1 were another PE.
-    let (origin, count) = (endpoint.requests().issued.stream(Pe(0)).origin, n as u32);
-    let acknowledged = ofi.shared().acks.acknowledge(Pe(1), Ack { origin, count });
+    let (origin, count) = (acked(&endpoint).0, n as u32);
+    let acknowledged = ofi.shared().local.acks.acknowledge(Pe(1), Ack { origin, count });
     assert_eq!(acknowledged, Ok(()));
     let source = LocalBuf::source((&raw const one).cast(), 8);
     for i in 0..WORDS {
@@ -399,49 +423,27 @@ fn what_is_gathered_leaves_while_no_answer_is_taken() {
     }
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().segments.append_to(&mut bytes, START, 8 * WORDS));
+        assert!(ofi.shared().local.segments.append_to(&mut bytes, START, 8 * WORDS));
         bytes.chunks(8).all(|word| word == one.to_le_bytes())
     });
 }
 
-/// Asks for a provider, and looks at an ep when a loss is reported.
-#[derive(Default)]
-struct Looks {
-    ep: OnceLock<Arc<SharedEp>>,
-    is_free: OnceLock<bool>,
-}
-
-impl Host for Looks {
-    fn variable(&self, name: &str) -> Option<String> {
-        Asks(STREAMS).variable(name)
-    }
-
-    fn lost(&self, _: &Error) {
-        let ep = self.ep.get().expect("it was set first");
-        let is_open = try_lock(&ep.ep).map(|ep| ep.is_some());
-        self.is_free.set(is_open == Some(true)).expect("one loss is reported");
-    }
-}
-
-/// To report a loss may take long, and an endpoint must find it recorded once its ep is closed.
+/// The call that meets the loss ends what libfabric may still do with memory of callers.
 #[test]
-fn a_loss_is_reported_without_the_lock_of_the_ep_and_before_it_is_closed() {
-    let host = Arc::new(Looks::default());
-    let Some(ofi) = job_of(Arc::clone(&host) as Arc<dyn Host>, Tuning::default()) else { return };
+fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let mut endpoint = ofi.new_endpoint().expect("the first");
-    assert!(host.ep.set(Arc::clone(&endpoint.ep)).is_ok());
     let shared = ofi.shared();
-    let right = endpoint.word(Pe(1), START, 8).expect("it is connected");
+    shared.peers.get(Pe(1)).expect("it is connected");
+    let right = shared.remote(Pe(1), START).expect("memory of this PE");
     let wrong = Remote { key: right.key.wrapping_add(1), ..right };
-    endpoint.start(1, false, |ep| ep.read_and_forget(&wrong)).expect("it starts");
-    // Closed by the poll that found the failure, which was not the service's.
-    eventually("the ep is closed", || {
-        shared.poll_eps();
-        ofi.progress.poll_service().ok();
-        lock(&endpoint.ep.ep).is_none()
+    start(&ofi, &endpoint, |ep| ep.read_and_forget(&wrong));
+    eventually("the failure is found", || {
+        let polled = with(&endpoint, |wire| wire.ep().map(|ep| ep.poll(|_| ())));
+        polled.is_some_and(|polled| polled.map_err(|failure| shared.fail(&failure)).is_err())
     });
-    assert_eq!(host.is_free.get(), Some(&true), "reported before that, without the lock");
     assert!(matches!(endpoint.quiet(), Err(Error::Lost(..))));
+    assert_eq!(in_flight(&endpoint), None, "its ep is open");
 }
 
 /// The call itself polls until they are complete.
@@ -456,9 +458,9 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
         let get = Get { dest, source: START, completion: Completion::Now };
         // SAFETY: a local array, which the call waits for.
         unsafe { endpoint.get(Pe(1), get) }.expect("memory of this PE");
-        noted.push(endpoint.ep.is_noted());
+        noted.push(endpoint.issuer().is_noted());
         verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
-        noted.push(endpoint.ep.is_noted());
+        noted.push(endpoint.issuer().is_noted());
     }
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     std::mem::forget(endpoint);
@@ -470,16 +472,16 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
 fn no_more_connections_are_made_at_once_than_may_be() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
     let new = |_| ofi.new_endpoint().expect("one more");
-    let mut endpoints: Vec<OfiEndpoint> = (0..MOST_AT_ONCE + 2).map(new).collect();
-    let from = endpoints[0].word(Pe(1), START, 8).expect("it has published its address");
+    let endpoints: Vec<TestEndpoint> = (0..MOST_AT_ONCE + 2).map(new).collect();
+    ofi.shared().peers.get(Pe(1)).expect("it has published its address");
+    let from = ofi.shared().remote(Pe(1), START).expect("memory of this PE");
     for endpoint in &endpoints {
-        let posted = lock(&endpoint.ep.ep).as_mut().map(|ep| ep.read_and_forget(&from));
+        let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(&from)));
         assert_eq!(posted, Some(Ok(Post::Later)), "it is not connected");
     }
     assert!(ofi.shared().fabric.turns.take().is_none(), "there are more turns");
-    for endpoint in &mut endpoints {
-        endpoint.start(1, true, |ep| ep.read_and_forget(&from)).expect("a read that starts");
-        endpoint.all_completed().expect("no loss");
+    for endpoint in &endpoints {
+        start(&ofi, endpoint, |ep| ep.read_and_forget(&from));
     }
     let turns = || ofi.shared().fabric.turns.take();
     assert!([(); MOST_AT_ONCE as usize].map(|()| turns()).iter().all(Option::is_some));

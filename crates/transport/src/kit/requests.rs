@@ -24,6 +24,8 @@ pub struct IssuedRequests {
     /// Counts the fences.
     fences: u32,
     acks: Arc<AckCounts>,
+    /// The number of requests to all PEs.
+    all: u32,
     by_pe: PeMap<Issued>,
     /// PEs that may owe an acknowledgment, and others that have given theirs since.
     owing: Vec<Pe>,
@@ -63,8 +65,8 @@ impl Issued {
 impl IssuedRequests {
     /// Of origin number `origin` in a job of `n_pes` PEs, which may have used its counts before.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
-        let (by_pe, owing) = (PeMap::new(n_pes), Vec::new());
-        IssuedRequests { origin, window, fences: 0, acks, by_pe, owing }
+        let (all, by_pe, owing) = (acks.all(), PeMap::new(n_pes), Vec::new());
+        IssuedRequests { origin, window, fences: 0, acks, all, by_pe, owing }
     }
 
     fn of(&mut self, pe: Pe) -> (&mut Issued, u32) {
@@ -121,6 +123,7 @@ impl IssuedRequests {
     #[inline]
     pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
+        self.all = self.all.wrapping_add(1);
         let (issued, acked) = self.of(pe);
         let before = issued.before_fence(fences, acked);
         let all = issued.count;
@@ -146,6 +149,11 @@ impl IssuedRequests {
         self.by_pe.get(pe).is_some_and(|issued| {
             issued.count != self.acks.of(pe) && issued.last_asking != issued.count
         })
+    }
+
+    /// Returns true if some request is not known to be carried out.
+    pub fn any_unacked(&self) -> bool {
+        self.acks.all() != self.all
     }
 
     /// Returns true if some PE may owe an acknowledgment.

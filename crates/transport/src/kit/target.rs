@@ -86,11 +86,11 @@ impl<R> EarlyData<R> {
 
 /// What peers request of this PE. One thread at a time uses it; it is not borrowed while a function
 /// of [`Serving`] runs.
-pub struct Target<S: Serving>(RefCell<Streams<EarlyRequest<S::ReplyTo, S::Remote>>>);
+pub struct Target<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
-impl<S: Serving> Target<S> {
+impl<T: Copy, R> Target<T, R> {
     /// Nothing so far, of PE `me`.
-    pub fn new(me: Pe) -> Target<S> {
+    pub fn new(me: Pe) -> Target<T, R> {
         Target(RefCell::new(Streams::new(me)))
     }
 
@@ -101,9 +101,9 @@ impl<S: Serving> Target<S> {
     /// When no PE of the job sends it.
     pub fn take(
         &self,
-        serving: &S,
-        incoming: Incoming<S::ReplyTo>,
-        data: IncomingData<'_, S::Remote>,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+        data: IncomingData<'_, R>,
     ) -> Result<(), Violation> {
         if let IncomingData::There(_, nbytes) = data {
             place(serving, &incoming.request, nbytes)?;
@@ -123,13 +123,21 @@ impl<S: Serving> Target<S> {
     ///
     /// # Errors
     /// When no PE of the job sends one of them.
-    pub fn finish(&self, serving: &S, incoming: Incoming<S::ReplyTo>) -> Result<(), Violation> {
+    pub fn finish(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+    ) -> Result<(), Violation> {
         self.carry_out(serving, incoming, IncomingData::Here(Body::Data(&[])))?;
         self.carry_out_early(serving, incoming.request.stream)
     }
 
     /// Carries out the requests that came early, as far as their turn has come.
-    fn carry_out_early(&self, serving: &S, stream: Stream) -> Result<(), Violation> {
+    fn carry_out_early(
+        &self,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        stream: Stream,
+    ) -> Result<(), Violation> {
         loop {
             let next = self.0.borrow_mut().take_early(stream);
             let Some(EarlyRequest { incoming, data }) = next else { return Ok(()) };
@@ -145,9 +153,9 @@ impl<S: Serving> Target<S> {
     /// Carries out a request, or begins to fetch its data.
     fn carry_out(
         &self,
-        serving: &S,
-        incoming: Incoming<S::ReplyTo>,
-        data: IncomingData<'_, S::Remote>,
+        serving: &impl Serving<ReplyTo = T, Remote = R>,
+        incoming: Incoming<T>,
+        data: IncomingData<'_, R>,
     ) -> Result<(), Violation> {
         let request = &incoming.request;
         let body = match data {
@@ -168,7 +176,7 @@ impl<S: Serving> Target<S> {
 }
 
 /// Returns where the data of a request go.
-fn place<S: Serving>(serving: &S, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
+fn place(serving: &impl Serving, request: &Request, nbytes: usize) -> Result<LocalBuf, Violation> {
     let place = serving.segments().bytes(request.dest, nbytes);
     place.ok_or(Violation::Address(request.dest.offset))
 }

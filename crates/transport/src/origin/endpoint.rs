@@ -46,6 +46,11 @@ impl<P: Issuing> WireEndpoint<P> {
         WireEndpoint { progress, issuer, in_session: false }
     }
 
+    /// What it issues by.
+    pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
+        &self.issuer
+    }
+
     fn network(&self) -> &<P::Wire as Wire>::Network {
         self.progress.network()
     }

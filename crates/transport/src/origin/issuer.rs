@@ -189,8 +189,8 @@ impl<W: Wire> Issuers<W> {
         done
     }
 
-    /// Lets the issuers work that were left unfinished. Returns whether one has more to do, or its
-    /// owner has been back, as far as the service thread wants to know.
+    /// Lets the issuers work that were left unfinished. Returns whether any still is; to the service
+    /// thread, whether one must be polled, or its owner has been back.
     pub fn finish(&self, network: &W::Network, by: FinishedBy) -> bool {
         let by_service = by == FinishedBy::Service;
         let (mut is_busy, mut n_kept) = (false, 0);
@@ -223,7 +223,8 @@ impl<W: Wire> Issuers<W> {
                 polls -= 1;
             }
             let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());
-            is_busy |= stays && by_service && !origin.wire.arm();
+            let must_poll = || origin.waits_to_send() || !origin.wire.arm();
+            is_busy |= stays && by_service && must_poll();
             stays && network.local().loss.check().is_ok()
         };
         let n = self.unfinished.finish(|left| {
@@ -231,8 +232,11 @@ impl<W: Wire> Issuers<W> {
             n_kept += usize::from(stays);
             stays
         });
-        // Nothing is known of those that another thread is finishing.
-        is_busy || n > n_kept
+        match by {
+            FinishedBy::Waiter => n > 0,
+            // Nothing is known of those that another thread is finishing.
+            FinishedBy::Service => is_busy || n > n_kept,
+        }
     }
 
     /// Returns true if some issuer was left with operations in flight.

@@ -80,7 +80,6 @@ impl<W: Wire> Origin<W> {
         }
         let (mut batch, ticket) = self.fill(pe, &parts);
         let request = self.issue(network, pe, &parts, ticket);
-        self.touch(pe);
         let mut post = |wire: &mut W| {
             let payload = match parts.carried {
                 Carried::Batch => Payload::Batch(&mut batch),
@@ -92,6 +91,9 @@ impl<W: Wire> Origin<W> {
         let posted = self.post(network, pe, &mut post)?;
         if matches!(parts.carried, Carried::Batch) {
             self.gather.give_back(batch);
+        }
+        if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
+            self.touch(pe);
         }
         if parts.awaited {
             self.end(network, pe, posted)?;
@@ -309,7 +311,9 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         self.send_all_gathered(network)?;
         let Some(ticket) = ticket else { return Ok(()) };
-        self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))
+        self.until(network, Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
+        self.forget_idle(pe);
+        Ok(())
     }
 
     /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`. The

@@ -169,6 +169,9 @@ impl<W: Wire> Origin<W> {
             source.offset += nbytes as u64;
             dest = dest.skip(nbytes);
         }
+        if awaited {
+            self.forget_idle(pe);
+        }
         Ok(())
     }
 

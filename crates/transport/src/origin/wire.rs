@@ -50,6 +50,9 @@ pub struct WireCaps {
     /// A put and its signal travel as a write and a message, and the acknowledgment of the message
     /// covers the write.
     pub acks_cover_writes: bool,
+    /// A message whose operation is over may not have left: the wire is polled until the target
+    /// acknowledges it.
+    pub sends_late: bool,
     /// A flush sends nothing.
     pub flushes_free: bool,
     /// Bytes of the longest put that travels in one message with its signal.
@@ -261,7 +264,8 @@ pub trait Wire: Send + Sized {
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&self, network: &Self::Network, at_most: Duration);
 
-    /// Lets a descriptor of the network signal the next event. Returns false if it must be polled.
+    /// Lets a descriptor of the network signal the next event. Returns false if the wire must be
+    /// polled.
     fn arm(&self) -> bool;
 
     /// Frees buffers that only long batches need.

@@ -1,0 +1,328 @@
+//! The way of an origin into libfabric: an ep, and the operations on it.
+#![allow(unsafe_code)]
+
+use crate::ep::{EpFailure, FiEndpoint, Post, Wanted};
+use crate::message::Message;
+use crate::native::NativeAmo;
+use crate::replies::Replies;
+use crate::shared::SharedState;
+use rushmem_transport::kit::batch::MAX_NBYTES;
+use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
+use rushmem_transport::kit::message::Request;
+use rushmem_transport::origin::{
+    Covered, Network, Payload, Posted, TakeReply, Wire, WireCaps, WriteEnd,
+};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, LocalBuf, Pe, RemoteAddr, Segment,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Polls of the ep per poll of the service, while no reply is due.
+const POLLS_PER_SERVICE: u32 = 16;
+
+/// An ep of one origin.
+pub(crate) struct OfiWire {
+    /// `None` once it was given up: libfabric then uses no memory of callers.
+    ep: Option<FiEndpoint>,
+    /// Where the replies to its requests arrive.
+    replies: Arc<Replies>,
+    /// PEs that were written to since the last flush, where completion does not cover the target's
+    /// memory.
+    pub(crate) unflushed: Vec<Pe>,
+    caps: WireCaps,
+}
+
+impl OfiWire {
+    pub(crate) fn new(shared: &SharedState, ep: FiEndpoint, replies: Arc<Replies>) -> OfiWire {
+        let (facts, tuning) = (&shared.fabric.facts, &shared.tuning);
+        // A NIC writes and reads a word faster than the target's CPU carries out a request, and
+        // buffers for messages are short there.
+        let batches = facts.copies() && shared.local.amos == Amos::Software;
+        let ordered = shared.keeps_order();
+        let longest_batch = tuning.longest_batch();
+        let caps = WireCaps {
+            copies: facts.copies(),
+            batches,
+            sessions: batches,
+            orders_writes: ordered,
+            orders_messages: ordered,
+            acks_cover_writes: ordered && batches,
+            // Sockets have taken what completes.
+            sends_late: !facts.sockets,
+            flushes_free: facts.delivery,
+            // Where a NIC would write it, a word; where a long message costs more than a write,
+            // what a batch takes.
+            longest_signaled: match (batches, facts.takes_data()) {
+                (true, true) => tuning.longest_data().max(MAX_NBYTES),
+                (true, false) => MAX_NBYTES,
+                (false, _) => 8,
+            },
+            longest_write: tuning.max_bytes,
+            longest_read: tuning.max_bytes,
+            longest_batch: (longest_batch, longest_batch),
+            window: tuning.amos as u32,
+            max_due: tuning.amos,
+            max_in_flight: usize::MAX,
+        };
+        OfiWire { ep: Some(ep), replies, unflushed: Vec::new(), caps }
+    }
+
+    /// The ep.
+    #[cfg(test)]
+    pub(crate) fn ep(&mut self) -> Option<&mut FiEndpoint> {
+        self.ep.as_mut()
+    }
+
+    /// Attempts to start something towards a PE on the ep. Returns what libfabric has made of it.
+    #[inline(always)]
+    fn post(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        is_done: bool,
+        post: impl FnOnce(&mut FiEndpoint) -> Result<Post, i32>,
+    ) -> Result<Posted<()>, Error> {
+        match self.ep.as_mut().map(post) {
+            Some(Ok(Post::Started)) if is_done => Ok(Posted::Done),
+            Some(Ok(Post::Started)) => Ok(Posted::Pending(())),
+            Some(Ok(Post::Later)) => Ok(Posted::Full),
+            refused => Err(self.refused(shared, pe, refused.and_then(Result::err))),
+        }
+    }
+
+    /// Nothing can be started towards a PE: libfabric's number, or `None` if the ep was given up.
+    #[cold]
+    fn refused(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
+        let refused = self.ep.as_ref().zip(code);
+        shared.fail(&refused.map_or_else(given_up, |(ep, code)| EpFailure {
+            pe: Some(pe.0),
+            why: ep.why_refused(pe.0, code),
+        }))
+    }
+}
+
+/// The ep was closed.
+fn given_up() -> EpFailure {
+    EpFailure { pe: None, why: "it was given up after another loss".to_owned() }
+}
+
+impl Wire for OfiWire {
+    type Network = SharedState;
+    /// The operations towards a PE end together.
+    type Token = ();
+    type Outside = ();
+
+    fn caps(&self) -> WireCaps {
+        self.caps
+    }
+
+    #[inline]
+    fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        shared.peers.get(pe).map(|_| true)
+    }
+
+    #[inline]
+    fn covered(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<Covered, Error> {
+        match shared.known_remote(pe, at, nbytes) {
+            Some(_) => Ok(Covered::Bytes(nbytes)),
+            None => shared.covered(pe, at),
+        }
+    }
+
+    fn learn(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        block: HeapBlock,
+        entry: &[u8; ENTRY],
+    ) -> Result<(), Error> {
+        shared.peers.get(pe)?.learn(&shared.fabric, pe, block, entry)
+    }
+
+    #[inline]
+    unsafe fn write(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (to, source): (RemoteAddr, LocalBuf),
+        end: WriteEnd,
+    ) -> Result<Posted<()>, Error> {
+        let remote = shared.remote(pe, to)?;
+        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
+            self.unflushed.push(pe);
+        }
+        let completion = if end.awaited { Completion::Now } else { Completion::AtQuiet };
+        if source.nbytes <= shared.copy_up_to(completion) {
+            // SAFETY: valid during this call.
+            return self.post(shared, pe, true, |ep| unsafe { ep.write_copy(&remote, source) });
+        }
+        let known = shared.descriptor_of(source);
+        // One call of libfabric may take long: a provider over sockets moves a megabyte in one. The
+        // service thread leaves the CPU alone meanwhile, for a few of its sleeps at most.
+        shared.local.state.enter_wait();
+        let write = |ep: &mut FiEndpoint| {
+            // SAFETY: valid until it completes, by contract.
+            unsafe { ep.write(&remote, source, known, end.source_free) }
+        };
+        let posted = self.post(shared, pe, false, write);
+        shared.local.state.leave_wait();
+        posted
+    }
+
+    #[inline]
+    unsafe fn read(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        (from, dest): (RemoteAddr, LocalBuf),
+        _: bool,
+    ) -> Result<Posted<()>, Error> {
+        let remote = shared.remote(pe, from)?;
+        let known = shared.descriptor_of(dest);
+        // SAFETY: valid until it completes, by contract.
+        self.post(shared, pe, false, |ep| unsafe { ep.read(&remote, dest, known) })
+    }
+
+    fn has_amo(&self, shared: &SharedState, op: AmoOp, width: AmoWidth) -> bool {
+        shared.native.has(op, width)
+    }
+
+    #[inline]
+    fn carries_out(shared: &SharedState, _: Segment) -> bool {
+        shared.local.amos == Amos::Network
+    }
+
+    unsafe fn amo(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+    ) -> Result<Posted<()>, Error> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        let remote = shared.remote(pe, dest)?;
+        let amo = NativeAmo { op, width, operand, condition };
+        let wanted = (!fetched.is_null()).then_some(Wanted { at: fetched, width });
+        // SAFETY: by contract.
+        self.post(shared, pe, false, |ep| unsafe { ep.atomic(&remote, &amo, wanted) })
+    }
+
+    #[inline]
+    unsafe fn send(
+        &mut self,
+        shared: &SharedState,
+        pe: Pe,
+        request: &Request,
+        payload: Payload<'_>,
+        _: bool,
+    ) -> Result<Posted<()>, Error> {
+        let at = shared.peers.get(pe)?.at;
+        match payload {
+            Payload::Batch(batch) => {
+                let head = Message::Request(*request).encode(shared.tag);
+                self.post(shared, pe, true, |ep| ep.send(pe.0, at, &head, batch))
+            }
+            Payload::Data(data) => {
+                let head = Message::Data(*request).encode(shared.tag);
+                let copies = self.ep.as_ref().is_some_and(|ep| ep.copies_data(data.nbytes));
+                // SAFETY: the same contract.
+                self.post(shared, pe, copies, |ep| unsafe { ep.send_data(pe.0, at, &head, data) })
+            }
+        }
+    }
+
+    #[inline]
+    fn is_over(&mut self, _: &SharedState, pe: Pe, (): &()) -> Result<bool, Error> {
+        Ok(self.in_flight_to(pe) == 0)
+    }
+
+    fn pauses(&self, pe: Pe) -> bool {
+        self.ep.as_ref().is_some_and(|ep| ep.pauses(pe.0))
+    }
+
+    /// The fabric keeps the order by itself, where it has one.
+    fn fence(&mut self, _: &SharedState) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn begin_flush(&mut self, _: &SharedState, _: Pe) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// After completions that do not cover the target's memory: reads from it, which comes after
+    /// what was written before.
+    fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        if self.in_flight_to(pe) > 0 {
+            return Ok(false);
+        }
+        let Some(place) = self.unflushed.iter().position(|other| *other == pe) else {
+            return Ok(true);
+        };
+        let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
+            return Ok(false);
+        };
+        if self.post(shared, pe, true, |ep| ep.read_and_forget(&from))? == Posted::Done {
+            self.unflushed.swap_remove(place);
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn in_flight(&self) -> usize {
+        self.ep.as_ref().map_or(0, FiEndpoint::in_flight) as usize
+    }
+
+    #[inline]
+    fn in_flight_to(&self, pe: Pe) -> usize {
+        self.ep.as_ref().map_or(0, |ep| ep.pending(pe.0)) as usize
+    }
+
+    #[inline]
+    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<bool, Error> {
+        let polled = self.ep.as_mut().map_or_else(|| Err(given_up()), |ep| ep.poll(|_| ()));
+        let n = polled.map_err(|failure| shared.fail(&failure))?;
+        let replies = self.replies.take(take).map_err(|message| shared.refuse(&message))?;
+        Ok(n + replies > 0)
+    }
+
+    fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
+        let state = &shared.local.state;
+        state.polled();
+        let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
+        match expects || in_turn || state.oversubscribed() {
+            true => shared.poll_service(),
+            false => Ok(false),
+        }
+    }
+
+    /// Not every provider says so when a message is lost; a read that fails does.
+    fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
+        shared.confirm(pe.0).map_err(|failure| shared.fail(&failure))?;
+        let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
+        match shared.some_byte(pe.0).filter(|_| self.ep.as_ref().is_some_and(is_idle)) {
+            Some(from) => self.post(shared, pe, true, |ep| ep.read_and_forget(&from)).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn sleep(&self, shared: &SharedState, at_most: Duration) {
+        shared.sleep(at_most);
+    }
+
+    /// Nothing signals the end of an operation.
+    fn arm(&self) -> bool {
+        self.in_flight() == 0 && self.unflushed.is_empty() && !self.caps.sends_late
+    }
+
+    fn abandon(&mut self, _: &SharedState) -> Result<(), String> {
+        self.ep = None;
+        Ok(())
+    }
+}

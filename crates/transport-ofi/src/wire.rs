@@ -317,8 +317,8 @@ impl Wire for OfiWire {
     }
 
     /// Nothing signals the end of an operation.
-    fn arm(&self) -> bool {
-        self.in_flight() == 0 && self.unflushed.is_empty() && !self.caps.sends_late
+    fn arm(&self, are_unacked: bool) -> bool {
+        self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked
     }
 
     fn abandon(&mut self, _: &SharedState) -> Result<(), String> {

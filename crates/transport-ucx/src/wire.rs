@@ -493,7 +493,7 @@ impl Wire for UcxWire {
         shared.sleep(Some(&self.worker), at_most);
     }
 
-    fn arm(&self) -> bool {
+    fn arm(&self, _: bool) -> bool {
         self.worker.arm()
     }
 

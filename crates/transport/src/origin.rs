@@ -105,14 +105,22 @@ impl<W: Wire> Origin<W> {
         !self.touched.is_empty() || !self.unsent.is_empty()
     }
 
-    /// Returns true if the wire may have still to send requests.
+    /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
+    /// until a call completes them: otherwise each signal of a barrier would wake the service
+    /// thread.
     fn is_owed(&self) -> bool {
-        self.caps.sends_late && self.issued.any_unacked()
+        self.caps.sends_late && self.issued.any_owing()
     }
 
     /// Returns true if small operations wait to be sent.
     fn waits_to_send(&self) -> bool {
         !self.gather.pes().is_empty() || !self.unsent.is_empty()
+    }
+
+    /// Returns true if no descriptor signals what is next.
+    fn must_be_polled(&self) -> bool {
+        let is_unacked = self.caps.sends_late && self.issued.any_unacked();
+        self.waits_to_send() || !self.wire.arm(is_unacked)
     }
 
     /// Returns true if operations are in flight, or small ones wait to be sent.

@@ -223,8 +223,7 @@ impl<W: Wire> Issuers<W> {
                 polls -= 1;
             }
             let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());
-            let must_poll = || origin.waits_to_send() || !origin.wire.arm();
-            is_busy |= stays && by_service && must_poll();
+            is_busy |= stays && by_service && origin.must_be_polled();
             stays && network.local().loss.check().is_ok()
         };
         let n = self.unfinished.finish(|left| {

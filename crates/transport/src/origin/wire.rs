@@ -264,9 +264,9 @@ pub trait Wire: Send + Sized {
     /// Sleeps until there may be an event, for `at_most` at the longest.
     fn sleep(&self, network: &Self::Network, at_most: Duration);
 
-    /// Lets a descriptor of the network signal the next event. Returns false if the wire must be
-    /// polled.
-    fn arm(&self) -> bool;
+    /// Lets a descriptor of the network signal the next event, where requests may not have left if
+    /// they `are_unacked`. Returns false if the wire must be polled.
+    fn arm(&self, are_unacked: bool) -> bool;
 
     /// Frees buffers that only long batches need.
     fn end_session(&mut self) {}

@@ -12,7 +12,7 @@ use crate::plan::{Callee, Medium, Sweep};
 use crate::record::{Ended, Measure, Point, Summary};
 use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
-use crate::wire::{Direction, Exchange, Wire};
+use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 
 /// What measures in a job.
@@ -26,7 +26,7 @@ pub struct Bench<'a> {
 }
 
 /// What connects the PEs of a pair without the library, by its medium; nothing at other PEs.
-pub type Wires = Vec<(Medium, Box<dyn Wire>)>;
+pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
 
 /// Turns of computing that last long enough to be timed.
 const TURNS: u64 = 100_000;

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use self::device::Preference;
 use self::route::{Contact, END, END_SOURCE, NetworkRoute, TARGET, TransferMemory, source};
-use crate::wire::{Direction, Exchange, Wire};
+use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 
 /// Libraries whose floors are known.
@@ -134,7 +134,7 @@ fn of_both<T: Serialize + DeserializeOwned>(
     Ok([first?, second?])
 }
 
-impl Wire for ConnectedPair {
+impl BareWire for ConnectedPair {
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>> {
         let mut window = || -> Result<(), String> {
             for _ in 0..exchange.window {

@@ -14,7 +14,7 @@ use crate::plan::{Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
 use crate::print::print;
 use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
 use crate::socket::Socket;
-use crate::wire::Wire;
+use crate::wire::BareWire;
 use crate::world::BenchJob;
 use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text, tune};
 
@@ -354,7 +354,7 @@ impl<'a> Measurement<'a> {
             }
         }
         for medium in media {
-            let wire: Option<Box<dyn Wire>> = match medium {
+            let wire: Option<Box<dyn BareWire>> = match medium {
                 Medium::Socket => {
                     Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
                 }

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
-use crate::wire::{Direction, Exchange, Wire};
+use crate::wire::{BareWire, Direction, Exchange};
 use crate::world::BenchJob;
 
 /// A connection between two PEs.
@@ -85,7 +85,7 @@ fn poll_again(polls: &mut u32) {
     }
 }
 
-impl Wire for Socket {
+impl BareWire for Socket {
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> std::io::Result<Vec<u64>> {
         self.fit(exchange);
         let mut times = Vec::with_capacity(samples as usize);

@@ -1,11 +1,12 @@
 //! Where the answers to an ep's requests arrive, from whichever thread takes the messages.
 
+use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::message::Reply;
-use rushmem_transport::kit::violation::RefusedMessage;
+use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::origin::TakeReply;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The replies that have come, with the answers to batches, and were not taken.
 #[derive(Default)]
@@ -49,12 +50,38 @@ impl Replies {
     }
 }
 
+/// Where the replies to the requests of each origin arrive, by its number.
+#[derive(Default)]
+pub(crate) struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
+
+impl ReplyTable {
+    /// Those of the next origin.
+    pub(crate) fn add(&self) -> Arc<Replies> {
+        let replies = Arc::new(Replies::default());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&replies));
+        replies
+    }
+
+    /// Takes a reply, with the answers to a batch.
+    ///
+    /// # Errors
+    /// When no origin has requested it.
+    pub(crate) fn replied(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
+        if reply.old.is_none() {
+            return acks.acknowledge(reply.pe, reply.ack);
+        }
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let replies = all.get(reply.ack.origin as usize).ok_or(Violation::Unrequested)?;
+        replies.put(reply, bytes);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rushmem_transport::Pe;
     use rushmem_transport::kit::acks::Ack;
-    use rushmem_transport::kit::violation::Violation;
 
     #[test]
     fn a_reply_is_taken_once() {

@@ -3,18 +3,23 @@
 //!
 //! One thread at a time does so. This module does not know which thread polls.
 
+use crate::connect::Peer;
 use crate::ep::{EpFailure, FiEndpoint, Post, ReceiveEnd};
 use crate::message::Message;
-use crate::shared::SharedState;
+use crate::replies::ReplyTable;
+use crate::settings::Tuning;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, Reply, Request};
+use rushmem_transport::kit::network_pe::NetworkPe;
+use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::target::{Incoming, IncomingData, Serving, Target};
+use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{Error, Host, LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
@@ -24,8 +29,13 @@ pub(crate) struct Service {
     ep: FiEndpoint,
     /// Buffers that wait for messages, at most.
     receives: usize,
+    /// In every message of this job.
+    tag: u64,
+    /// Bytes of the longest batch, and of the answers to one.
+    longest_batch: usize,
+    replies: Arc<ReplyTable>,
     /// What peers request.
-    target: Target<(), Infallible>,
+    target: RequestTarget<(), Infallible>,
     backlog: Backlog,
 }
 
@@ -48,14 +58,33 @@ impl From<EpFailure> for ServiceFailure {
 
 /// What serves a request that has come.
 struct OfiServing<'a> {
-    shared: &'a SharedState,
+    local: &'a NetworkPe<usize>,
+    tag: u64,
+    longest_batch: usize,
+    replies: &'a ReplyTable,
     backlog: RefCell<&'a mut Backlog>,
 }
 
 impl Service {
-    /// That of PE `me`. `ep` has room for `receives` receives and for [`SENDS`].
-    pub(crate) fn new(me: Pe, ep: FiEndpoint, receives: usize) -> Service {
-        Service { ep, receives, target: Target::new(me), backlog: VecDeque::new() }
+    /// That of PE `me`. `ep` has room for the receives that are set and for [`SENDS`].
+    pub(crate) fn new(me: Pe, ep: FiEndpoint, tuning: &Tuning, tag: u64) -> Service {
+        Service {
+            ep,
+            receives: tuning.receives,
+            tag,
+            longest_batch: tuning.longest_batch(),
+            replies: Arc::default(),
+            target: RequestTarget::new(me),
+            backlog: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    pub(crate) fn replies(&self) -> &Arc<ReplyTable> {
+        &self.replies
     }
 
     pub(crate) fn ep(&self) -> &FiEndpoint {
@@ -75,9 +104,19 @@ impl Service {
     ///
     /// # Errors
     /// When the fabric says that something failed, or a message cannot be carried out.
-    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
+    pub(crate) fn poll(
+        &mut self,
+        local: &NetworkPe<usize>,
+        peers: &Peers<Peer>,
+    ) -> Result<bool, ServiceFailure> {
         let (target, mut failure) = (&self.target, None);
-        let serving = OfiServing { shared, backlog: RefCell::new(&mut self.backlog) };
+        let serving = OfiServing {
+            local,
+            tag: self.tag,
+            longest_batch: self.longest_batch,
+            replies: &self.replies,
+            backlog: RefCell::new(&mut self.backlog),
+        };
         let worked = self.ep.poll(|end| {
             if let Err(first) = serving.take(target, end) {
                 failure.get_or_insert(first);
@@ -91,20 +130,20 @@ impl Service {
             EpFailure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
-            self.flush(shared)?;
+            self.flush(peers)?;
         }
         Ok(worked)
     }
 
     /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up
     /// none.
-    fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
+    fn flush(&mut self, peers: &Peers<Peer>) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
             let Some((pe, reply, bytes)) = backlog.pop_front() else { break };
-            let head = Message::Reply(reply).encode(shared.tag);
+            let head = Message::Reply(reply).encode(self.tag);
             // A peer that is faster may ask before this PE has learnt of it.
-            let posted = match shared.peers.get(Pe(pe)) {
+            let posted = match peers.get(Pe(pe)) {
                 Ok(_) if self.ep.pauses(pe) => Ok(Post::Later),
                 Ok(peer) => self.ep.send(pe, peer.at, &head, &bytes),
                 Err(Error::Unreachable(_)) => Ok(Post::Later),
@@ -132,10 +171,10 @@ impl OfiServing<'_> {
     /// Takes what has come of a receive.
     fn take(
         &self,
-        target: &Target<(), Infallible>,
+        target: &RequestTarget<(), Infallible>,
         end: ReceiveEnd<'_>,
     ) -> Result<(), ServiceFailure> {
-        let tag = self.shared.tag;
+        let tag = self.tag;
         let taken = match end {
             // It connects.
             ReceiveEnd::Whole([]) => Ok(()),
@@ -152,10 +191,10 @@ impl OfiServing<'_> {
     /// Takes a message: a request of a peer, or a reply.
     fn take_whole(
         &self,
-        target: &Target<(), Infallible>,
+        target: &RequestTarget<(), Infallible>,
         bytes: &[u8],
     ) -> Result<(), RefusedMessage> {
-        let Some((message, body)) = Message::decode(bytes, self.shared.tag)? else {
+        let Some((message, body)) = Message::decode(bytes, self.tag)? else {
             return ignore(bytes.len());
         };
         let requested = |request: Request, body| {
@@ -165,7 +204,7 @@ impl OfiServing<'_> {
         match message {
             Message::Request(request) => requested(request, Body::Batch(body)),
             Message::Data(request) => requested(request, Body::Data(body)),
-            Message::Reply(reply) => self.shared.replied(reply, body),
+            Message::Reply(reply) => self.replies.replied(self.acks(), reply, body),
         }
         .map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }
@@ -177,15 +216,15 @@ impl Serving for OfiServing<'_> {
     type Extra = usize;
 
     fn segments(&self) -> &Segments<usize> {
-        &self.shared.local.segments
+        &self.local.segments
     }
 
     fn host(&self) -> &dyn Host {
-        &*self.shared.local.host
+        &*self.local.host
     }
 
     fn acks(&self) -> &Acks {
-        &self.shared.local.acks
+        &self.local.acks
     }
 
     fn reply(
@@ -194,7 +233,7 @@ impl Serving for OfiServing<'_> {
         reply: Reply,
         answers: Vec<u8>,
     ) -> Result<(), Violation> {
-        if answers.len() > self.shared.tuning.longest_batch() {
+        if answers.len() > self.longest_batch {
             return Err(Violation::TooMany);
         }
         self.backlog.borrow_mut().push_back((request.stream.pe.0, reply, answers));

@@ -9,30 +9,28 @@ use crate::ep::{EpFailure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, WaitObject};
 use crate::fid::Fid;
 use crate::native::Native;
-use crate::replies::Replies;
+use crate::replies::ReplyTable;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{LIMITS, Tuning};
 use crate::unconfirmed;
-use crate::wire::OfiWire;
 use libfabric_sys as fi;
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
-use rushmem_transport::kit::local_pe::LocalPe;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
-use rushmem_transport::kit::message::Reply;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::kit::violation::{RefusedMessage, Violation};
-use rushmem_transport::origin::{Covered, Network, Origin};
+use rushmem_transport::kit::violation::RefusedMessage;
+use rushmem_transport::origin::{Covered, WireNetwork};
 use rushmem_transport::{Amos, Completion, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -40,12 +38,11 @@ use std::time::Duration;
 pub(crate) struct SharedState {
     /// Of the segments. The service's ep outlives them.
     pub(crate) registrations: Mutex<Vec<Fid<fi::fid_mr>>>,
-    /// Where the replies to the requests of each origin arrive, by its number.
-    replies: RwLock<Vec<Arc<Replies>>>,
+    pub(crate) replies: Arc<ReplyTable>,
     /// The service's queue, to sleep on.
     pub(crate) cq: Arc<Cq>,
     pub(crate) fabric: Arc<Fabric>,
-    pub(crate) local: LocalPe<usize>,
+    pub(crate) local: NetworkPe<usize>,
     /// This PE's address; its host's name goes into messages.
     pub(crate) address: Address,
     /// Where the own service listens, if that is a socket.
@@ -74,7 +71,6 @@ impl SharedState {
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
-        tag: u64,
         native: Native,
         service: Service,
         address: Address,
@@ -85,10 +81,10 @@ impl SharedState {
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(SharedState {
             registrations: Mutex::default(),
-            replies: RwLock::default(),
+            replies: Arc::clone(service.replies()),
             cq: Arc::clone(service.ep().cq()),
             fabric,
-            local: LocalPe {
+            local: NetworkPe {
                 me: open.pe,
                 amos: open.amos,
                 host: Arc::clone(&open.host),
@@ -98,7 +94,7 @@ impl SharedState {
                 segments: Arc::default(),
             },
             socket: unconfirmed::socket(&address.name),
-            tag,
+            tag: service.tag(),
             native,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
@@ -134,7 +130,7 @@ impl SharedState {
     /// When a PE was lost.
     pub(crate) fn try_serve(&self) -> Result<Served, Error> {
         let Some(mut service) = try_lock(&self.service) else { return Ok(Served::Contended) };
-        let worked = service.poll(self);
+        let worked = service.poll(&self.local, &self.peers);
         drop(service);
         // The provider itself may have written to this PE's memory, which nothing signals.
         self.local.host.arrived();
@@ -255,31 +251,6 @@ impl SharedState {
         Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
 
-    /// One more origin, whose number is that of its replies.
-    pub(crate) fn origin(
-        &self,
-        make: impl FnOnce(Arc<Replies>) -> Origin<OfiWire>,
-    ) -> Origin<OfiWire> {
-        let mut all = self.replies.write().unwrap_or_else(PoisonError::into_inner);
-        let replies = Arc::new(Replies::default());
-        all.push(Arc::clone(&replies));
-        make(replies)
-    }
-
-    /// A reply came, and what follows it.
-    ///
-    /// # Errors
-    /// When no ep requested it.
-    pub(crate) fn replied(&self, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
-        if reply.old.is_none() {
-            return self.local.acks.acknowledge(reply.pe, reply.ack);
-        }
-        let all = self.replies.read().unwrap_or_else(PoisonError::into_inner);
-        let replies = all.get(reply.ack.origin as usize).ok_or(Violation::Unrequested)?;
-        replies.put(reply, bytes);
-        Ok(())
-    }
-
     /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel
     /// says that it may.
     pub(crate) fn sleep(&self, at_most: Duration) -> bool {
@@ -300,11 +271,11 @@ impl SharedState {
     }
 }
 
-impl Network for SharedState {
+impl WireNetwork for SharedState {
     type Extra = usize;
 
     #[inline]
-    fn local(&self) -> &LocalPe<usize> {
+    fn local(&self) -> &NetworkPe<usize> {
         &self.local
     }
 

@@ -20,7 +20,7 @@ use libfabric_sys as fi;
 use rushmem_transport::kit::engine::ServiceThread;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::origin::{Issuing, Network, Origin, WireEndpoint};
+use rushmem_transport::origin::{Issuing, Origin, WireEndpoint, WireNetwork};
 use rushmem_transport::{
     Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, NetworkActivity, Open, Pe,
     Segment, Transport,
@@ -177,12 +177,12 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let tuning = tuning.over(&ep.fabric().facts);
     let [tag, _] = words(&with.secret);
     let library = ep.fabric().library;
-    let mut service = Service::new(with.pe, ep, tuning.receives);
+    let mut service = Service::new(with.pe, ep, &tuning, tag);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
-    let shared = SharedState::new(with, tuning, tag, native, service, address).map_err(refused)?;
+    let shared = SharedState::new(with, tuning, native, service, address).map_err(refused)?;
     let progress = Arc::new(Progress::new(shared));
     let thread = ServiceThread::start("rushmem-ofi", &progress)?;
     Ok(Ofi { progress, thread })
@@ -315,8 +315,9 @@ impl Ofi {
         shared.local.loss.check()?;
         let make = || {
             let ep = self.new_ep()?;
-            let wire = |replies| Origin::new(OfiWire::new(shared, ep, replies), shared);
-            Ok((shared.origin(wire), ()))
+            // Nobody else makes an origin meanwhile: the replies have its number.
+            let wire = OfiWire::new(shared, ep, shared.replies.add());
+            Ok((Origin::new(wire, shared), ()))
         };
         let issuer =
             self.progress.issuers.issuer((shared.tuning.endpoints, ENDPOINTS.name), make)?;

@@ -10,7 +10,7 @@ use rushmem_transport::kit::batch::MAX_NBYTES;
 use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
 use rushmem_transport::kit::message::Request;
 use rushmem_transport::origin::{
-    Covered, Network, Payload, Posted, TakeReply, Wire, WireCaps, WriteEnd,
+    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -82,11 +82,11 @@ impl OfiWire {
         pe: Pe,
         is_done: bool,
         post: impl FnOnce(&mut FiEndpoint) -> Result<Post, i32>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<PostOutcome<()>, Error> {
         match self.ep.as_mut().map(post) {
-            Some(Ok(Post::Started)) if is_done => Ok(Posted::Done),
-            Some(Ok(Post::Started)) => Ok(Posted::Pending(())),
-            Some(Ok(Post::Later)) => Ok(Posted::Full),
+            Some(Ok(Post::Started)) if is_done => Ok(PostOutcome::Done),
+            Some(Ok(Post::Started)) => Ok(PostOutcome::Pending(())),
+            Some(Ok(Post::Later)) => Ok(PostOutcome::Full),
             refused => Err(self.refused(shared, pe, refused.and_then(Result::err))),
         }
     }
@@ -153,7 +153,7 @@ impl Wire for OfiWire {
         pe: Pe,
         (to, source): (RemoteAddr, LocalBuf),
         end: WriteEnd,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<PostOutcome<()>, Error> {
         let remote = shared.remote(pe, to)?;
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
@@ -183,7 +183,7 @@ impl Wire for OfiWire {
         pe: Pe,
         (from, dest): (RemoteAddr, LocalBuf),
         _: bool,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<PostOutcome<()>, Error> {
         let remote = shared.remote(pe, from)?;
         let known = shared.descriptor_of(dest);
         // SAFETY: valid until it completes, by contract.
@@ -205,7 +205,7 @@ impl Wire for OfiWire {
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<PostOutcome<()>, Error> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         let remote = shared.remote(pe, dest)?;
         let amo = NativeAmo { op, width, operand, condition };
@@ -222,7 +222,7 @@ impl Wire for OfiWire {
         request: &Request,
         payload: Payload<'_>,
         _: bool,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<PostOutcome<()>, Error> {
         let at = shared.peers.get(pe)?.at;
         match payload {
             Payload::Batch(batch) => {
@@ -268,7 +268,7 @@ impl Wire for OfiWire {
         let Some(from) = shared.some_byte(pe.0).filter(|_| !self.pauses(pe)) else {
             return Ok(false);
         };
-        if self.post(shared, pe, true, |ep| ep.read_and_forget(&from))? == Posted::Done {
+        if self.post(shared, pe, true, |ep| ep.read_and_forget(&from))? == PostOutcome::Done {
             self.unflushed.swap_remove(place);
         }
         Ok(false)

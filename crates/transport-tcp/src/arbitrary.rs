@@ -143,7 +143,7 @@ fn run(frames: u64) {
             match piece.addressed() {
                 Addressed::Target(piece) => target.take(&segments, piece),
                 Addressed::Batch(nbytes, bytes) => target.take_batch(&segments, nbytes, bytes),
-                Addressed::Origin(_) | Addressed::Bye => Err(Violation::Unknown("request")),
+                Addressed::TcpOrigin(_) | Addressed::Bye => Err(Violation::Unknown("request")),
             }
         });
         // Answers that are due, some of them just what the noise will say.

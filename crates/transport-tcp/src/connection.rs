@@ -8,7 +8,7 @@
 use crate::bounce::BounceBuffers;
 use crate::heartbeat::PeerHeartbeat;
 use crate::low_water::LowWater;
-use crate::origin::Origin;
+use crate::origin::TcpOrigin;
 use crate::proto::{Addressed, Frame, Head, Reader, ReplyFrame, RequestFrame};
 use crate::send_queue::UpTo;
 use crate::settings::DESCRIPTORS;
@@ -84,7 +84,7 @@ fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> ConnectionEn
 /// A connection that is open.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
-    pub(crate) origin: Origin,
+    pub(crate) origin: TcpOrigin,
     target: Target,
     reader: Reader<Frame>,
     low_water: LowWater,
@@ -110,7 +110,7 @@ impl Connection {
     pub(crate) fn new(socket: TcpStream, host: Arc<dyn Host>) -> Connection {
         Connection {
             socket,
-            origin: Origin::new(),
+            origin: TcpOrigin::new(),
             target: Target::new(host),
             reader: Reader::new(),
             low_water: LowWater::default(),
@@ -276,7 +276,7 @@ impl Connection {
         self.reader.feed(bytes, |piece| match piece.addressed() {
             Addressed::Target(_) | Addressed::Batch(..) if *bye => Err(AFTER_FAREWELL),
             Addressed::Target(piece) => target.take(segments, piece),
-            Addressed::Origin(piece) => origin.take(piece),
+            Addressed::TcpOrigin(piece) => origin.take(piece),
             Addressed::Batch(nbytes, bytes) => target.take_batch(segments, nbytes, bytes),
             Addressed::Bye => {
                 *bye = true;

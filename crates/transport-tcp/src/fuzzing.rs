@@ -51,7 +51,7 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let fed = feed(cuts, stream, |piece: Piece<'_, Frame>| match piece.addressed() {
         Addressed::Target(piece) => served.take(&segments, piece),
         Addressed::Batch(nbytes, bytes) => served.take_batch(&segments, nbytes, bytes),
-        Addressed::Origin(_) | Addressed::Bye => Ok(()),
+        Addressed::TcpOrigin(_) | Addressed::Bye => Ok(()),
     });
     drop((served, segments));
     (fed, memory)

@@ -34,7 +34,7 @@ enum To {
 unsafe impl Send for To {}
 
 /// What this PE asks of the peer.
-pub(crate) struct Origin {
+pub(crate) struct TcpOrigin {
     pub(crate) requests: SendQueue,
     ledger: Ledger<To>,
     /// Of the answer to symmetric memory whose body is being received.
@@ -45,9 +45,9 @@ pub(crate) struct Origin {
     answered: WholeBody,
 }
 
-impl Origin {
-    pub(crate) fn new() -> Origin {
-        Origin {
+impl TcpOrigin {
+    pub(crate) fn new() -> TcpOrigin {
+        TcpOrigin {
             requests: SendQueue::new(),
             ledger: Ledger::new(),
             words: WholeWords::default(),

@@ -5,7 +5,7 @@
 use crate::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use crate::progress::Progress;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::origin::{Network, WireEndpoint};
+use rushmem_transport::origin::{WireEndpoint, WireNetwork};
 use rushmem_transport::{
     AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
 };

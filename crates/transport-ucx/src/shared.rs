@@ -9,15 +9,15 @@ use crate::settings::{LIMITS, Tuning};
 use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
-use rushmem_transport::kit::local_pe::LocalPe;
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::violation::RefusedMessage;
-use rushmem_transport::origin::Network;
+use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// that it serves.
 pub(crate) struct SharedState {
     pub(crate) tuning: Tuning,
-    pub(crate) local: LocalPe,
+    pub(crate) local: NetworkPe,
     pub(crate) peers: Peers<Peer>,
     service: Mutex<Service>,
     /// The descriptor of its worker.
@@ -48,7 +48,7 @@ impl SharedState {
     ) -> io::Result<SharedState> {
         Ok(SharedState {
             tuning,
-            local: LocalPe {
+            local: NetworkPe {
                 me: open.pe,
                 amos: open.amos,
                 host: Arc::clone(&open.host),
@@ -134,11 +134,11 @@ impl SharedState {
     }
 }
 
-impl Network for SharedState {
+impl WireNetwork for SharedState {
     type Extra = ();
 
     #[inline]
-    fn local(&self) -> &LocalPe {
+    fn local(&self) -> &NetworkPe {
         &self.local
     }
 

@@ -8,7 +8,7 @@ use crate::ucp::{ReceivedData, ReceivedMessage, callback, plain, said, started};
 use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::message::{Body, REPLY, Reply, Request};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::kit::target::{Incoming, IncomingData, Serving, Target};
+use rushmem_transport::kit::target::{Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::kit::violation::{RefusedMessage, Violation};
 use rushmem_transport::{Host, LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
@@ -34,7 +34,7 @@ pub(crate) struct UcxTarget {
     segments: Arc<Segments>,
     host: Arc<dyn Host>,
     pub(crate) acks: Arc<Acks>,
-    target: Target<ucp_ep_h, *mut c_void>,
+    target: RequestTarget<ucp_ep_h, *mut c_void>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<SentReply>>>,
@@ -68,7 +68,7 @@ impl UcxTarget {
         (segments, host): (Arc<Segments>, Arc<dyn Host>),
         acks: Arc<Acks>,
     ) -> UcxTarget {
-        let (target, spare) = (Target::new(me), RefCell::default());
+        let (target, spare) = (RequestTarget::new(me), RefCell::default());
         let (worked, refused) = (Cell::new(false), RefCell::default());
         UcxTarget { ucp, worker, segments, host, acks, target, spare, worked, refused }
     }

@@ -2,23 +2,22 @@
 #![allow(unsafe_code)]
 
 mod establish;
+mod route;
 
 use crate::connect;
-use crate::pending::{PePending, Pending, PendingSlot, noted, operated, replied, sent};
+use crate::pending::{Pending, PendingSlot, noted, operated, replied, sent};
 use crate::proto::MemoryKey;
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::target::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpRequest, Worker, callback, plain, said, started,
-};
-use establish::Connecting;
+use crate::ucp::{UcpAtomic, UcpContext, UcpRequest, Worker, callback, plain, said, started};
+use route::{OpenRoute, PeRoute};
 use rushmem_transport::kit::heap_blocks::{ENTRY, HeapBlock};
 use rushmem_transport::kit::message::{REQUEST, Request};
 use rushmem_transport::kit::pe_map::PeMap;
 use rushmem_transport::kit::peers::damaged;
 use rushmem_transport::origin::{
-    Covered, Network, Payload, Posted, TakeReply, Wire, WireCaps, WriteEnd,
+    Covered, Payload, PostOutcome, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Error, LocalBuf, Pe, RemoteAddr, Segment,
@@ -40,7 +39,7 @@ const POLLS_PER_SERVICE: u32 = 4;
 /// use.
 pub(crate) struct UcxWire {
     worker: Worker,
-    routes: PeMap<Route>,
+    routes: PeMap<PeRoute>,
     pending: Rc<Pending>,
     /// Endpoints that were closed by force, as they failed or after a loss; UCX may still call back
     /// for them.
@@ -54,21 +53,6 @@ pub(crate) struct UcxWire {
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for UcxWire {}
-
-/// The way to one PE.
-#[derive(Default)]
-struct Route {
-    open: Option<OpenRoute>,
-    connecting: Option<Connecting>,
-    /// A flush that has not ended.
-    flush: Option<UcpRequest>,
-}
-
-/// An endpoint, with what is in flight there.
-struct OpenRoute {
-    endpoint: UcpEndpoint,
-    connection: Rc<PePending>,
-}
 
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
@@ -156,14 +140,14 @@ impl UcxWire {
         pe: Pe,
         begun: ucs_status_ptr_t,
         awaited: bool,
-    ) -> Result<Posted<UcxToken>, Error> {
+    ) -> Result<PostOutcome<UcxToken>, Error> {
         if !awaited {
             let began = self.open(pe)?.connection.began(begun);
-            return began.map(|()| Posted::Done).map_err(self.fails(shared, pe));
+            return began.map(|()| PostOutcome::Done).map_err(self.fails(shared, pe));
         }
         let request = started(begun).map_err(self.fails(shared, pe))?;
-        let token = |request| Posted::Pending(UcxToken::Request(request, None));
-        Ok(request.map_or(Posted::Done, token))
+        let token = |request| PostOutcome::Pending(UcxToken::Request(request, None));
+        Ok(request.map_or(PostOutcome::Done, token))
     }
 
     /// Returns how many operations UCX is not done with. Requests that have ended are freed.
@@ -277,7 +261,7 @@ impl Wire for UcxWire {
         pe: Pe,
         (to, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         WriteEnd { awaited, .. }: WriteEnd,
-    ) -> Result<Posted<UcxToken>, Error> {
+    ) -> Result<PostOutcome<UcxToken>, Error> {
         let remote = shared.peers.get(pe)?.address(pe, to, nbytes)?;
         let (endpoint, key) = self.endpoint_and_key(shared, pe, to)?;
         let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
@@ -294,7 +278,7 @@ impl Wire for UcxWire {
         pe: Pe,
         (from, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         awaited: bool,
-    ) -> Result<Posted<UcxToken>, Error> {
+    ) -> Result<PostOutcome<UcxToken>, Error> {
         let remote = shared.peers.get(pe)?.address(pe, from, nbytes)?;
         let (endpoint, key) = self.endpoint_and_key(shared, pe, from)?;
         let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
@@ -321,7 +305,7 @@ impl Wire for UcxWire {
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
-    ) -> Result<Posted<UcxToken>, Error> {
+    ) -> Result<PostOutcome<UcxToken>, Error> {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
         let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
         let address = self.endpoint_and_key(shared, pe, word)?;
@@ -337,12 +321,12 @@ impl Wire for UcxWire {
         let posted = match started(begun) {
             Ok(None) => {
                 slot.fetched(&self.pending);
-                Posted::Done
+                PostOutcome::Done
             }
-            Ok(Some(_)) => Posted::Pending(UcxToken::Slot(Rc::clone(&slot), turn)),
+            Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), turn)),
             Err(_) => {
                 self.pending.release(&slot);
-                Posted::Done
+                PostOutcome::Done
             }
         };
         connection.began(begun).map(|()| posted).map_err(self.fails(shared, pe))
@@ -356,7 +340,7 @@ impl Wire for UcxWire {
         request: &Request,
         payload: Payload<'_>,
         awaited: bool,
-    ) -> Result<Posted<UcxToken>, Error> {
+    ) -> Result<PostOutcome<UcxToken>, Error> {
         let OpenRoute { endpoint, connection } = self.open(pe)?;
         let slot = self.pending.slot(connection);
         let header = slot.keep(request.encode());
@@ -386,14 +370,14 @@ impl Wire for UcxWire {
             }
             Ok(None) => {
                 self.pending.release(&slot);
-                Ok(Posted::Done)
+                Ok(PostOutcome::Done)
             }
             Ok(Some(request)) if awaited => {
-                Ok(Posted::Pending(UcxToken::Request(request, Some(slot))))
+                Ok(PostOutcome::Pending(UcxToken::Request(request, Some(slot))))
             }
             Ok(Some(_)) => {
                 connection.sends();
-                Ok(Posted::Done)
+                Ok(PostOutcome::Done)
             }
         }
     }

@@ -12,7 +12,7 @@
 //! | [`gather`] | small operations that an origin gathers to send them together |
 //! | [`heap_blocks`] | the blocks in which a heap is registered that is locked by that |
 //! | [`heap_probe`] | how much of a heap a network registers in blocks, for the doctor |
-//! | [`local_pe`] | what every provider keeps of this PE |
+//! | [`network_pe`] | what every provider keeps of this PE |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`message`] | requests and replies as bytes |
@@ -50,10 +50,10 @@ pub mod engine;
 pub mod gather;
 pub mod heap_blocks;
 pub mod heap_probe;
-pub mod local_pe;
 pub mod lock;
 pub mod loss;
 pub mod message;
+pub mod network_pe;
 pub mod pe_map;
 pub mod peers;
 mod primitive;

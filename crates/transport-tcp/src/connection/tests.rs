@@ -48,7 +48,7 @@ fn an_answer_leaves_between_the_data() {
                 Addressed::Target(Piece::Part { done, bytes, .. }) => {
                     puts += usize::from(done + bytes.len() == BYTES);
                 }
-                Addressed::Origin(_) => answered_after = Some(puts),
+                Addressed::TcpOrigin(_) => answered_after = Some(puts),
                 _ => unreachable!("nothing else was sent"),
             }
             Ok(())

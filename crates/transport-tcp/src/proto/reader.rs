@@ -18,7 +18,7 @@ pub(crate) enum Piece<'a, H> {
 /// Whom a part of the stream is for.
 pub(crate) enum Addressed<'a> {
     Target(Piece<'a, RequestFrame>),
-    Origin(Piece<'a, ReplyFrame>),
+    TcpOrigin(Piece<'a, ReplyFrame>),
     /// For the target: the next bytes of a batch that has this many.
     Batch(usize, &'a [u8]),
     /// The peer leaves.
@@ -30,12 +30,14 @@ impl<'a> Piece<'a, Frame> {
     pub(crate) fn addressed(self) -> Addressed<'a> {
         match self {
             Piece::Whole(Frame::Request(head), body) => Addressed::Target(Piece::Whole(head, body)),
-            Piece::Whole(Frame::Reply(head), body) => Addressed::Origin(Piece::Whole(head, body)),
+            Piece::Whole(Frame::Reply(head), body) => {
+                Addressed::TcpOrigin(Piece::Whole(head, body))
+            }
             Piece::Part { head: Frame::Request(head), done, bytes } => {
                 Addressed::Target(Piece::Part { head, done, bytes })
             }
             Piece::Part { head: Frame::Reply(head), done, bytes } => {
-                Addressed::Origin(Piece::Part { head, done, bytes })
+                Addressed::TcpOrigin(Piece::Part { head, done, bytes })
             }
             Piece::Whole(Frame::Batch { nbytes }, bytes)
             | Piece::Part { head: Frame::Batch { nbytes }, bytes, .. } => {

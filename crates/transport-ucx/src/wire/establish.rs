@@ -2,30 +2,17 @@
 //! is lost; so an endpoint is flushed before its first use, and another one is made if that fails.
 #![allow(unsafe_code)]
 
-use super::{OpenRoute, UcxWire};
+use super::UcxWire;
+use super::route::{Connecting, OpenRoute};
 use crate::connect;
 use crate::pending::{PePending, broken};
 use crate::shared::SharedState;
 use crate::ucp::{UcpRequest, said};
 use rushmem_transport::kit::attempts::Attempts;
-use rushmem_transport::origin::Network;
+use rushmem_transport::origin::WireNetwork;
 use rushmem_transport::{Error, Pe};
 use std::rc::Rc;
 use std::time::Instant;
-
-/// A connection that is being made.
-pub(super) struct Connecting {
-    attempts: Attempts,
-    /// An endpoint, and its first flush.
-    tried: Option<(OpenRoute, UcpRequest)>,
-}
-
-impl Connecting {
-    /// Returns what UCX may still work on.
-    pub(super) fn end(self) -> (Option<OpenRoute>, Option<UcpRequest>) {
-        self.tried.map_or((None, None), |(open, flush)| (Some(open), Some(flush)))
-    }
-}
 
 /// What became of an attempt to connect.
 enum Attempted {

@@ -40,7 +40,8 @@ pub trait Serving {
         answers: Vec<u8>,
     ) -> Result<(), Violation>;
 
-    /// Begins to fetch the data of a request to where they go. [`Target::finish`] comes next.
+    /// Begins to fetch the data of a request to where they go. [`RequestTarget::finish`] comes
+    /// next.
     fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, place: LocalBuf);
 }
 
@@ -86,12 +87,12 @@ impl<R> EarlyData<R> {
 
 /// What peers request of this PE. One thread at a time uses it; it is not borrowed while a function
 /// of [`Serving`] runs.
-pub struct Target<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
+pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
 
-impl<T: Copy, R> Target<T, R> {
+impl<T: Copy, R> RequestTarget<T, R> {
     /// Nothing so far, of PE `me`.
-    pub fn new(me: Pe) -> Target<T, R> {
-        Target(RefCell::new(Streams::new(me)))
+    pub fn new(me: Pe) -> RequestTarget<T, R> {
+        RequestTarget(RefCell::new(Streams::new(me)))
     }
 
     /// Takes a request that has come: carries it out with those that waited for it, or keeps it

@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::requests::{Carried, RequestParts};
-use super::{Network, Origin, Wire};
+use super::state::Origin;
+use super::wire::{Wire, WireNetwork};
 use crate::kit::gather::SmallOperation;
 use crate::{Error, LocalAccess, LocalBuf, Pe, Proxy};
 

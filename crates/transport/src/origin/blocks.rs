@@ -1,7 +1,8 @@
 //! The keys of a peer's heap, each of which is found at the first use of its block.
 #![allow(unsafe_code)]
 
-use super::{Covered, Network, Origin, Wire};
+use super::state::Origin;
+use super::wire::{Covered, Wire, WireNetwork};
 use crate::kit::heap_blocks::{self, ENTRY, HeapBlock};
 use crate::kit::peers::damaged;
 use crate::{Error, LocalBuf, Pe, RemoteAddr};

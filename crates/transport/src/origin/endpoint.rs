@@ -5,7 +5,8 @@
 
 use super::issuer::{Issuer, Issuers};
 use super::requests::RequestParts;
-use super::{Network, Origin, Wire};
+use super::state::Origin;
+use super::wire::{Wire, WireNetwork};
 use crate::kit::peers::check_aligned;
 use crate::kit::stream::Update;
 use crate::{

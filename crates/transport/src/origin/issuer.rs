@@ -5,7 +5,8 @@
 //! lock while it holds another, except that of the list of what is unfinished, which is held for a
 //! few instructions.
 
-use super::{Network, Origin, Wire};
+use super::state::Origin;
+use super::wire::{Wire, WireNetwork};
 use crate::Error;
 use crate::kit::lock::{lock, try_lock};
 use crate::kit::unfinished::Unfinished;
@@ -189,8 +190,8 @@ impl<W: Wire> Issuers<W> {
         done
     }
 
-    /// Lets the issuers work that were left unfinished. Returns whether any still is; to the service
-    /// thread, whether one must be polled, or its owner has been back.
+    /// Lets the issuers work that were left unfinished. Returns whether any still is; to the
+    /// service thread, whether one must be polled, or its owner has been back.
     pub fn finish(&self, network: &W::Network, by: FinishedBy) -> bool {
         let by_service = by == FinishedBy::Service;
         let (mut is_busy, mut n_kept) = (false, 0);

@@ -17,7 +17,8 @@
 //! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
 
 use super::requests::{Carried, RequestParts};
-use super::{Network, Origin, Wire};
+use super::state::Origin;
+use super::wire::{Wire, WireNetwork};
 use crate::{Error, Pe};
 
 impl<W: Wire> Origin<W> {
@@ -81,10 +82,7 @@ impl<W: Wire> Origin<W> {
         if !self.issued.must_ask(pe) {
             return Ok(());
         }
-        let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
-        // SAFETY: there is no data, and nothing is fetched.
-        #[allow(unsafe_code)]
-        unsafe { self.send(network, pe, parts) }.map(|_| ())
+        self.send_question(network, pe)
     }
 
     /// Begins to complete everything towards a PE.

@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::slots::Ticket;
-use super::{Network, Origin, Payload, Posted, Wire};
+use super::state::{Origin, UnsentRequest};
+use super::wire::{Payload, PostOutcome, Wire, WireNetwork};
 use crate::kit::gather::{SmallOperation, is_small};
 use crate::kit::message::Request;
 use crate::kit::stream::Update;
@@ -48,13 +49,6 @@ impl RequestParts {
         asks: false,
         awaited: false,
     };
-}
-
-/// A batch that found no room.
-pub(super) struct UnsentRequest {
-    pe: Pe,
-    request: Request,
-    batch: Vec<u8>,
 }
 
 impl<W: Wire> Origin<W> {
@@ -153,6 +147,13 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
+    /// Sends a request that only asks for an acknowledgment.
+    pub(super) fn send_question(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        let parts = RequestParts { asks: true, ..RequestParts::EMPTY };
+        // SAFETY: there are no data, and nothing is fetched.
+        unsafe { self.send(network, pe, parts) }.map(|_| ())
+    }
+
     /// While its owner is elsewhere: issues what is gathered for a PE, if there may be one more
     /// request. It is sent when there is room.
     pub(super) fn try_send_batch(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
@@ -179,8 +180,8 @@ impl<W: Wire> Origin<W> {
             }
             let payload = Payload::Batch(batch);
             // SAFETY: a batch is the wire's while it needs it.
-            if let Posted::Full = unsafe { self.wire.send(network, *pe, request, payload, false) }?
-            {
+            let posted = unsafe { self.wire.send(network, *pe, request, payload, false) }?;
+            if matches!(posted, PostOutcome::Full) {
                 return Ok(());
             }
             if let Some(sent) = self.unsent.pop_front() {

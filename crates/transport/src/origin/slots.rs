@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 /// The answers that are due, by the slots that requests name.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(super) struct AnswerSlots {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
@@ -43,7 +43,7 @@ impl Ticket {
     }
 }
 
-impl Slots {
+impl AnswerSlots {
     /// Returns how many answers are due.
     #[inline]
     pub(super) fn due(&self) -> usize {

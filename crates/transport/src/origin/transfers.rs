@@ -1,7 +1,8 @@
 //! Puts and gets, whole or of strided blocks.
 #![allow(unsafe_code)]
 
-use super::{Network, Origin, Posted, Wire, WriteEnd};
+use super::state::Origin;
+use super::wire::{PostOutcome, Wire, WireNetwork, WriteEnd};
 use crate::kit::gather::{SmallOperation, is_small};
 use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
@@ -73,7 +74,7 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         put: &Put,
         source_free: bool,
-    ) -> Result<Posted<W::Token>, Error> {
+    ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { mut dest, mut source, .. } = put;
         let end = WriteEnd { awaited: put.awaits_source(), source_free };
         self.reach(network, pe)?;

@@ -1,6 +1,7 @@
 //! How an origin waits: it polls its wire and, at times, serves peers.
 
-use super::{Network, Origin, Posted, Wire};
+use super::state::Origin;
+use super::wire::{PostOutcome, Wire, WireNetwork};
 use crate::kit::backoff::Backoff;
 use crate::kit::progress_state::ProgressState;
 use crate::kit::wait::{Waiter, wait};
@@ -10,6 +11,9 @@ use std::time::Duration;
 /// After a sleep of this length without any event, the PEs that are waited for are confirmed, and
 /// again after as long.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
+
+/// An attempt to start an operation.
+type TryPost<'a, W> = &'a mut dyn FnMut(&mut W) -> Result<PostOutcome<<W as Wire>::Token>, Error>;
 
 /// An origin whose owner waits.
 struct Waiting<'a, W: Wire> {
@@ -92,10 +96,10 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        mut post: impl FnMut(&mut W) -> Result<Posted<W::Token>, Error>,
-    ) -> Result<Posted<W::Token>, Error> {
+        mut post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
         match post(&mut self.wire)? {
-            Posted::Full => self.post_later(network, pe, &mut post),
+            PostOutcome::Full => self.post_later(network, pe, &mut post),
             posted => Ok(posted),
         }
     }
@@ -106,15 +110,15 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        post: &mut dyn FnMut(&mut W) -> Result<Posted<W::Token>, Error>,
-    ) -> Result<Posted<W::Token>, Error> {
+        post: TryPost<'_, W>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
         network.local().state.count_retry();
         self.until_some(network, Some(pe), |origin| {
             if origin.wire.pauses(pe) {
                 return Ok(None);
             }
             Ok(match post(&mut origin.wire)? {
-                Posted::Full => None,
+                PostOutcome::Full => None,
                 posted => Some(posted),
             })
         })
@@ -126,9 +130,9 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
-        posted: Posted<W::Token>,
+        posted: PostOutcome<W::Token>,
     ) -> Result<(), Error> {
-        let Posted::Pending(token) = posted else { return Ok(()) };
+        let PostOutcome::Pending(token) = posted else { return Ok(()) };
         let ended =
             self.until(network, Some(pe), |origin| origin.wire.is_over(network, pe, &token));
         self.wire.forget(token);

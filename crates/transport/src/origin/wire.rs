@@ -3,19 +3,19 @@
 #![allow(unsafe_code)]
 
 use crate::kit::heap_blocks::{ENTRY, HeapBlock};
-use crate::kit::local_pe::LocalPe;
 use crate::kit::message::{Reply, Request};
+use crate::kit::network_pe::NetworkPe;
 use crate::kit::violation::{RefusedMessage, Violation};
 use crate::{AmoOp, AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::time::Duration;
 
 /// What all wires of a PE share.
-pub trait Network: Send + Sync {
+pub trait WireNetwork: Send + Sync {
     /// What the provider knows of a segment of this PE.
     type Extra: Send + Sync;
 
     /// This PE.
-    fn local(&self) -> &LocalPe<Self::Extra>;
+    fn local(&self) -> &NetworkPe<Self::Extra>;
 
     /// Requires that a range lies in a PE's segment.
     ///
@@ -73,9 +73,9 @@ pub struct WireCaps {
 
 /// What became of an attempt to start an operation. `T` identifies the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted<T> {
-    /// There is nothing for the call to wait for: its local memory is free already, or has the data,
-    /// or no call waits.
+pub enum PostOutcome<T> {
+    /// There is nothing for the call to wait for: its local memory is free already, or has the
+    /// data, or no call waits.
     Done,
     /// It is in flight.
     Pending(T),
@@ -118,7 +118,7 @@ pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation
 /// is a loss, which was reported.
 pub trait Wire: Send + Sized {
     /// What the wires of a PE share.
-    type Network: Network;
+    type Network: WireNetwork;
     /// What identifies an operation in flight.
     type Token;
     /// What other threads read of a wire without its lock.
@@ -159,9 +159,10 @@ pub trait Wire: Send + Sized {
         pe: Pe,
         transfer: (RemoteAddr, LocalBuf),
         end: WriteEnd,
-    ) -> Result<Posted<Self::Token>, Error>;
+    ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts a read of what one key covers, to local memory. The call waits for it if it is `awaited`.
+    /// Starts a read of what one key covers, to local memory. The call waits for it if it is
+    /// `awaited`.
     ///
     /// # Safety
     /// The destination is valid for writes until the operation is over.
@@ -171,7 +172,7 @@ pub trait Wire: Send + Sized {
         pe: Pe,
         transfer: (RemoteAddr, LocalBuf),
         awaited: bool,
-    ) -> Result<Posted<Self::Token>, Error>;
+    ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Returns whether the network has an atomic operation.
     fn has_amo(&self, network: &Self::Network, op: AmoOp, width: AmoWidth) -> bool;
@@ -191,7 +192,7 @@ pub trait Wire: Send + Sized {
         pe: Pe,
         request: &AmoRequest,
         fetched: *mut u8,
-    ) -> Result<Posted<Self::Token>, Error>;
+    ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Starts to send a request. If it is `awaited`, the call waits until the data are free.
     ///
@@ -204,7 +205,7 @@ pub trait Wire: Send + Sized {
         request: &Request,
         payload: Payload<'_>,
         awaited: bool,
-    ) -> Result<Posted<Self::Token>, Error>;
+    ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Returns whether an operation with a PE is over.
     fn is_over(

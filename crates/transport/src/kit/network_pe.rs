@@ -8,7 +8,7 @@ use crate::{Amos, Host, Pe};
 use std::sync::Arc;
 
 /// This PE, as its network knows it. `X` is what a provider knows of a segment.
-pub struct LocalPe<X = ()> {
+pub struct NetworkPe<X = ()> {
     /// Its number.
     pub me: Pe,
     /// Who carries out atomic operations.

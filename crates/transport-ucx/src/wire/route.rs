@@ -1,0 +1,36 @@
+//! The way from a wire to one PE.
+#![forbid(unsafe_code)]
+
+use crate::pending::PePending;
+use crate::ucp::{UcpEndpoint, UcpRequest};
+use rushmem_transport::kit::attempts::Attempts;
+use std::rc::Rc;
+
+/// The way to one PE.
+#[derive(Default)]
+pub(super) struct PeRoute {
+    pub(super) open: Option<OpenRoute>,
+    pub(super) connecting: Option<Connecting>,
+    /// A flush that has not ended.
+    pub(super) flush: Option<UcpRequest>,
+}
+
+/// An endpoint, with what is in flight there.
+pub(super) struct OpenRoute {
+    pub(super) endpoint: UcpEndpoint,
+    pub(super) connection: Rc<PePending>,
+}
+
+/// A connection that is being made.
+pub(super) struct Connecting {
+    pub(super) attempts: Attempts,
+    /// An endpoint, and its first flush.
+    pub(super) tried: Option<(OpenRoute, UcpRequest)>,
+}
+
+impl Connecting {
+    /// Returns what UCX may still work on.
+    pub(super) fn end(self) -> (Option<OpenRoute>, Option<UcpRequest>) {
+        self.tried.map_or((None, None), |(open, flush)| (Some(open), Some(flush)))
+    }
+}

@@ -1,0 +1,179 @@
+//! What is known of what an origin has issued.
+
+use super::slots::AnswerSlots;
+use super::wire::{Wire, WireCaps, WireNetwork};
+use crate::kit::gather::Gather;
+use crate::kit::message::{Reply, Request};
+use crate::kit::pe_map::PeMap;
+use crate::kit::requests::IssuedRequests;
+use crate::{Error, Pe};
+use std::collections::VecDeque;
+
+/// A batch that found no room.
+pub(super) struct UnsentRequest {
+    pub(super) pe: Pe,
+    pub(super) request: Request,
+    pub(super) batch: Vec<u8>,
+}
+
+/// What the contexts of one wire issue, to every peer.
+pub struct Origin<W: Wire> {
+    pub(super) wire: W,
+    pub(super) caps: WireCaps,
+    pub(super) issued: IssuedRequests,
+    pub(super) gather: Gather,
+    pub(super) slots: AnswerSlots,
+    /// Requests that were issued while their owner was elsewhere, and found no room.
+    pub(super) unsent: VecDeque<UnsentRequest>,
+    pub(super) routes: PeMap<Route>,
+    /// The PEs towards which the wire may have something to do, or an answer is due.
+    pub(super) touched: Vec<Pe>,
+    /// Counts the polls of calls that wait.
+    pub(super) polls: u32,
+}
+
+/// What was issued to one PE.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// It is among the touched.
+    pub(super) touched: bool,
+    /// There were writes, or atomic operations of the network's, since the last flush began.
+    pub(super) dirty: bool,
+    /// A flush has begun that is not known to have ended.
+    pub(super) flushing: bool,
+    /// Before the last fence there were writes that were not known to be complete.
+    pub(super) writes_before: bool,
+    /// The number of answers that are due.
+    pub(super) due: u32,
+}
+
+impl<W: Wire> Origin<W> {
+    /// Nothing so far, over a wire of a PE.
+    pub fn new(wire: W, network: &W::Network) -> Origin<W> {
+        let acks = &network.local().acks;
+        let (caps, n_pes) = (wire.caps(), acks.n_pes());
+        let (number, counts) = acks.origin();
+        Origin {
+            wire,
+            caps,
+            issued: IssuedRequests::new(number, counts, n_pes, caps.window),
+            gather: Gather::new(n_pes, caps.longest_batch),
+            slots: AnswerSlots::default(),
+            unsent: VecDeque::new(),
+            routes: PeMap::new(n_pes),
+            touched: Vec::new(),
+            polls: 0,
+        }
+    }
+
+    /// The wire.
+    pub fn wire(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
+    /// Its number, and how many requests a PE has acknowledged.
+    pub fn acked(&self, pe: Pe) -> (u32, u32) {
+        (self.issued.stream(pe).origin, self.issued.acked(pe))
+    }
+
+    /// Returns true if it must be polled for something to complete.
+    pub(super) fn is_unfinished(&self) -> bool {
+        !self.touched.is_empty() || !self.unsent.is_empty()
+    }
+
+    /// Returns true if the wire may have to be polled for requests that it has taken. That stays so
+    /// until a call completes them: otherwise each signal of a barrier would wake the service
+    /// thread.
+    pub(super) fn is_owed(&self) -> bool {
+        self.caps.sends_late && self.issued.any_owing()
+    }
+
+    /// Returns true if small operations wait to be sent.
+    pub(super) fn waits_to_send(&self) -> bool {
+        !self.gather.pes().is_empty() || !self.unsent.is_empty()
+    }
+
+    /// Returns true if no descriptor signals what is next.
+    pub(super) fn must_be_polled(&self) -> bool {
+        let is_unacked = self.caps.sends_late && self.issued.any_unacked();
+        self.waits_to_send() || !self.wire.arm(is_unacked)
+    }
+
+    /// Returns true if operations are in flight, or small ones wait to be sent.
+    pub fn moves_data(&self) -> bool {
+        self.wire.in_flight() > 0 || self.waits_to_send()
+    }
+
+    /// Everything that has not ended.
+    #[inline]
+    pub(super) fn in_flight(&self) -> usize {
+        self.wire.in_flight() + self.slots.due()
+    }
+
+    /// Connects to a PE of the job, unless that was done before.
+    #[inline]
+    pub(super) fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        network.local().loss.check()?;
+        match self.wire.reach(network, pe)? {
+            true => Ok(()),
+            false => self.until(network, Some(pe), |origin| origin.wire.reach(network, pe)),
+        }
+    }
+
+    /// The wire may have something to do towards a PE.
+    #[inline]
+    pub(super) fn touch(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe].touched, true) {
+            self.touched.push(pe);
+        }
+    }
+
+    /// A call has waited for its operation with a PE: if there is nothing else to do towards it, no
+    /// other thread need look.
+    #[inline]
+    pub(super) fn forget_idle(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe];
+        let is_idle = route.due == 0 && !route.dirty && !route.flushing;
+        if is_idle
+            && self.touched.last() == Some(&pe)
+            && self.wire.in_flight_to(pe) == 0
+            && !self.gather.has_any(pe)
+        {
+            (route.touched, route.writes_before) = (false, false);
+            self.touched.pop();
+        }
+    }
+
+    /// Lets the wire work and takes what has come. Returns whether there was anything to do.
+    pub(super) fn progress(&mut self, network: &W::Network) -> Result<bool, Error> {
+        let Origin { wire, slots, routes, issued, .. } = self;
+        let acks = &network.local().acks;
+        let worked = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
+            acks.acknowledge(pe, ack)?;
+            if let Some((slot, old)) = old {
+                routes[slots.answer(slot, old, bytes)?].due -= 1;
+            }
+            Ok(())
+        })?;
+        let mut is_used = |pe| routes.get(pe).is_some_and(|route| route.touched) || issued.owes(pe);
+        if let Some((pe, why)) = wire.broken(&mut is_used) {
+            return Err(network.lose(pe, &why));
+        }
+        if !self.unsent.is_empty() {
+            self.send_unsent(network)?;
+        }
+        network.local().loss.check().map(|()| worked)
+    }
+
+    /// After a loss: ends what is in flight, so that the network uses no memory of callers any
+    /// more.
+    ///
+    /// # Errors
+    /// Why it may still use some.
+    pub fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
+        self.gather.forget();
+        self.slots.forget();
+        self.unsent.clear();
+        self.wire.abandon(network)
+    }
+}

@@ -229,19 +229,21 @@ impl SharedState {
         })
     }
 
-    /// An address of a peer, as the fabric has it.
+    /// A range at an address of a peer, as the fabric has it, if one key covers it.
     #[inline(always)]
-    pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr) -> Result<Remote, Error> {
-        self.known_remote(pe, at, 1).map_or_else(|| self.remote_in_block(pe, at), Ok)
+    pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+        self.known_remote(pe, at, nbytes).or_else(|| self.remote_in_block(pe, at, nbytes))
     }
 
     #[cold]
-    fn remote_in_block(&self, pe: Pe, at: RemoteAddr) -> Result<Remote, Error> {
-        let peer = self.peers.get(pe)?;
+    fn remote_in_block(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+        let peer = self.peers.known(pe)?;
+        let end = at.offset.checked_add(nbytes as u64)?;
         let block = peer.blocks.block(at.offset);
-        let key = peer.blocks.get(block).ok_or(Error::Unreachable(pe))?;
+        let key = peer.blocks.get(block)?;
+        let is_covered = at.segment == Segment::Heap && end <= block.end.min(peer.heap_bytes);
         let address = key.base.wrapping_add(at.offset - block.start);
-        Ok(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+        is_covered.then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.

@@ -154,7 +154,12 @@ impl Wire for OfiWire {
         (to, source): (RemoteAddr, LocalBuf),
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
-        let remote = shared.remote(pe, to)?;
+        let Some(remote) = shared.remote(pe, to, source.nbytes) else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if source.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
@@ -184,7 +189,12 @@ impl Wire for OfiWire {
         (from, dest): (RemoteAddr, LocalBuf),
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let remote = shared.remote(pe, from)?;
+        let Some(remote) = shared.remote(pe, from, dest.nbytes) else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if dest.nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
         let known = shared.descriptor_of(dest);
         // SAFETY: valid until it completes, by contract.
         self.post(shared, pe, false, |ep| unsafe { ep.read(&remote, dest, known) })
@@ -207,7 +217,9 @@ impl Wire for OfiWire {
         fetched: *mut u8,
     ) -> Result<PostOutcome<()>, Error> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        let remote = shared.remote(pe, dest)?;
+        let Some(remote) = shared.remote(pe, dest, width.nbytes()) else {
+            return Ok(PostOutcome::Uncovered);
+        };
         let amo = NativeAmo { op, width, operand, condition };
         let wanted = (!fetched.is_null()).then_some(Wanted { at: fetched, width });
         // SAFETY: by contract.

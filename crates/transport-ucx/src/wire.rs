@@ -97,23 +97,39 @@ impl UcxWire {
         move |status| shared.lose(pe, &said(ucp, status))
     }
 
-    /// The endpoint to a PE that is connected, and the key to an address that one key covers.
+    /// The address of a range of a PE that is connected, with its endpoint and key; `None` if no
+    /// key covers it.
     #[inline]
-    fn endpoint_and_key(
+    fn remote(
         &mut self,
         shared: &SharedState,
         pe: Pe,
         at: RemoteAddr,
-    ) -> Result<(ucp_ep_h, ucp_rkey_h), Error> {
-        let endpoint = &self.open(pe)?.endpoint;
-        if !shared.peers.get(pe)?.is_covered(at, 1) {
-            let key = endpoint.blocks.get(endpoint.blocks.block(at.offset)).copied();
-            return Ok((endpoint.handle, key.ok_or(Error::Unreachable(pe))?));
+        nbytes: usize,
+    ) -> Result<Option<(u64, (ucp_ep_h, ucp_rkey_h))>, Error> {
+        let OpenRoute { endpoint, connection } = self.open(pe)?;
+        if let Some(status) = connection.broken() {
+            return Err(self.fails(shared, pe)(status));
         }
-        match endpoint.keys[at.segment as usize] {
-            key if !key.is_null() => Ok((endpoint.handle, key)),
-            _ => self.unpack(shared, pe, at.segment),
+        let peer = shared.peers.get(pe)?;
+        let address = peer.address(pe, at, nbytes)?;
+        if !peer.is_covered(at, nbytes) {
+            let block = endpoint.blocks.block(at.offset);
+            let key = endpoint.blocks.get(block);
+            let key = key.filter(|_| at.offset + nbytes as u64 <= block.end);
+            return Ok(key.map(|key| (address, (endpoint.handle, *key))));
         }
+        let key = match endpoint.keys[at.segment as usize] {
+            key if !key.is_null() => (endpoint.handle, key),
+            _ => self.unpack(shared, pe, at.segment)?,
+        };
+        Ok(Some((address, key)))
+    }
+
+    /// Returns true if no more operations may be in flight.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.pending.transfers() >= self.max_in_flight
     }
 
     #[cold]
@@ -204,19 +220,16 @@ impl Wire for UcxWire {
             longest_read: usize::MAX,
             longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
             window: self.window,
-            max_due: usize::MAX,
+            max_due: self.max_in_flight,
             max_in_flight: self.max_in_flight,
         }
     }
 
     #[inline]
     fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
-        match self.routes.get(pe).and_then(|route| route.open.as_ref()) {
-            None => self.connect(shared, pe),
-            Some(open) => match open.connection.broken() {
-                None => Ok(true),
-                Some(status) => Err(self.fails(shared, pe)(status)),
-            },
+        match self.open(pe) {
+            Ok(_) => Ok(true),
+            Err(_) => self.connect(shared, pe),
         }
     }
 
@@ -262,8 +275,15 @@ impl Wire for UcxWire {
         (to, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         WriteEnd { awaited, .. }: WriteEnd,
     ) -> Result<PostOutcome<UcxToken>, Error> {
-        let remote = shared.peers.get(pe)?.address(pe, to, nbytes)?;
-        let (endpoint, key) = self.endpoint_and_key(shared, pe, to)?;
+        if self.is_full() {
+            return Ok(PostOutcome::Full);
+        }
+        let Some((remote, (endpoint, key))) = self.remote(shared, pe, to, nbytes)? else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
         let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
         let (base, params) = (base.cast(), &raw const params);
         // SAFETY: a live endpoint and its key; the source is valid by contract.
@@ -279,8 +299,15 @@ impl Wire for UcxWire {
         (from, LocalBuf { base, nbytes }): (RemoteAddr, LocalBuf),
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
-        let remote = shared.peers.get(pe)?.address(pe, from, nbytes)?;
-        let (endpoint, key) = self.endpoint_and_key(shared, pe, from)?;
+        if self.is_full() {
+            return Ok(PostOutcome::Full);
+        }
+        let Some((remote, (endpoint, key))) = self.remote(shared, pe, from, nbytes)? else {
+            return Ok(PostOutcome::Uncovered);
+        };
+        if nbytes == 0 {
+            return Ok(PostOutcome::Done);
+        }
         let params = if awaited { plain() } else { noted(&self.open(pe)?.connection) };
         let (base, params) = (base.cast(), &raw const params);
         // SAFETY: a live endpoint and its key; the destination is valid by contract.
@@ -307,8 +334,12 @@ impl Wire for UcxWire {
         fetched: *mut u8,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
-        let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
-        let address = self.endpoint_and_key(shared, pe, word)?;
+        if self.is_full() {
+            return Ok(PostOutcome::Full);
+        }
+        let Some((remote, address)) = self.remote(shared, pe, word, width.nbytes())? else {
+            return Ok(PostOutcome::Uncovered);
+        };
         let connection = &self.open(pe)?.connection;
         let slot = self.pending.slot(connection);
         let turn = slot.turn();
@@ -341,7 +372,13 @@ impl Wire for UcxWire {
         payload: Payload<'_>,
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
+        if self.is_full() {
+            return Ok(PostOutcome::Full);
+        }
         let OpenRoute { endpoint, connection } = self.open(pe)?;
+        if let Some(status) = connection.broken() {
+            return Err(self.fails(shared, pe)(status));
+        }
         let slot = self.pending.slot(connection);
         let header = slot.keep(request.encode());
         let (kind, data) = match payload {
@@ -384,7 +421,13 @@ impl Wire for UcxWire {
 
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
         match token {
-            UcxToken::Slot(slot, turn) => Ok(slot.is_past(*turn)),
+            UcxToken::Slot(slot, turn) if slot.is_past(*turn) => {
+                match self.open(pe)?.connection.broken() {
+                    None => Ok(true),
+                    Some(status) => Err(self.fails(shared, pe)(status)),
+                }
+            }
+            UcxToken::Slot(..) => Ok(false),
             UcxToken::Request(request, _) => match request.status(self.ucp()) {
                 None => Ok(false),
                 Some(Ok(())) => Ok(true),

@@ -435,7 +435,7 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     let mut endpoint = ofi.new_endpoint().expect("the first");
     let shared = ofi.shared();
     shared.peers.get(Pe(1)).expect("it is connected");
-    let right = shared.remote(Pe(1), START).expect("memory of this PE");
+    let right = shared.remote(Pe(1), START, 8).expect("memory of this PE");
     let wrong = Remote { key: right.key.wrapping_add(1), ..right };
     start(&ofi, &endpoint, |ep| ep.read_and_forget(&wrong));
     eventually("the failure is found", || {
@@ -474,7 +474,7 @@ fn no_more_connections_are_made_at_once_than_may_be() {
     let new = |_| ofi.new_endpoint().expect("one more");
     let endpoints: Vec<TestEndpoint> = (0..MOST_AT_ONCE + 2).map(new).collect();
     ofi.shared().peers.get(Pe(1)).expect("it has published its address");
-    let from = ofi.shared().remote(Pe(1), START).expect("memory of this PE");
+    let from = ofi.shared().remote(Pe(1), START, 8).expect("memory of this PE");
     for endpoint in &endpoints {
         let posted = with(endpoint, |wire| wire.ep().map(|ep| ep.read_and_forget(&from)));
         assert_eq!(posted, Some(Ok(Post::Later)), "it is not connected");

@@ -31,6 +31,13 @@ impl<T: Default> PeMap<T> {
         (place != 0).then(|| &self.made[place as usize].1)
     }
 
+    /// The entry of a PE, if it was made, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
+        let place = *self.places.get(pe.index())?;
+        (place != 0).then(|| &mut self.made[place as usize].1)
+    }
+
     /// The entry of a PE of the job, made by `make` if this is its first use.
     #[inline]
     pub fn get_or_insert_with(&mut self, pe: Pe, make: impl FnOnce() -> T) -> &mut T {

@@ -91,8 +91,8 @@ impl<P: Issuing> WireEndpoint<P> {
         awaited: bool,
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
-        self.network().check(pe, request.dest, request.width.nbytes())?;
         if self.is_direct(pe) {
+            self.network().check(pe, request.dest, request.width.nbytes())?;
             let old = self.network().local().segments.apply(request);
             if let Some(old) = old.filter(|_| !fetched.is_null()) {
                 // SAFETY: valid by contract.
@@ -105,6 +105,7 @@ impl<P: Issuing> WireEndpoint<P> {
                 // SAFETY: the same contract.
                 return unsafe { origin.operate(network, pe, request, fetched, awaited) };
             }
+            network.check(pe, request.dest, request.width.nbytes())?;
             let update = Some(Update::of(request));
             let parts = RequestParts { update, fetched, ..RequestParts::EMPTY };
             if !awaited {

@@ -17,7 +17,7 @@
 //! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
 
 use super::requests::{Carried, RequestParts};
-use super::state::Origin;
+use super::state::{Origin, Route};
 use super::wire::{Wire, WireNetwork};
 use crate::{Error, Pe};
 
@@ -35,6 +35,53 @@ impl<W: Wire> Origin<W> {
             true => self.end_writes(network, pe),
             false => Ok(()),
         }
+    }
+
+    /// Waits until a write to a PE, or an atomic operation of the network's, may follow what was
+    /// issued before, and takes note of it, unless its call waits until it is complete at the
+    /// target (`awaited`).
+    #[inline]
+    pub(super) fn begin_write(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        network.local().loss.check()?;
+        let fences = self.issued.fences();
+        let follows =
+            |route: &&mut Route| route.reached && !route.writes_before && route.followed == fences;
+        let Some(route) = self.routes.get_mut(pe).filter(follows) else {
+            return self.begin_first_write(network, pe, awaited);
+        };
+        if !awaited && !route.dirty {
+            route.dirty = true;
+            if !std::mem::replace(&mut route.touched, true) {
+                self.touched.push(pe);
+            }
+        }
+        Ok(())
+    }
+
+    /// Works as [`begin_write`](Self::begin_write), of the first write since a fence.
+    #[inline(never)]
+    fn begin_first_write(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        self.reach(network, pe)?;
+        self.follow_requests(network, pe)?;
+        self.follow_writes(network, pe, self.caps.orders_writes)?;
+        if self.routes[pe].writes_before {
+            // The wire keeps the order, with each write.
+            self.touch(pe);
+            self.routes[pe].dirty = true;
+            return Ok(());
+        }
+        self.routes[pe].followed = self.issued.fences();
+        self.begin_write(network, pe, awaited)
     }
 
     /// What goes to a PE next follows all writes there, as if there were a fence.

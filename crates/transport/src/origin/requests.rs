@@ -64,7 +64,6 @@ impl<W: Wire> Origin<W> {
         parts: RequestParts,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(network, pe)?;
-        self.room(network)?;
         if !parts.asks {
             self.room_in_window(network, pe)?;
         }
@@ -331,17 +330,13 @@ impl<W: Wire> Origin<W> {
         fetched: *mut u8,
         awaited: bool,
     ) -> Result<(), Error> {
-        self.reach(network, pe)?;
-        self.covered(network, pe, request.dest, request.width.nbytes())?;
-        self.touch(pe);
-        self.send_gathered(network, pe)?;
-        if awaited {
-            self.send_all_gathered(network)?;
+        if self.may_batch() {
+            match awaited {
+                true => self.send_all_gathered(network)?,
+                false => self.send_gathered(network, pe)?,
+            }
         }
-        self.room(network)?;
-        self.follow_requests(network, pe)?;
-        self.follow_writes(network, pe, self.caps.orders_writes)?;
-        self.routes[pe].dirty = true;
+        self.begin_write(network, pe, awaited)?;
         if !self.wire.has_amo(network, request.op, request.width) {
             let old = self.swap_until_applied(network, pe, request)?;
             if !fetched.is_null() {
@@ -351,9 +346,33 @@ impl<W: Wire> Origin<W> {
             return Ok(());
         }
         // SAFETY: the same contract.
-        let post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
-        let posted = self.post(network, pe, post)?;
+        let posted = unsafe { self.post_amo(network, pe, request, fetched) }?;
         if awaited { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Starts an atomic operation of the network's as soon as there is room, and its key is known.
+    ///
+    /// # Safety
+    /// As [`operate`](Self::operate).
+    #[inline]
+    unsafe fn post_amo(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: *mut u8,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        loop {
+            // SAFETY: the same contract.
+            let post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+            match self.post(network, pe, post)? {
+                PostOutcome::Uncovered => {
+                    network.check(pe, request.dest, request.width.nbytes())?;
+                    self.covered(network, pe, request.dest, request.width.nbytes())?;
+                }
+                posted => return Ok(posted),
+            }
+        }
     }
 
     /// Carries out an operation by compare-and-swap. Returns the old value.
@@ -378,8 +397,7 @@ impl<W: Wire> Origin<W> {
             let mut old = 0u64;
             let fetched = (&raw mut old).cast();
             // SAFETY: a local that lives until the swap has ended or, on an error, is abandoned.
-            let post = |wire: &mut W| unsafe { wire.amo(network, pe, &swap, fetched) };
-            let posted = self.post(network, pe, post)?;
+            let posted = unsafe { self.post_amo(network, pe, &swap, fetched) }?;
             self.end(network, pe, posted)?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

@@ -45,6 +45,10 @@ pub(super) struct Route {
     pub(super) writes_before: bool,
     /// The number of answers that are due.
     pub(super) due: u32,
+    /// The PE was reached.
+    pub(super) reached: bool,
+    /// The number of fences when a write was last made to follow what was issued before.
+    pub(super) followed: u32,
 }
 
 impl<W: Wire> Origin<W> {
@@ -114,10 +118,22 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) fn reach(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         network.local().loss.check()?;
-        match self.wire.reach(network, pe)? {
-            true => Ok(()),
-            false => self.until(network, Some(pe), |origin| origin.wire.reach(network, pe)),
+        match self.routes.get(pe) {
+            Some(route) if route.reached => Ok(()),
+            _ => self.reach_first(network, pe),
         }
+    }
+
+    #[cold]
+    fn reach_first(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        if !self.wire.reach(network, pe)? {
+            self.until(network, Some(pe), |origin| origin.wire.reach(network, pe))?;
+        }
+        self.routes[pe].reached = true;
+        Ok(())
     }
 
     /// The wire may have something to do towards a PE.

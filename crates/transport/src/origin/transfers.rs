@@ -31,36 +31,54 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The source is valid for reads until the call returns or, if that does not wait, until the
     /// put is complete.
+    #[inline]
     pub(super) unsafe fn put(
         &mut self,
         network: &W::Network,
         pe: Pe,
         put: &Put,
     ) -> Result<(), Error> {
-        let &Put { dest, source, .. } = put;
-        network.check(pe, dest, source.nbytes)?;
-        if source.nbytes == 0 {
+        // SAFETY: the same contract.
+        if self.may_batch() && unsafe { self.batch_put(network, pe, put) }? {
             return Ok(());
         }
-        self.check_memory(network, LocalAccess::Read, source)?;
-        let may_batch = self.may_batch_put(pe, dest.segment, source.nbytes);
-        if may_batch && !self.gather.is_lone(pe) {
+        // SAFETY: the same contract.
+        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
+        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
+    }
+
+    /// Gathers a put if it is small and not a lone one; otherwise sends what is to leave ahead of
+    /// it, and returns false.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline(never)]
+    unsafe fn batch_put(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        &Put { dest, source, .. }: &Put,
+    ) -> Result<bool, Error> {
+        network.check(pe, dest, source.nbytes)?;
+        if source.nbytes == 0 {
+            return Ok(true);
+        }
+        if self.may_batch_put(pe, dest.segment, source.nbytes) {
+            if self.gather.is_lone(pe) {
+                self.gather.has_left();
+                return Ok(false);
+            }
             let proxy = self.gather.proxy(&*network.local().host, pe, &[dest.segment]);
             self.reach(network, proxy.pe)?;
             self.touch(proxy.pe);
             self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
+            let operation = SmallOperation::Put(dest, source);
             // SAFETY: valid by contract.
-            return unsafe {
-                self.add_to_batch(network, proxy, &[SmallOperation::Put(dest, source)])
-            };
+            unsafe { self.add_to_batch(network, proxy, &[operation]) }?;
+            return Ok(true);
         }
         self.send_gathered(network, pe)?;
-        // SAFETY: the same contract.
-        let posted = unsafe { self.begin_put(network, pe, put, false) }?;
-        if may_batch {
-            self.gather.has_left();
-        }
-        if put.awaits_source() { self.end(network, pe, posted) } else { Ok(()) }
+        Ok(false)
     }
 
     /// Starts the writes of a put that is not gathered. Returns what became of the last one; all
@@ -68,7 +86,37 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Safety
     /// As [`put`](Self::put).
+    #[inline]
     pub(super) unsafe fn begin_put(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        put: &Put,
+        source_free: bool,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        let &Put { dest, source, .. } = put;
+        self.check_memory(network, LocalAccess::Read, source)?;
+        self.begin_write(network, pe, false)?;
+        if source.nbytes <= self.caps.longest_write {
+            let end = WriteEnd { awaited: put.awaits_source(), source_free };
+            // SAFETY: the same contract.
+            let post = |wire: &mut W| unsafe { wire.write(network, pe, (dest, source), end) };
+            match self.post(network, pe, post)? {
+                PostOutcome::Uncovered => {}
+                posted => return Ok(posted),
+            }
+        }
+        // SAFETY: the same contract.
+        unsafe { self.put_in_parts(network, pe, put, source_free) }
+    }
+
+    /// Starts the writes of a put that is long, or that several keys cover.
+    ///
+    /// # Safety
+    /// As [`put`](Self::put).
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_in_parts(
         &mut self,
         network: &W::Network,
         pe: Pe,
@@ -77,17 +125,12 @@ impl<W: Wire> Origin<W> {
     ) -> Result<PostOutcome<W::Token>, Error> {
         let &Put { mut dest, mut source, .. } = put;
         let end = WriteEnd { awaited: put.awaits_source(), source_free };
-        self.reach(network, pe)?;
-        self.touch(pe);
-        self.follow_requests(network, pe)?;
-        self.follow_writes(network, pe, self.caps.orders_writes)?;
-        self.routes[pe].dirty = true;
-        loop {
+        network.check(pe, dest, source.nbytes)?;
+        while source.nbytes > 0 {
             // A part ends at a word of the target, wherever the put begins.
             let longest = self.caps.longest_write - (dest.offset % 8) as usize;
             let nbytes = self.covered(network, pe, dest, source.nbytes.min(longest))?;
             let part = (dest, source.first(nbytes));
-            self.room(network)?;
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.write(network, pe, part, end) };
             let posted = self.post(network, pe, post)?;
@@ -100,6 +143,7 @@ impl<W: Wire> Origin<W> {
             dest.offset += nbytes as u64;
             source = source.skip(nbytes);
         }
+        Ok(PostOutcome::Done)
     }
 
     /// Copies a PE's memory to local memory.
@@ -107,6 +151,7 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The destination is valid for writes until the call returns or, if that does not wait, until
     /// the get is complete.
+    #[inline]
     pub(super) unsafe fn get(
         &mut self,
         network: &W::Network,
@@ -115,38 +160,88 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let &Get { dest, source, completion } = get;
         let awaited = completion == Completion::Now;
-        network.check(pe, source, dest.nbytes)?;
-        if dest.nbytes == 0 {
+        self.check_memory(network, LocalAccess::Write, dest)?;
+        // SAFETY: the same contract.
+        if self.may_batch() && unsafe { self.batch_get(network, pe, source, dest, awaited) }? {
             return Ok(());
         }
-        self.check_memory(network, LocalAccess::Write, dest)?;
-        let may_batch = !awaited && is_small(source.segment, dest.nbytes) && self.may_batch();
-        if may_batch && !self.gather.is_lone(pe) {
+        // SAFETY: the same contract.
+        unsafe { self.begin_get(network, pe, source, dest, awaited) }
+    }
+
+    /// Gathers a get if it is small, not a lone one, and no call waits for it; otherwise sends what
+    /// is to leave ahead of it, and returns false.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get).
+    #[inline(never)]
+    unsafe fn batch_get(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        source: RemoteAddr,
+        dest: LocalBuf,
+        awaited: bool,
+    ) -> Result<bool, Error> {
+        network.check(pe, source, dest.nbytes)?;
+        if dest.nbytes == 0 {
+            return Ok(true);
+        }
+        if awaited {
+            self.send_all_gathered(network)?;
+        } else if !is_small(source.segment, dest.nbytes) {
+            self.send_gathered(network, pe)?;
+        } else if self.gather.is_lone(pe) {
+            self.gather.has_left();
+        } else {
             let proxy = self.gather.proxy(&*network.local().host, pe, &[source.segment]);
             self.reach(network, proxy.pe)?;
             self.touch(proxy.pe);
+            let operation = SmallOperation::Get(source, dest);
             // SAFETY: valid by contract.
-            return unsafe {
-                self.add_to_batch(network, proxy, &[SmallOperation::Get(source, dest)])
-            };
+            unsafe { self.add_to_batch(network, proxy, &[operation]) }?;
+            return Ok(true);
         }
-        match awaited {
-            true => self.send_all_gathered(network)?,
-            false => self.send_gathered(network, pe)?,
-        }
-        // SAFETY: the same contract.
-        unsafe { self.begin_get(network, pe, source, dest, awaited) }?;
-        if may_batch {
-            self.gather.has_left();
-        }
-        Ok(())
+        Ok(false)
     }
 
     /// Starts the reads of a get that is not gathered, and waits for their end if it is `awaited`.
     ///
     /// # Safety
     /// As [`get`](Self::get).
+    #[inline]
     pub(super) unsafe fn begin_get(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        source: RemoteAddr,
+        dest: LocalBuf,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        self.reach(network, pe)?;
+        if !awaited {
+            self.touch(pe);
+        }
+        if dest.nbytes <= self.caps.longest_read {
+            // SAFETY: the same contract.
+            let post = |wire: &mut W| unsafe { wire.read(network, pe, (source, dest), awaited) };
+            match self.post(network, pe, post)? {
+                PostOutcome::Uncovered => {}
+                posted if awaited => return self.end(network, pe, posted),
+                _ => return Ok(()),
+            }
+        }
+        // SAFETY: the same contract.
+        unsafe { self.get_in_parts(network, pe, source, dest, awaited) }
+    }
+
+    /// Starts the reads of a get that is long, or that several keys cover.
+    ///
+    /// # Safety
+    /// As [`get`](Self::get).
+    #[cold]
+    #[inline(never)]
+    unsafe fn get_in_parts(
         &mut self,
         network: &W::Network,
         pe: Pe,
@@ -154,13 +249,11 @@ impl<W: Wire> Origin<W> {
         mut dest: LocalBuf,
         awaited: bool,
     ) -> Result<(), Error> {
-        self.reach(network, pe)?;
-        self.touch(pe);
+        network.check(pe, source, dest.nbytes)?;
         while dest.nbytes > 0 {
             let longest = self.caps.longest_read;
             let nbytes = self.covered(network, pe, source, dest.nbytes.min(longest))?;
             let part = (source, dest.first(nbytes));
-            self.room(network)?;
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.read(network, pe, part, awaited) };
             let posted = self.post(network, pe, post)?;
@@ -169,9 +262,6 @@ impl<W: Wire> Origin<W> {
             }
             source.offset += nbytes as u64;
             dest = dest.skip(nbytes);
-        }
-        if awaited {
-            self.forget_idle(pe);
         }
         Ok(())
     }

@@ -138,15 +138,4 @@ impl<W: Wire> Origin<W> {
         self.wire.forget(token);
         ended
     }
-
-    /// Waits until there is room for one more operation, or answer that is due.
-    #[inline]
-    pub(super) fn room(&mut self, network: &W::Network) -> Result<(), Error> {
-        let max = self.caps.max_in_flight;
-        if self.in_flight() < max {
-            return Ok(());
-        }
-        network.local().state.count_retry();
-        self.until(network, None, |origin| Ok(origin.in_flight() < max))
-    }
 }

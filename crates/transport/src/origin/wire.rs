@@ -81,6 +81,8 @@ pub enum PostOutcome<T> {
     Pending(T),
     /// There is no room for now.
     Full,
+    /// No key covers the whole range, as far as keys were [learned](Wire::learn).
+    Uncovered,
 }
 
 /// How much of a range a key covers.
@@ -149,7 +151,8 @@ pub trait Wire: Send + Sized {
         entry: &[u8; ENTRY],
     ) -> Result<(), Error>;
 
-    /// Starts a write to what one key covers, from local memory.
+    /// Starts a write from local memory, of [`longest_write`](WireCaps::longest_write) bytes at
+    /// most.
     ///
     /// # Safety
     /// The source is valid for reads until the operation is over.
@@ -161,8 +164,8 @@ pub trait Wire: Send + Sized {
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts a read of what one key covers, to local memory. The call waits for it if it is
-    /// `awaited`.
+    /// Starts a read to local memory, of [`longest_read`](WireCaps::longest_read) bytes at most. The
+    /// call waits for it if it is `awaited`.
     ///
     /// # Safety
     /// The destination is valid for writes until the operation is over.
@@ -181,8 +184,7 @@ pub trait Wire: Send + Sized {
     /// target's CPU.
     fn carries_out(network: &Self::Network, segment: Segment) -> bool;
 
-    /// Starts an atomic operation of the network's own on a word that one key covers. The old value
-    /// goes to `fetched`, unless that is null.
+    /// Starts an atomic operation of the network's own. The old value goes to `fetched`, unless that is null.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is over.

@@ -164,8 +164,8 @@ pub trait Wire: Send + Sized {
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts a read to local memory, of [`longest_read`](WireCaps::longest_read) bytes at most. The
-    /// call waits for it if it is `awaited`.
+    /// Starts a read to local memory, of [`longest_read`](WireCaps::longest_read) bytes at most.
+    /// The call waits for it if it is `awaited`.
     ///
     /// # Safety
     /// The destination is valid for writes until the operation is over.
@@ -184,7 +184,8 @@ pub trait Wire: Send + Sized {
     /// target's CPU.
     fn carries_out(network: &Self::Network, segment: Segment) -> bool;
 
-    /// Starts an atomic operation of the network's own. The old value goes to `fetched`, unless that is null.
+    /// Starts an atomic operation of the network's own. The old value goes to `fetched`, unless
+    /// that is null.
     ///
     /// # Safety
     /// `fetched` is null or valid for writes of a word until the operation is over.

@@ -2,7 +2,8 @@
 //! node, over a network and with virtual nodes. It blames no job that only takes long.
 
 use std::cell::Cell;
-use std::fs::{File, remove_file};
+use std::fs::{File, create_dir_all, remove_file, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -126,6 +127,7 @@ const WRITTEN: &[(&str, &[&str])] = &[
 const IN_FLIGHT: &[(&str, &[&str])] = &[
     ("word", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
     ("in_flight", &["flag[2] >= 8, which is 7.", "PE 0 has ", " in flight, ", "to PE 3."]),
+    ("paused", &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."]),
 ];
 
 /// Ways of PE 1, or of all, to take long, and what the explanation must contain.
@@ -166,8 +168,13 @@ const TCP: (&str, &str) = ("SHMEM_TRANSPORT", "tcp");
 const UCX: (&str, &str) = ("SHMEM_TRANSPORT", "ucx");
 const OFI: (&str, &str) = ("SHMEM_TRANSPORT", "ofi");
 
+/// A job that prints explanations on its standard output.
+fn explaining(program: PathBuf, n: usize) -> Job {
+    Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
+}
+
 fn start(program: PathBuf, words: &[&str], n: usize, network: &Network) -> Running {
-    let job = Job::new(program).n(n).wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
+    let job = explaining(program, n);
     let job = words.iter().fold(job, |job, word| job.arg(word));
     network.iter().fold(job, |job, (name, value)| job.env(name, value)).start()
 }
@@ -265,8 +272,7 @@ fn with_the_last_write_of_a_word() {
 
 /// The waits of their own accord, not on request.
 fn with_the_last_write_on_explain_after() {
-    let job = Job::new(program!("hangs.c")).n(4).arg("adder");
-    let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
+    let job = explaining(program!("hangs.c"), 4).arg("adder");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
     job.wait_for(|lines| unwrapped(lines).contains("PE 2 wrote it last, ").then_some(()));
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
@@ -292,10 +298,26 @@ fn with_the_functions_outside_the_library() {
     hangs(&[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])], 4, &[]);
 }
 
+/// gdb waits for a PE to stop, and passes what would end it to the PE as SIGINT.
+fn with_a_debugger_that_takes_too_long() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("late-debugger");
+    let gdb = folder.join("gdb");
+    let script = "#!/bin/sh\nwhile [ \"$1\" != -p ]; do shift; done\n\
+                  trap 'kill -INT $2; exit' HUP INT TERM\nsleep 300 &\nwait\n";
+    create_dir_all(&folder).expect("a folder");
+    write(&gdb, script).expect("a file");
+    set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let mut job = explaining(program!("hangs.c"), 4).arg("computes").env("PATH", path).start();
+    explained(&mut job, &["PE 1 computes."], 4);
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    let outcome = job.finish();
+    assert_eq!(outcome.code(), 143, "{outcome}");
+}
+
 /// The threads poll, so that everything else waits long for a CPU.
 fn with_many_waiting_threads() {
-    let job = Job::new(program!("many_waits.c", "-pthread")).n(2).arg("200");
-    let job = job.wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
+    let job = explaining(program!("many_waits.c", "-pthread"), 2).arg("200");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
     let words = [" in shmem_long_wait_until on ", " more, for "];
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
@@ -345,6 +367,7 @@ testkit::tests! {
     with_what_is_in_flight,
     with_what_is_in_flight_over_ucx,
     with_the_functions_outside_the_library,
+    with_a_debugger_that_takes_too_long,
     with_many_waiting_threads,
     jobs_that_take_long_are_not_blamed,
 }

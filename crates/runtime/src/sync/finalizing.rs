@@ -54,15 +54,16 @@ impl PeerLook {
     }
 
     /// Looks at the PEs for which this thread waits if that is due, and ends the job with an error
-    /// if none of them can end the wait. The caller has just found that the wait goes on.
-    pub(crate) fn look(&mut self, describe: impl Fn() -> (Call, Subject)) {
+    /// if none of them can end the wait. The caller has just found that the wait goes on. Returns
+    /// whether it has looked, perhaps over a network.
+    pub(crate) fn look(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
         let now = nanoseconds();
         let due = *self.due.get_or_insert(now + PERIOD.as_nanos() as u64);
         if now < due && !self.expects_no_end {
-            return;
+            return false;
         }
         self.due = None;
-        let Some(job) = job::known() else { return };
+        let Some(job) = job::known() else { return false };
         let (call, subject) = describe();
         if let Subject::Collective(collective) = &subject {
             self.look_at_members(call, job, collective);
@@ -79,6 +80,7 @@ impl PeerLook {
         }
         // What such PEs did before may have ended the wait meanwhile.
         self.expects_no_end = is_hopeless;
+        true
     }
 
     /// Looks at the member that is awaited, or at some of those that are.

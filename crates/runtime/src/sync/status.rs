@@ -222,7 +222,10 @@ impl<D: Fn() -> Described> LongWait<D> {
             if self.in_flight_at.is_some_and(is_due) {
                 self.look_at_network();
             }
-            self.peers.look(&self.describe);
+            if self.peers.look(&self.describe) {
+                // The wait for an answer has made the status forget what is in flight.
+                self.look_at_network();
+            }
             if self.lasted() >= long_wait::LIMIT {
                 long_wait::print(|| (self.describe)().0);
             }

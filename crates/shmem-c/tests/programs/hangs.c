@@ -11,6 +11,7 @@
 static const char *how;
 static long flag[4] = {0, 0, 7, 0}, words[4] = {1, 0, 0, 0}, locks[3], token, source, dest;
 static uint64_t sig;
+static pid_t process_of_1;
 static volatile long sum;
 
 static int is(const char *name) {
@@ -116,6 +117,19 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             for (int i = 0; i < 14; i++)
                 shmem_long_put_nbi(&words[i % 4], &source, 1, n - 1);
             shmem_quiet();
+        }
+        if (me == 1)
+            shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);
+    } else if (is("paused")) {
+        /* PE 1 answers nobody for a while, when the others have begun to wait for it. */
+        process_of_1 = getpid();
+        shmem_barrier_all();
+        if (me == n - 1) {
+            shmem_getmem(&process_of_1, &process_of_1, sizeof process_of_1, 1);
+            sleep(1);
+            kill(process_of_1, SIGSTOP);
+            sleep(1);
+            kill(process_of_1, SIGCONT);
         }
         if (me == 1)
             shmem_long_wait_until(&flag[2], SHMEM_CMP_GE, 8);

@@ -45,7 +45,7 @@ pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
 fn text(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
-    // A gdb that may still act on a signal passes SIGINT to the PE it waits for.
+    // By any other signal gdb may end the PE: it passes SIGINT to the one that it waits for.
     command.args(["-s", "KILL", &LIMIT.as_secs().to_string(), "gdb", "-batch", "-nx"]);
     command.args(["-iex", "set debuginfod enabled off", "-iex", "set print address off"]);
     command.args(["-iex", "set print frame-arguments none", "-p", &pid.to_string()]);

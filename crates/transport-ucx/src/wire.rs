@@ -54,6 +54,9 @@ pub(crate) struct UcxWire {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for UcxWire {}
 
+/// An address in the process of a PE, and by which endpoint and key it is accessed.
+type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
+
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
     /// UCX says when it has ended; its slot, if it has one, is free then.
@@ -106,7 +109,7 @@ impl UcxWire {
         pe: Pe,
         at: RemoteAddr,
         nbytes: usize,
-    ) -> Result<Option<(u64, (ucp_ep_h, ucp_rkey_h))>, Error> {
+    ) -> Result<Option<UcxRemote>, Error> {
         let OpenRoute { endpoint, connection } = self.open(pe)?;
         if let Some(status) = connection.broken() {
             return Err(self.fails(shared, pe)(status));

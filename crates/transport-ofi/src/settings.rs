@@ -21,7 +21,7 @@ pub(crate) const ENDPOINTS: Setting = Setting {
     name: "SHMEM_OFI_ENDPOINTS",
     old_names: &[],
     default: Some("16"),
-    meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share one",
+    meaning: "the number of libfabric endpoints by which the contexts of a PE and the library issue; further contexts share them",
 };
 
 /// What a user can set.
@@ -80,7 +80,7 @@ pub struct Tuning {
     pub copy_before_waiting_up_to: usize,
     /// Atomic operations that a context has in flight.
     pub amos: usize,
-    /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and
+    /// Endpoints at the same time; contexts beyond share them. Software providers take megabytes and
     /// several descriptors for each.
     pub endpoints: usize,
     /// Buffers for messages of peers, at most.

@@ -61,8 +61,8 @@ fn jobs_over_ucx_name_its_transports() {
         "ucx",
         &[
             &["DEBUG transport_ucx::transport: UCX may use ", "pe=0"],
-            &["DEBUG transport_ucx::origin::establish: made an endpoint to it", "pe=0", "peer=1"],
-            &["DEBUG transport_ucx::progress: an endpoint uses a worker"],
+            &["DEBUG transport_ucx::wire::establish: made an endpoint to it", "pe=0", "peer=1"],
+            &["DEBUG transport::origin::issuer: an endpoint uses an issuer"],
         ],
     );
 }

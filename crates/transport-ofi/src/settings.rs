@@ -80,8 +80,8 @@ pub struct Tuning {
     pub copy_before_waiting_up_to: usize,
     /// Atomic operations that a context has in flight.
     pub amos: usize,
-    /// Endpoints at the same time; contexts beyond share them. Software providers take megabytes and
-    /// several descriptors for each.
+    /// Endpoints at the same time; contexts beyond share them. Software providers take megabytes
+    /// and several descriptors for each.
     pub endpoints: usize,
     /// Buffers for messages of peers, at most.
     pub receives: usize,

@@ -64,7 +64,8 @@ impl SharedState {
         })
     }
 
-    fn host_of(&self, pe: Pe) -> Option<String> {
+    /// Returns the machine of a PE, as it published it.
+    pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
         let record = self.peers.record(pe)?;
         connect::address(pe, record).ok().map(|address| address.host)
     }

@@ -58,6 +58,9 @@ const CONCLUSIONS: &str = "pub enum Kind {";
 const CAUSE: &str = "Cause: ";
 const REMEDY: &str = "Remedy: ";
 
+/// What precedes the name of a call.
+const CALL: &str = "call!(";
+
 /// Where messages are looked for.
 const FOLDERS: &[&str] = &["crates", "launcher"];
 
@@ -187,7 +190,7 @@ fn messages(source: &str) -> Result<Vec<Message>> {
 }
 
 /// The string that is the first argument of this kind of a call, from behind its parenthesis, and
-/// where it ends. The name of a call (`&"shmem"`) is another kind.
+/// where it ends. The name of a call (`call!("shmem")`, `&"shmem"`) is another kind.
 fn text(source: &str, from: usize) -> Option<(String, usize)> {
     let mut depth = 1;
     let mut at = from;
@@ -201,7 +204,7 @@ fn text(source: &str, from: usize) -> Option<(String, usize)> {
             b')' => depth -= 1,
             _ => {
                 let end = at + end_of_string(&source[at..])?;
-                if !source[..next].ends_with('&') {
+                if ![CALL, "&"].iter().any(|before| source[..next].ends_with(before)) {
                     return Some((one_line(&source[at..end]), end));
                 }
                 at = end + 1;

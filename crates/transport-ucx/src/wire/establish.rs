@@ -39,7 +39,8 @@ impl UcxWire {
         };
         match attempted {
             Attempted::Connected(open) => {
-                rushmem_log::debug!(peer = pe.0, "made an endpoint to it");
+                let host = shared.host_of(pe).unwrap_or_default();
+                rushmem_log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);
                 // Those of failed attempts.
                 self.unended();

@@ -146,7 +146,7 @@ impl Wire for OfiWire {
         shared.peers.get(pe)?.learn(&shared.fabric, pe, block, entry)
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn write(
         &mut self,
         shared: &SharedState,
@@ -181,7 +181,7 @@ impl Wire for OfiWire {
         posted
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn read(
         &mut self,
         shared: &SharedState,

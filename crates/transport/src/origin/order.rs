@@ -40,7 +40,7 @@ impl<W: Wire> Origin<W> {
     /// Waits until a write to a PE, or an atomic operation of the network's, may follow what was
     /// issued before, and takes note of it, unless its call waits until it is complete at the
     /// target (`awaited`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_write(
         &mut self,
         network: &W::Network,

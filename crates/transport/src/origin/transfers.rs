@@ -31,7 +31,7 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The source is valid for reads until the call returns or, if that does not wait, until the
     /// put is complete.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn put(
         &mut self,
         network: &W::Network,
@@ -86,7 +86,7 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Safety
     /// As [`put`](Self::put).
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn begin_put(
         &mut self,
         network: &W::Network,
@@ -151,7 +151,7 @@ impl<W: Wire> Origin<W> {
     /// # Safety
     /// The destination is valid for writes until the call returns or, if that does not wait, until
     /// the get is complete.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn get(
         &mut self,
         network: &W::Network,
@@ -209,7 +209,7 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Safety
     /// As [`get`](Self::get).
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn begin_get(
         &mut self,
         network: &W::Network,

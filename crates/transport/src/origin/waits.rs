@@ -91,7 +91,7 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Starts an operation as soon as there is room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn post(
         &mut self,
         network: &W::Network,

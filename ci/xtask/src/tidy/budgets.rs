@@ -34,7 +34,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("crates/transport-ofi", 5_450),
     ("crates/transport-tcp", 6_100),
     ("crates/transport-ucx", 4_050),
-    ("crates/transport", 9_950),
+    ("crates/transport", 10_000),
     ("launcher/charts", 250),
     ("launcher/documents", 200),
     ("launcher/oshrun", 7_950),

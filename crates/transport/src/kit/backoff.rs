@@ -156,11 +156,6 @@ impl Backoff {
     pub fn is_reported(&self) -> bool {
         !self.report_after.is_zero()
     }
-
-    /// Makes [`since_first_sleep`](Backoff::since_first_sleep) count from the next sleep.
-    pub fn forget_sleep(&mut self) {
-        self.first_sleep = None;
-    }
 }
 
 impl Pause {

@@ -31,10 +31,10 @@ impl<W: Wire> Origin<W> {
     fn find_key(&mut self, network: &W::Network, pe: Pe, block: HeapBlock) -> Result<(), Error> {
         let from = heap_blocks::entry(block, network.internal_bytes(pe)?);
         let from = from.ok_or_else(|| damaged(pe, "table of keys"))?;
-        let mut entry = [0; ENTRY];
-        let to = LocalBuf { base: entry.as_mut_ptr(), nbytes: ENTRY };
-        // SAFETY: a local that lives until the get has ended or, on an error, is abandoned.
+        let to = LocalBuf { base: self.entry.as_mut_ptr(), nbytes: ENTRY };
+        // SAFETY: memory of the origin's, which outlives its wire's use of it.
         unsafe { self.begin_get(network, pe, from, to, true) }?;
+        let entry = *self.entry;
         self.wire.learn(network, pe, block, &entry)
     }
 }

@@ -34,6 +34,9 @@ pub struct Issuer<W: Wire> {
     noted: AtomicBool,
     /// Nothing of it is unfinished; it changes under the lock of the origin.
     rests: AtomicBool,
+    /// The service thread sleeps until a descriptor signals what was unfinished when it looked; it
+    /// changes under the lock of the origin.
+    armed: AtomicBool,
 }
 
 impl<W: Wire> Issuer<W> {
@@ -45,6 +48,7 @@ impl<W: Wire> Issuer<W> {
             uses: AtomicU64::new(0),
             noted: AtomicBool::new(false),
             rests: AtomicBool::new(true),
+            armed: AtomicBool::new(false),
         }
     }
 
@@ -139,15 +143,21 @@ impl<W: Wire> Issuers<W> {
         make: impl FnOnce() -> Result<(Origin<W>, W::Outside), Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
-        let fewest = all.iter().min_by_key(|issuer| issuer.users());
+        let fewest = all.iter().min_by_key(|issuer| issuer.users()).map(Arc::clone);
         let issuer = match fewest {
-            Some(fewest) if fewest.users() == 0 || all.len() >= max => Arc::clone(fewest),
-            _ => {
-                let (origin, outside) = make()?;
-                let issuer = Arc::new(Issuer::new(origin, outside));
-                all.push(Arc::clone(&issuer));
-                issuer
-            }
+            Some(fewest) if fewest.users() == 0 || all.len() >= max => fewest,
+            fewest => match (make(), fewest) {
+                (Ok((origin, outside)), _) => {
+                    let issuer = Arc::new(Issuer::new(origin, outside));
+                    all.push(Arc::clone(&issuer));
+                    issuer
+                }
+                (Err(error), Some(fewest)) => {
+                    rushmem_log::debug!("contexts share endpoints: {error}");
+                    fewest
+                }
+                (Err(error), None) => return Err(error),
+            },
         };
         if issuer.users() > 0 {
             static REPORTED: Once = Once::new();
@@ -185,6 +195,9 @@ impl<W: Wire> Issuers<W> {
         } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
             drop(origin);
             self.unfinished.add(LeftIssuer { issuer: Arc::clone(issuer), uses: 0 });
+            network.local().state.request_flush();
+        } else if issuer.armed.load(Ordering::Relaxed) && origin.is_unfinished() {
+            issuer.armed.store(false, Ordering::Relaxed);
             network.local().state.request_flush();
         }
         done
@@ -224,7 +237,11 @@ impl<W: Wire> Issuers<W> {
                 polls -= 1;
             }
             let stays = issuer.stays(origin.is_unfinished(), origin.is_owed());
-            is_busy |= stays && by_service && origin.must_be_polled();
+            if by_service {
+                let must_be_polled = stays && origin.must_be_polled();
+                issuer.armed.store(stays && !must_be_polled, Ordering::Relaxed);
+                is_busy |= must_be_polled;
+            }
             stays && network.local().loss.check().is_ok()
         };
         let n = self.unfinished.finish(|left| {

@@ -161,7 +161,8 @@ impl<W: Wire> Origin<W> {
     /// Returns true if the wire has nothing to do towards a PE and no answer is due, provided that
     /// its flush has begun.
     fn is_settled(&mut self, network: &W::Network, pe: Pe) -> Result<bool, Error> {
-        Ok(self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
+        let is_unsent = self.unsent.iter().any(|unsent| unsent.pe == pe);
+        Ok(!is_unsent && self.routes[pe].due == 0 && self.is_flushed(network, pe)?)
     }
 
     fn forget_touched(&mut self, pe: Pe) {

@@ -3,6 +3,7 @@
 use super::slots::AnswerSlots;
 use super::wire::{Wire, WireCaps, WireNetwork};
 use crate::kit::gather::Gather;
+use crate::kit::heap_blocks::ENTRY;
 use crate::kit::message::{Reply, Request};
 use crate::kit::pe_map::PeMap;
 use crate::kit::requests::IssuedRequests;
@@ -30,6 +31,8 @@ pub struct Origin<W: Wire> {
     pub(super) touched: Vec<Pe>,
     /// Counts the polls of calls that wait.
     pub(super) polls: u32,
+    /// Where the entry of a block is read to. It outlives a call that fails.
+    pub(super) entry: Box<[u8; ENTRY]>,
 }
 
 /// What was issued to one PE.
@@ -67,6 +70,7 @@ impl<W: Wire> Origin<W> {
             routes: PeMap::new(n_pes),
             touched: Vec::new(),
             polls: 0,
+            entry: Box::new([0; ENTRY]),
         }
     }
 
@@ -154,6 +158,7 @@ impl<W: Wire> Origin<W> {
             && self.touched.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
             && !self.gather.has_any(pe)
+            && self.unsent.is_empty()
         {
             (route.touched, route.writes_before) = (false, false);
             self.touched.pop();

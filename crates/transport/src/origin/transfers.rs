@@ -4,6 +4,7 @@
 use super::state::Origin;
 use super::wire::{PostOutcome, Wire, WireNetwork, WriteEnd};
 use crate::kit::gather::{SmallOperation, is_small};
+use crate::kit::peers::damaged;
 use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
 };
@@ -134,6 +135,9 @@ impl<W: Wire> Origin<W> {
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.write(network, pe, part, end) };
             let posted = self.post(network, pe, post)?;
+            if matches!(posted, PostOutcome::Uncovered) {
+                return Err(damaged(pe, "key"));
+            }
             if nbytes == source.nbytes {
                 return Ok(posted);
             }
@@ -257,6 +261,9 @@ impl<W: Wire> Origin<W> {
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.read(network, pe, part, awaited) };
             let posted = self.post(network, pe, post)?;
+            if matches!(posted, PostOutcome::Uncovered) {
+                return Err(damaged(pe, "key"));
+            }
             if awaited {
                 self.end(network, pe, posted)?;
             }

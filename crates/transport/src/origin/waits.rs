@@ -6,7 +6,7 @@ use crate::kit::backoff::Backoff;
 use crate::kit::progress_state::ProgressState;
 use crate::kit::wait::{Waiter, wait};
 use crate::{Error, Host, Pe};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After a sleep of this length without any event, the PEs that are waited for are confirmed, and
 /// again after as long.
@@ -21,6 +21,8 @@ struct Waiting<'a, W: Wire> {
     network: &'a W::Network,
     /// The PE that it waits for, if it is one.
     towards: Option<Pe>,
+    /// The first sleep since there was an event.
+    silent_since: Option<Instant>,
 }
 
 impl<W: Wire> Waiter for Waiting<'_, W> {
@@ -28,9 +30,9 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         &self.network.local().state
     }
 
-    fn poll(&mut self, _: bool, backoff: &mut Backoff) -> Result<bool, Error> {
-        if backoff.since_first_sleep() > UNCONFIRMED_AFTER {
-            backoff.forget_sleep();
+    fn poll(&mut self, _: bool, _: &mut Backoff) -> Result<bool, Error> {
+        if self.silent_since.is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER) {
+            self.silent_since = None;
             for pe in self.awaited() {
                 self.origin.wire.confirm(self.network, pe)?;
             }
@@ -42,12 +44,13 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         let expects = owes || origin.slots.due() > 0;
         let served = origin.wire.serve(self.network, origin.polls, expects)?;
         if worked || served {
-            backoff.forget_sleep();
+            self.silent_since = None;
         }
         Ok(worked || served)
     }
 
     fn sleep(&mut self, at_most: Duration) {
+        self.silent_since.get_or_insert_with(Instant::now);
         self.origin.wire.sleep(self.network, at_most);
     }
 
@@ -76,7 +79,7 @@ impl<W: Wire> Origin<W> {
         towards: Option<Pe>,
         mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
-        let mut waiting = Waiting { origin: self, network, towards };
+        let mut waiting = Waiting { origin: self, network, towards, silent_since: None };
         wait(&mut waiting, |this| step(this.origin).map(Into::into))
     }
 

@@ -18,10 +18,8 @@ use rushmem_transport::kit::acks::Acks;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::heap_blocks::OwnHeap;
 use rushmem_transport::kit::lock::{lock, try_lock};
-use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::{Peers, check_range};
-use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::violation::RefusedMessage;
 use rushmem_transport::origin::{Covered, WireNetwork};
@@ -78,21 +76,14 @@ impl SharedState {
         let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
         let fabric = Arc::clone(service.ep().fabric());
         let pins_copies = fabric.facts.asks(fi::FI_MR_LOCAL);
+        let acks = Arc::new(Acks::new(open.n_pes));
         let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(SharedState {
             registrations: Mutex::default(),
             replies: Arc::clone(service.replies()),
             cq: Arc::clone(service.ep().cq()),
             fabric,
-            local: NetworkPe {
-                me: open.pe,
-                amos: open.amos,
-                host: Arc::clone(&open.host),
-                state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
-                loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
-                acks: Arc::new(Acks::new(open.n_pes)),
-                segments: Arc::default(),
-            },
+            local: NetworkPe::new(open, address.host.clone(), &LIMITS, acks, Arc::default())?,
             socket: unconfirmed::socket(&address.name),
             tag: service.tag(),
             native,

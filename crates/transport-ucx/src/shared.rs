@@ -10,10 +10,8 @@ use crate::ucp::{UcpContext, Worker};
 use rushmem_transport::kit::backoff::FLUSH_DELAY;
 use rushmem_transport::kit::engine::Served;
 use rushmem_transport::kit::lock::try_lock;
-use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::network_pe::NetworkPe;
 use rushmem_transport::kit::peers::Peers;
-use rushmem_transport::kit::progress_state::ProgressState;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::violation::RefusedMessage;
@@ -48,15 +46,7 @@ impl SharedState {
     ) -> io::Result<SharedState> {
         Ok(SharedState {
             tuning,
-            local: NetworkPe {
-                me: open.pe,
-                amos: open.amos,
-                host: Arc::clone(&open.host),
-                state: ProgressState::new(&LIMITS, open.cpus_per_pe)?,
-                loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
-                acks: Arc::clone(service.acks()),
-                segments,
-            },
+            local: NetworkPe::new(open, own_host, &LIMITS, Arc::clone(service.acks()), segments)?,
             peers: Peers::new(open.n_pes),
             service_efd: service.worker().efd().try_clone_to_owned()?,
             service: Mutex::new(service),

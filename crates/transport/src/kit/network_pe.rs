@@ -1,10 +1,12 @@
 //! What every provider keeps of this PE, for its endpoints and its service thread.
 
 use super::acks::Acks;
+use super::backoff::WaitLimits;
 use super::loss::Loss;
 use super::progress_state::ProgressState;
 use super::segments::Segments;
-use crate::{Amos, Host, Pe};
+use crate::{Amos, Host, Open, Pe};
+use std::io;
 use std::sync::Arc;
 
 /// This PE, as its network knows it. `X` is what a provider knows of a segment.
@@ -23,4 +25,29 @@ pub struct NetworkPe<X = ()> {
     pub acks: Arc<Acks>,
     /// The memory that peers may use.
     pub segments: Arc<Segments<X>>,
+}
+
+impl<X> NetworkPe<X> {
+    /// That of a transport that is opened with these arguments, on a machine of this name. Its
+    /// threads wait as `limits` says.
+    ///
+    /// # Errors
+    /// If the kernel refuses a timer.
+    pub fn new(
+        open: &Open,
+        own_host: String,
+        limits: &'static WaitLimits,
+        acks: Arc<Acks>,
+        segments: Arc<Segments<X>>,
+    ) -> io::Result<NetworkPe<X>> {
+        Ok(NetworkPe {
+            me: open.pe,
+            amos: open.amos,
+            host: Arc::clone(&open.host),
+            state: ProgressState::new(limits, open.cpus_per_pe)?,
+            loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
+            acks,
+            segments,
+        })
+    }
 }

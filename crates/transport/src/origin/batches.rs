@@ -4,11 +4,11 @@
 //! message at a higher rate than a NIC takes requests.
 #![allow(unsafe_code)]
 
-use super::requests::{Carried, RequestParts};
+use super::requests::RequestParts;
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::kit::gather::SmallOperation;
-use crate::{Error, LocalAccess, LocalBuf, Pe, Proxy};
+use crate::{Error, LocalAccess, LocalBuf, Pe, Segment};
 
 impl<W: Wire> Origin<W> {
     /// Returns true if small operations are gathered, unless they are lone ones.
@@ -43,18 +43,27 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Gathers operations for a proxy that is reached and touched.
+    /// Gathers operations on these segments of a PE for it or its proxy. If they `write`, they
+    /// follow the writes before the last fence.
     ///
     /// # Safety
     /// The sources of puts are valid for reads; what is fetched is valid for writes until the
     /// operation is complete.
     #[inline]
-    pub(super) unsafe fn add_to_batch(
+    pub(super) unsafe fn batch(
         &mut self,
         network: &W::Network,
-        proxy: Proxy,
+        pe: Pe,
+        segments: &[Segment],
         operations: &[SmallOperation],
+        write: bool,
     ) -> Result<(), Error> {
+        let proxy = self.gather.proxy(&*network.local().host, pe, segments);
+        self.reach(network, proxy.pe)?;
+        self.touch(proxy.pe);
+        if write {
+            self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
+        }
         if !self.gather.has_room(proxy.pe, operations) {
             self.send_gathered(network, proxy.pe)?;
             // A wait may have found nothing more to do.
@@ -68,8 +77,10 @@ impl<W: Wire> Origin<W> {
     /// Sends what is gathered for a PE.
     #[inline]
     pub(super) fn send_gathered(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
-        let parts = RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
-        if self.gather.has_any(pe) { self.send_batch(network, pe, parts) } else { Ok(()) }
+        match self.gather.has_any(pe) {
+            true => self.send_batch(network, pe, RequestParts::BATCH),
+            false => Ok(()),
+        }
     }
 
     /// Sends what is gathered for any PE.

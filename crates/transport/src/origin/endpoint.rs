@@ -4,14 +4,14 @@
 #![allow(unsafe_code)]
 
 use super::issuer::{Issuer, Issuers};
-use super::requests::RequestParts;
+use super::requests::{NOWHERE, RequestParts};
 use super::state::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::kit::peers::check_aligned;
 use crate::kit::stream::Update;
 use crate::{
-    AmoRequest, AmoWidth, Amos, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
-    StridedBlocks,
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    SignalUpdate, StridedBlocks,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -106,12 +106,14 @@ impl<P: Issuing> WireEndpoint<P> {
                 return unsafe { origin.operate(network, pe, request, fetched, awaited) };
             }
             network.check(pe, request.dest, request.width.nbytes())?;
-            let update = Some(Update::of(request));
-            let parts = RequestParts { update, fetched, ..RequestParts::EMPTY };
+            let update = Update::of(request);
+            let parts = RequestParts { fetched, ..RequestParts::EMPTY };
             if !awaited {
+                let nothing = (LocalBuf::EMPTY, NOWHERE);
                 // SAFETY: the same contract, and there are no data.
-                return unsafe { origin.ask_nbi(network, pe, parts) };
+                return unsafe { origin.ask_nbi(network, pe, nothing, update, parts) };
             }
+            let parts = RequestParts { update: Some(update), ..parts };
             // SAFETY: the same contract, and there are no data.
             let ticket = unsafe { origin.ask(network, pe, parts) }?;
             origin.answered(network, pe, ticket)
@@ -163,7 +165,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         if self.is_direct(pe) {
             for (dest, source) in blocks.each() {
-                let put = Put { dest, source, completion: crate::Completion::Now };
+                let put = Put { dest, source, completion: Completion::Now };
                 // SAFETY: a block, valid by contract.
                 unsafe { self.put(pe, put) }?;
             }
@@ -176,7 +178,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     unsafe fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks) -> Result<(), Error> {
         if self.is_direct(pe) {
             for (source, dest) in blocks.each() {
-                let get = Get { dest, source, completion: crate::Completion::AtQuiet };
+                let get = Get { dest, source, completion: Completion::AtQuiet };
                 // SAFETY: a block, valid by contract.
                 unsafe { self.get(pe, get) }?;
             }

@@ -16,7 +16,7 @@
 //! **A quiet** sends what is gathered, asks for the acknowledgments of requests (few are answered
 //! by themselves), flushes the wire, and waits for all of this and for the answers that are due.
 
-use super::requests::{Carried, RequestParts};
+use super::requests::RequestParts;
 use super::state::{Origin, Route};
 use super::wire::{Wire, WireNetwork};
 use crate::{Error, Pe};
@@ -123,8 +123,7 @@ impl<W: Wire> Origin<W> {
     /// Requests an acknowledgment of all requests to a PE, unless one is on its way.
     fn ask_for_ack(&mut self, network: &W::Network, pe: Pe) -> Result<(), Error> {
         if self.gather.has_any(pe) {
-            let parts = RequestParts { asks: true, carried: Carried::Batch, ..RequestParts::EMPTY };
-            self.send_batch(network, pe, parts)?;
+            self.send_batch(network, pe, RequestParts { asks: true, ..RequestParts::BATCH })?;
         }
         if !self.issued.must_ask(pe) {
             return Ok(());

@@ -5,12 +5,13 @@
 use super::slots::Ticket;
 use super::state::{Origin, UnsentRequest};
 use super::wire::{Payload, PostOutcome, Wire, WireNetwork};
+use crate::kit::batch::MAX_NBYTES;
 use crate::kit::gather::{SmallOperation, is_small};
 use crate::kit::message::Request;
 use crate::kit::stream::Update;
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Error, Follows, LocalBuf, Pe, Proxy, Put, RemoteAddr, Segment,
-    SignalUpdate, mem,
+    AmoOp, AmoRequest, AmoWidth, Error, Follows, LocalAccess, LocalBuf, Pe, Proxy, Put, RemoteAddr,
+    Segment, SignalUpdate, mem,
 };
 use std::ptr::null_mut;
 
@@ -23,7 +24,7 @@ pub(super) enum Carried {
     Data(LocalBuf, RemoteAddr),
 }
 
-const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+pub(super) const NOWHERE: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 
 /// What a request consists of.
 #[derive(Clone, Copy)]
@@ -49,6 +50,9 @@ impl RequestParts {
         asks: false,
         awaited: false,
     };
+    /// What is gathered for the PE.
+    pub(super) const BATCH: RequestParts =
+        RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
 }
 
 impl<W: Wire> Origin<W> {
@@ -162,9 +166,8 @@ impl<W: Wire> Origin<W> {
         if is_full || !self.wire.reach(network, pe)? {
             return Ok(());
         }
-        let parts = RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
-        let (batch, ticket) = self.fill(pe, &parts);
-        let request = self.issue(network, pe, &parts, ticket);
+        let (batch, ticket) = self.fill(pe, &RequestParts::BATCH);
+        let request = self.issue(network, pe, &RequestParts::BATCH, ticket);
         self.touch(pe);
         self.unsent.push_back(UnsentRequest { pe, request, batch });
         self.gather.has_left();
@@ -218,8 +221,8 @@ impl<W: Wire> Origin<W> {
         self.follow_writes(network, pe, self.caps.orders_messages)
     }
 
-    /// Works as [`ask`](Self::ask), of an update for which no call waits: a small one travels in a
-    /// batch.
+    /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones travel
+    /// in a batch.
     ///
     /// # Safety
     /// As [`ask`](Self::ask).
@@ -227,11 +230,12 @@ impl<W: Wire> Origin<W> {
         &mut self,
         network: &W::Network,
         pe: Pe,
+        (data, place): (LocalBuf, RemoteAddr),
+        update: Update,
         parts: RequestParts,
     ) -> Result<(), Error> {
-        let (Some(update), Carried::Data(data, place)) = (parts.update, parts.carried) else {
-            return Ok(());
-        };
+        let carried = Carried::Data(data, place);
+        let parts = RequestParts { update: Some(update), carried, ..parts };
         let are_small = is_small(update.dest.segment, 0) && is_small(place.segment, data.nbytes);
         let amo = SmallOperation::Amo(update, parts.fetched);
         let both = [SmallOperation::Put(place, data), amo];
@@ -240,26 +244,21 @@ impl<W: Wire> Origin<W> {
         let (operations, segments) = (&both[first..], &segments[first..]);
         if !parts.ordered && are_small && self.may_batch() {
             if !self.gather.is_lone(pe) {
-                let proxy = self.gather.proxy(&*network.local().host, pe, segments);
-                self.reach(network, proxy.pe)?;
-                self.touch(proxy.pe);
-                self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
                 // SAFETY: the same contract.
-                return unsafe { self.add_to_batch(network, proxy, operations) };
+                return unsafe { self.batch(network, pe, segments, operations, true) };
             }
             // SAFETY: the same contract.
             unsafe { self.ask(network, pe, parts) }?;
             self.gather.has_left();
             return Ok(());
         }
-        if parts.ordered && self.gather.has_any(pe) && data.nbytes <= crate::kit::batch::MAX_NBYTES
-        {
+        if parts.ordered && self.gather.has_any(pe) && data.nbytes <= MAX_NBYTES {
             self.follow_for(network, pe, true)?;
             if self.gather.has_any(pe) && self.gather.has_room(pe, operations) {
                 // SAFETY: the same contract.
                 unsafe { self.gather.add(Proxy::itself(pe), operations) };
-                let how = RequestParts { carried: Carried::Batch, ..RequestParts::EMPTY };
-                return self.send_batch(network, pe, RequestParts { ordered: true, ..how });
+                let parts = RequestParts { ordered: true, ..RequestParts::BATCH };
+                return self.send_batch(network, pe, parts);
             }
         }
         // SAFETY: the same contract.
@@ -280,16 +279,13 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let &Put { dest, source, .. } = put;
         let awaited = put.awaits_source();
-        let parts = RequestParts {
-            update: Some(Update::of(&signal.amo())),
-            ordered: signal.follows == Follows::All,
-            ..RequestParts::EMPTY
-        };
+        let update = Update::of(&signal.amo());
+        let ordered = signal.follows == Follows::All;
         if source.nbytes <= self.caps.longest_signaled {
-            self.check_memory(network, crate::LocalAccess::Read, source)?;
-            let parts = RequestParts { carried: Carried::Data(source, dest), awaited, ..parts };
+            self.check_memory(network, LocalAccess::Read, source)?;
+            let parts = RequestParts { ordered, awaited, ..RequestParts::EMPTY };
             // SAFETY: nothing is fetched; the source is valid by contract.
-            return unsafe { self.ask_nbi(network, pe, parts) };
+            return unsafe { self.ask_nbi(network, pe, (source, dest), update, parts) };
         }
         let source_free = self.caps.acks_cover_writes;
         // SAFETY: the same contract.
@@ -297,9 +293,17 @@ impl<W: Wire> Origin<W> {
         if !source_free {
             self.follow_all_writes(pe);
         }
+        let parts = RequestParts { update: Some(update), ordered, ..RequestParts::EMPTY };
         // SAFETY: nothing is fetched, and there are no data.
-        unsafe { self.ask(network, pe, parts) }?;
-        if awaited { self.end(network, pe, posted) } else { Ok(()) }
+        let sent = unsafe { self.ask(network, pe, parts) };
+        match (sent, posted) {
+            (Ok(_), posted) if awaited => self.end(network, pe, posted),
+            (Err(error), PostOutcome::Pending(token)) => {
+                self.wire.forget(token);
+                Err(error)
+            }
+            (sent, _) => sent.map(|_| ()),
+        }
     }
 
     /// Waits until the answer to a request to a PE has come.
@@ -362,16 +366,15 @@ impl<W: Wire> Origin<W> {
         request: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        loop {
-            // SAFETY: the same contract.
-            let post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
-            match self.post(network, pe, post)? {
-                PostOutcome::Uncovered => {
-                    network.check(pe, request.dest, request.width.nbytes())?;
-                    self.covered(network, pe, request.dest, request.width.nbytes())?;
-                }
-                posted => return Ok(posted),
+        // SAFETY: the same contract.
+        let mut post = |wire: &mut W| unsafe { wire.amo(network, pe, request, fetched) };
+        match self.post(network, pe, &mut post)? {
+            PostOutcome::Uncovered => {
+                network.check(pe, request.dest, request.width.nbytes())?;
+                self.covered(network, pe, request.dest, request.width.nbytes())?;
+                self.post_covered(network, pe, post)
             }
+            posted => Ok(posted),
         }
     }
 

@@ -191,7 +191,7 @@ impl<W: Wire> Origin<W> {
     ///
     /// # Errors
     /// Why it may still use some.
-    pub fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
+    pub(super) fn abandon(&mut self, network: &W::Network) -> Result<(), String> {
         self.gather.forget();
         self.slots.forget();
         self.unsent.clear();

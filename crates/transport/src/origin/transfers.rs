@@ -4,7 +4,6 @@
 use super::state::Origin;
 use super::wire::{PostOutcome, Wire, WireNetwork, WriteEnd};
 use crate::kit::gather::{SmallOperation, is_small};
-use crate::kit::peers::damaged;
 use crate::{
     Completion, Error, Get, LocalAccess, LocalBuf, Pe, Put, RemoteAddr, Segment, StridedBlocks,
 };
@@ -69,13 +68,9 @@ impl<W: Wire> Origin<W> {
                 self.gather.has_left();
                 return Ok(false);
             }
-            let proxy = self.gather.proxy(&*network.local().host, pe, &[dest.segment]);
-            self.reach(network, proxy.pe)?;
-            self.touch(proxy.pe);
-            self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
             let operation = SmallOperation::Put(dest, source);
             // SAFETY: valid by contract.
-            unsafe { self.add_to_batch(network, proxy, &[operation]) }?;
+            unsafe { self.batch(network, pe, &[dest.segment], &[operation], true) }?;
             return Ok(true);
         }
         self.send_gathered(network, pe)?;
@@ -134,10 +129,7 @@ impl<W: Wire> Origin<W> {
             let part = (dest, source.first(nbytes));
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.write(network, pe, part, end) };
-            let posted = self.post(network, pe, post)?;
-            if matches!(posted, PostOutcome::Uncovered) {
-                return Err(damaged(pe, "key"));
-            }
+            let posted = self.post_covered(network, pe, post)?;
             if nbytes == source.nbytes {
                 return Ok(posted);
             }
@@ -198,12 +190,9 @@ impl<W: Wire> Origin<W> {
         } else if self.gather.is_lone(pe) {
             self.gather.has_left();
         } else {
-            let proxy = self.gather.proxy(&*network.local().host, pe, &[source.segment]);
-            self.reach(network, proxy.pe)?;
-            self.touch(proxy.pe);
             let operation = SmallOperation::Get(source, dest);
             // SAFETY: valid by contract.
-            unsafe { self.add_to_batch(network, proxy, &[operation]) }?;
+            unsafe { self.batch(network, pe, &[source.segment], &[operation], false) }?;
             return Ok(true);
         }
         Ok(false)
@@ -260,10 +249,7 @@ impl<W: Wire> Origin<W> {
             let part = (source, dest.first(nbytes));
             // SAFETY: a part of what is valid by contract.
             let post = |wire: &mut W| unsafe { wire.read(network, pe, part, awaited) };
-            let posted = self.post(network, pe, post)?;
-            if matches!(posted, PostOutcome::Uncovered) {
-                return Err(damaged(pe, "key"));
-            }
+            let posted = self.post_covered(network, pe, post)?;
             if awaited {
                 self.end(network, pe, posted)?;
             }
@@ -283,15 +269,12 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
-        network.check(pe, blocks.remote, blocks.remote_nbytes())?;
         let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
-        if blocks.n > 1 && nbytes > 0 && self.may_batch_put(pe, segment, nbytes) {
-            self.check_memory(network, LocalAccess::Read, blocks.local_range())?;
-            let operation = SmallOperation::PutStrided;
-            // SAFETY: the same contract.
-            if unsafe { self.batch_strided(network, pe, blocks, operation) }? {
-                return Ok(());
-            }
+        let may_batch = self.may_batch_put(pe, segment, nbytes);
+        let (access, operation) = (LocalAccess::Read, SmallOperation::PutStrided);
+        // SAFETY: the same contract.
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+            return Ok(());
         }
         for (dest, source) in blocks.each() {
             let put = Put { dest, source, completion: Completion::Now };
@@ -311,15 +294,11 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         blocks: StridedBlocks,
     ) -> Result<(), Error> {
-        network.check(pe, blocks.remote, blocks.remote_nbytes())?;
-        let (segment, nbytes) = (blocks.remote.segment, blocks.local.nbytes);
-        if blocks.n > 1 && nbytes > 0 && is_small(segment, nbytes) && self.may_batch() {
-            self.check_memory(network, LocalAccess::Write, blocks.local_range())?;
-            let operation = SmallOperation::GetStrided;
-            // SAFETY: the same contract.
-            if unsafe { self.batch_strided(network, pe, blocks, operation) }? {
-                return Ok(());
-            }
+        let may_batch = is_small(blocks.remote.segment, blocks.local.nbytes) && self.may_batch();
+        let (access, operation) = (LocalAccess::Write, SmallOperation::GetStrided);
+        // SAFETY: the same contract.
+        if unsafe { self.batch_strided(network, pe, blocks, may_batch, access, operation) }? {
+            return Ok(());
         }
         for (source, dest) in blocks.each() {
             let get = Get { dest, source, completion: Completion::AtQuiet };
@@ -329,30 +308,30 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Gathers as many blocks at once as fit a batch, by the operation for some of them. Returns
-    /// false if that is not more than one.
+    /// Checks the blocks and, if they `may_batch`, gathers as many at once as fit a batch, by the
+    /// operation for some of them. Returns false if that is not more than one.
     ///
     /// # Safety
-    /// Every block is valid for what the operation does until that is complete.
+    /// Every block is valid for this access until the operation is complete.
     unsafe fn batch_strided(
         &mut self,
         network: &W::Network,
         pe: Pe,
         blocks: StridedBlocks,
+        may_batch: bool,
+        access: LocalAccess,
         operation: fn(StridedBlocks) -> SmallOperation,
     ) -> Result<bool, Error> {
-        let at_once = self.gather.most_blocks(blocks.local.nbytes);
-        if at_once < 2 {
+        network.check(pe, blocks.remote, blocks.remote_nbytes())?;
+        let at_once = self.gather.most_blocks(blocks.local.nbytes).min(blocks.n);
+        if !may_batch || at_once < 2 || blocks.local.nbytes == 0 {
             return Ok(false);
         }
-        let segment = blocks.remote.segment;
-        let proxy = self.gather.proxy(&*network.local().host, pe, &[segment]);
-        self.reach(network, proxy.pe)?;
-        self.touch(proxy.pe);
-        self.follow_writes(network, proxy.pe, self.caps.orders_messages)?;
+        self.check_memory(network, access, blocks.local_range())?;
+        let (segments, write) = (&[blocks.remote.segment], access == LocalAccess::Read);
         for part in blocks.in_parts(at_once) {
             // SAFETY: valid by contract.
-            unsafe { self.add_to_batch(network, proxy, &[operation(part)]) }?;
+            unsafe { self.batch(network, pe, segments, &[operation(part)], write) }?;
         }
         Ok(true)
     }

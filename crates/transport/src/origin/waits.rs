@@ -3,6 +3,7 @@
 use super::state::Origin;
 use super::wire::{PostOutcome, Wire, WireNetwork};
 use crate::kit::backoff::Backoff;
+use crate::kit::peers::damaged;
 use crate::kit::progress_state::ProgressState;
 use crate::kit::wait::{Waiter, wait};
 use crate::{Error, Host, Pe};
@@ -103,6 +104,19 @@ impl<W: Wire> Origin<W> {
     ) -> Result<PostOutcome<W::Token>, Error> {
         match post(&mut self.wire)? {
             PostOutcome::Full => self.post_later(network, pe, &mut post),
+            posted => Ok(posted),
+        }
+    }
+
+    /// Starts an operation on a range that one key covers, as soon as there is room.
+    pub(super) fn post_covered(
+        &mut self,
+        network: &W::Network,
+        pe: Pe,
+        post: impl FnMut(&mut W) -> Result<PostOutcome<W::Token>, Error>,
+    ) -> Result<PostOutcome<W::Token>, Error> {
+        match self.post(network, pe, post)? {
+            PostOutcome::Uncovered => Err(damaged(pe, "key")),
             posted => Ok(posted),
         }
     }

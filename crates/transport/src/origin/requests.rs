@@ -221,8 +221,8 @@ impl<W: Wire> Origin<W> {
         self.follow_writes(network, pe, self.caps.orders_messages)
     }
 
-    /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones travel
-    /// in a batch.
+    /// Works as [`ask`](Self::ask), of data and an update for which no call waits: small ones
+    /// travel in a batch.
     ///
     /// # Safety
     /// As [`ask`](Self::ask).

@@ -5,7 +5,7 @@ use super::wire::{PostOutcome, Wire, WireNetwork};
 use crate::kit::backoff::Backoff;
 use crate::kit::peers::damaged;
 use crate::kit::progress_state::ProgressState;
-use crate::kit::wait::{Waiter, wait};
+use crate::kit::wait::{Attempt, Waiter, wait};
 use crate::{Error, Host, Pe};
 use std::time::{Duration, Instant};
 
@@ -31,14 +31,13 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         &self.network.local().state
     }
 
-    fn poll(&mut self, _: bool, _: &mut Backoff) -> Result<bool, Error> {
+    fn poll(&mut self, worked: bool, _: &mut Backoff) -> Result<bool, Error> {
         if self.silent_since.is_some_and(|since| since.elapsed() > UNCONFIRMED_AFTER) {
             self.silent_since = None;
             for pe in self.awaited() {
                 self.origin.wire.confirm(self.network, pe)?;
             }
         }
-        let worked = self.origin.progress(self.network)?;
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
         let owes = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
@@ -81,7 +80,17 @@ impl<W: Wire> Origin<W> {
         mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         let mut waiting = Waiting { origin: self, network, towards, silent_since: None };
-        wait(&mut waiting, |this| step(this.origin).map(Into::into))
+        wait(&mut waiting, |Waiting { origin, .. }| {
+            // What is waited for has come, most often, when the wire has worked: peers, who are
+            // served next, would delay it.
+            if let Some(done) = step(origin)? {
+                return Ok(Attempt::Done(done));
+            }
+            if !origin.progress(network)? {
+                return Ok(Attempt::Idle);
+            }
+            Ok(step(origin)?.map_or(Attempt::Worked, Attempt::Done))
+        })
     }
 
     /// Waits until `ready`.

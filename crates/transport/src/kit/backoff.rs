@@ -125,11 +125,6 @@ impl Backoff {
         }
     }
 
-    /// Returns true if the next pause is the last of `n` that spin, or yields or sleeps.
-    pub fn is_in_turn(&self, n: u32) -> bool {
-        self.next() != Pause::Spin || (self.polls + 1).is_multiple_of(n)
-    }
-
     /// A poll found work: the next polls have no pause again.
     pub fn renew(&mut self) {
         self.polls = 0;

@@ -42,7 +42,7 @@ static ME: AtomicU32 = AtomicU32::new(u32::MAX);
 macro_rules! event {
     ($level:ident, $($what:tt)+) => {
         if $crate::is_on($crate::Level::$level) {
-            $crate::report(|| {
+            $crate::report(&|| {
                 $crate::tracing::event!($crate::Level::$level, pe = $crate::me(), $($what)+)
             });
         }
@@ -79,7 +79,7 @@ macro_rules! is_wanted {
 /// Returns whether someone takes the events for which `enabled` is true; [`is_wanted`] calls this.
 pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     let taken = AtomicBool::new(false);
-    report(|| {
+    report(&|| {
         taken.fetch_or(enabled(), Ordering::Relaxed);
     });
     taken.into_inner()
@@ -118,17 +118,17 @@ impl Drop for DropCheck {
 /// thread reports for them.
 #[cold]
 #[inline(never)]
-pub fn report(event: impl Fn() + Sync) {
+pub fn report(event: &(dyn Fn() + Sync)) {
     if LIVES.try_with(|_| ()).is_ok() {
-        return dispatch(&event);
+        return dispatch(event);
     }
     std::thread::scope(|scope| {
         // Without memory for a thread the event is lost.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, || dispatch(&event));
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || dispatch(event));
     });
 }
 
-fn dispatch(event: &impl Fn()) {
+fn dispatch(event: &dyn Fn()) {
     if let Some(printer) = PRINTER.get() {
         with_default(printer, event);
     }

@@ -175,7 +175,8 @@ fn a_first_pe_without_the_secret_is_refused() {
         };
         let stranger = Meeting { key: new_key(), ..first };
         let memory = new_memory().expect("a memfd");
-        stranger.answer(pe, &joined.stream, memory.as_fd(), &[None, None]).expect("it is sent");
+        // PE 1 may refuse and close the stream before all of it is sent.
+        let _ = stranger.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
         let error = meeting.join().expect("no panic").expect_err("a stranger").to_string();
         assert!(error.contains("does not know the secret"), "{error}");
     });
